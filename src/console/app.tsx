@@ -5,9 +5,11 @@ import { Banners } from './banners.tsx';
 import { Help } from './help.tsx';
 import { AccountsPage } from './pages/accounts.tsx';
 import { ClaimsPage } from './pages/claims.tsx';
+import { LimitsPage } from './pages/limits.tsx';
 import { LivePage } from './pages/live.tsx';
 import { OverviewPage } from './pages/overview.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
+import { SystemPage } from './pages/system.tsx';
 import { ErrorNotice } from './parts/notice.tsx';
 import { PageTitle } from './parts/page-title.tsx';
 import { href, route } from './route.ts';
@@ -18,8 +20,10 @@ import { ThemeChoice } from './theme.tsx';
 const PAGES: readonly { readonly page: string; readonly title: string; readonly Page: FunctionComponent }[] = [
   { page: '', title: 'Overview', Page: OverviewPage },
   { page: 'accounts', title: 'Accounts', Page: AccountsPage },
+  { page: 'limits', title: 'Limits', Page: LimitsPage },
   { page: 'claims', title: 'Claims', Page: ClaimsPage },
   { page: 'live', title: 'Live', Page: LivePage },
+  { page: 'system', title: 'System', Page: SystemPage },
 ];
 
 /** The whole console. */

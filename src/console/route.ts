@@ -31,6 +31,11 @@ export function goTo(address: string): void {
   location.hash = address;
 }
 
+/** Shows another address in place of the current one: Back does not return to it. */
+export function replaceWith(address: string): void {
+  location.replace(address);
+}
+
 function decoded(part: string): string {
   try {
     return decodeURIComponent(part);

@@ -3,11 +3,11 @@ import type { Instance, Second, Top } from '../api/answers.ts';
 import { ask } from '../api/client.ts';
 import { usePolled } from '../api/polled.ts';
 import { status } from '../api/status.ts';
-import { countText, numberText, spanText } from '../parts/format.ts';
+import { countText, numberText } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
 import { PageTitle } from '../parts/page-title.tsx';
+import { ProcessTable } from '../parts/process-table.tsx';
 import { TimeChart } from '../parts/time-chart.tsx';
-import { Wide } from '../parts/wide.tsx';
 import { WindowBar } from '../parts/window-bar.tsx';
 import { href } from '../route.ts';
 
@@ -46,7 +46,7 @@ export function OverviewPage() {
       <section aria-labelledby="instances">
         <h2 id="instances">Processes</h2>
         <ErrorNotice error={instancesError} />
-        {instances && <Instances instances={instances.instances} />}
+        {instances && <ProcessTable instances={instances.instances} />}
       </section>
     </>
   );
@@ -189,32 +189,5 @@ function TopAccounts({ by, title, nobody }: { by: Top['by']; title: string; nobo
         ))}
       </ol>
     </section>
-  );
-}
-
-function Instances({ instances }: { instances: readonly Instance[] }) {
-  return (
-    <Wide label="Processes">
-      <table>
-        <thead>
-          <tr>
-            <th>Process</th>
-            <th>Limits</th>
-            <th class="number">Heard of</th>
-          </tr>
-        </thead>
-        <tbody>
-          {instances.map(({ name, revision, ageMs, self }) => (
-            <tr key={name}>
-              <td>
-                {name} {self && <span class="soft">answers here</span>}
-              </td>
-              <td>{revision}</td>
-              <td class="number">{spanText(ageMs)} ago</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Wide>
   );
 }

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 
 /** A window over the page. Escape and the button at its top close it. */
 export function Dialog({
@@ -13,15 +13,19 @@ export function Dialog({
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
+  // Not later: the next key may already be pressed when an effect after the painting would move the focus.
+  useLayoutEffect(() => {
+    const { current } = dialog;
     const before = document.activeElement;
-    dialog.current?.showModal();
+    current?.showModal();
     return () => {
+      // Nothing else can have the focus while it is open.
+      current?.close();
       if (before instanceof HTMLElement) before.focus();
     };
   }, []);
   return (
-    <dialog ref={dialog} aria-labelledby={id} onClose={onClose}>
+    <dialog ref={dialog} aria-labelledby={id} onClose={() => dialog.current && onClose()}>
       <div class="dialog-title">
         <h2 id={id}>{title}</h2>
         <button type="button" class="quiet" aria-label="Close" onClick={() => dialog.current?.close()}>

@@ -1,16 +1,18 @@
 import type { InputHTMLAttributes } from 'preact';
 import { useId } from 'preact/hooks';
 
-/** A labelled input, with a hint below. */
+/** A labelled input, with a hint below, or with what is wrong with its value. */
 export function Field({
   label,
   hint,
+  fault,
   value,
   onValue,
   ...rest
 }: {
   label: string;
   hint?: string;
+  fault?: string | undefined;
   value: string;
   onValue: (value: string) => void;
   type?: 'text' | 'password' | 'search' | 'number' | 'datetime-local';
@@ -18,6 +20,7 @@ export function Field({
   autocomplete?: 'off';
   placeholder?: string;
   required?: boolean;
+  maxLength?: number;
 }) {
   const id = useId();
   return (
@@ -27,12 +30,13 @@ export function Field({
         {...(rest as InputHTMLAttributes)}
         id={id}
         value={value}
-        aria-describedby={hint && `${id}-hint`}
+        aria-describedby={(fault ?? hint) && `${id}-hint`}
+        aria-invalid={fault !== undefined}
         onInput={({ currentTarget }) => onValue(currentTarget.value)}
       />
-      {hint && (
-        <p class="soft" id={`${id}-hint`}>
-          {hint}
+      {(fault ?? hint) && (
+        <p class={fault === undefined ? 'soft' : 'fault'} id={`${id}-hint`}>
+          {fault ?? hint}
         </p>
       )}
     </div>

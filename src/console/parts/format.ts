@@ -62,6 +62,6 @@ export function limitName(limit: 'route' | 'all-methods'): string {
 }
 
 /** `1 account`, `3 accounts`. */
-export function countText(count: number, one: string): string {
-  return `${numberText(count)} ${one}${count === 1 ? '' : 's'}`;
+export function countText(count: number, one: string, many = `${one}s`): string {
+  return `${numberText(count)} ${count === 1 ? one : many}`;
 }

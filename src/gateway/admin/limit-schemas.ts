@@ -62,12 +62,14 @@ export const previewed = z.object({
     .max(50)
     .describe('The affected accounts with the most requests: first those that would be rejected, then the fullest'),
 });
+export type LimitPreview = z.output<typeof previewed>;
 
 export const changed = z.object({
   revision: z.string(),
   durable: z.boolean().describe('Whether the change outlives every process'),
   applied: applied.optional(),
 });
+export type LimitChanged = z.output<typeof changed>;
 
 export const how = {
   dryRun: z.boolean().default(false).describe('Only says what would change'),

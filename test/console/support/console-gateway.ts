@@ -18,10 +18,16 @@ export interface ConsoleGateway extends AdminGateway {
   send(account: string, times: number, route?: string): Promise<number[]>;
 }
 
+/** Limits of the gateways. */
+export const LIMITS = {
+  default: { allMethods: ['100/1m'] },
+  providers: { linkedin: { allMethods: ['20/1m', '800/1d'], routes: { [EMAILS]: ['5/1m'] } } },
+};
+
 /** Starts a gateway whose accounts `acc_1` to `acc_3` have the provider linkedin, with two limited routes. */
-export async function startConsole(rest: Record<string, unknown> = {}): Promise<ConsoleGateway> {
+export async function startGateway(rest: Record<string, unknown> = {}): Promise<AdminGateway> {
   const upstream = await startUpstream((_seen, response) => void response.end('{"ok":true}'));
-  const gateway = await startAdminGateway(upstream.url, {
+  return startAdminGateway(upstream.url, {
     accounts: ['acc_1', 'acc_2', 'acc_3', '<img src=x onerror=alert(1)>'].map((id) => ({
       id,
       application: 'app_1',
@@ -33,12 +39,14 @@ export async function startConsole(rest: Record<string, unknown> = {}): Promise<
       { route: CHATS, account: 'query.account_id' },
       { route: 'POST /once', idempotent: true },
     ],
-    limits: {
-      default: { allMethods: ['100/1m'] },
-      providers: { linkedin: { allMethods: ['20/1m', '800/1d'], routes: { [EMAILS]: ['5/1m'] } } },
-    },
+    limits: LIMITS,
     ...rest,
   });
+}
+
+/** Starts such a gateway, and a browser in front of its console. */
+export async function startConsole(rest: Record<string, unknown> = {}): Promise<ConsoleGateway> {
+  const gateway = await startGateway(rest);
   const browser = await launchBrowser();
   afterFile(() => browser.close());
   const newPage = openPages(browser);
@@ -49,11 +57,10 @@ export async function startConsole(rest: Record<string, unknown> = {}): Promise<
     newPage,
     async open(address, as = 'operator', options = {}) {
       const page = await newPage(options);
-      await page.goto(`${url}#token=${TOKENS[as]}`);
-      await page.waitForSelector('h1 >> text=Overview');
-      await page.evaluate((hash) => {
-        location.hash = hash;
-      }, address);
+      // As after a sign-in in this tab. To sign in first would draw the charts of the overview for each test.
+      await page.addInitScript((token) => sessionStorage.setItem('headgate-token', token), TOKENS[as]);
+      await page.goto(`${url}${address}`);
+      await page.waitForSelector('h1');
       return page;
     },
     async send(account, times, route = EMAILS) {

@@ -57,6 +57,8 @@ const key = z.object({
   expiresAt: moment.nullable(),
 });
 
+export type Key = z.output<typeof key>;
+
 /** What a process is, and how it does. */
 export function statusOperations(context: AdminContext): Operation[] {
   const { config, sharedLimits, store, traffic, health, idempotency, startedAt, instance } = context;

@@ -1,0 +1,29 @@
+import type { Limit, LimitChanged } from '../api/answers.ts';
+import { Announced } from '../parts/announced.tsx';
+import { Notice } from '../parts/notice.tsx';
+import { StandingLimit } from './standing-limit.tsx';
+
+/** A change that is stored, and the processes that obey it. */
+export function Applied({ limit, onClose }: { limit: Limit & LimitChanged; onClose: () => void }) {
+  const { applied, durable } = limit;
+  return (
+    <>
+      <Announced>The limit is changed</Announced>
+      {applied && (
+        <Notice kind={applied.missing.length === 0 ? 'good' : 'care'}>
+          <p>
+            {applied.instances} of {applied.of} processes obey.
+          </p>
+          {applied.missing.length > 0 && <p>These do not yet: {applied.missing.join(', ')}.</p>}
+        </Notice>
+      )}
+      {!durable && <Notice kind="care">The change ends with the process.</Notice>}
+      <StandingLimit limit={limit} />
+      <div class="actions">
+        <button type="button" onClick={onClose}>
+          Done
+        </button>
+      </div>
+    </>
+  );
+}

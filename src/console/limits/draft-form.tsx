@@ -1,0 +1,139 @@
+import { useRef } from 'preact/hooks';
+import type { Limit } from '../api/answers.ts';
+import { Choice, Field } from '../parts/field.tsx';
+import { windowsText } from '../parts/format.ts';
+import type { Draft, End, Wish } from './draft.ts';
+import { ownText } from './standing-limit.tsx';
+
+const ENDS: readonly (readonly [End, string])[] = [
+  ['never', 'Never'],
+  ['900000', 'In 15 minutes'],
+  ['3600000', 'In 1 hour'],
+  ['86400000', 'In 1 day'],
+  ['at', 'At a time'],
+];
+
+/** Asks what a limit is to be, why, and for how long. */
+export function DraftForm({
+  draft,
+  limit: { base, recommended },
+  faults,
+  isBusy,
+  onDraft,
+  onSubmit,
+}: {
+  draft: Draft;
+  limit: Limit;
+  /** What is wrong with a window. */
+  faults: ReadonlyMap<number, string>;
+  isBusy: boolean;
+  onDraft: (draft: Draft) => void;
+  onSubmit: () => void;
+}) {
+  const { wish, windows, reason, end, at } = draft;
+  const set = (changed: Partial<Draft>): void => onDraft({ ...draft, ...changed });
+  const wishes: readonly (readonly [Wish, string])[] = [
+    ['windows', 'Windows of my own'],
+    ...(recommended === null
+      ? []
+      : ([['recommended', `Headgate's recommendation: ${windowsText(recommended)}`]] as const)),
+    ['none', 'No limit'],
+    ['reset', `As in the config: ${ownText(base)}`],
+  ];
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        onSubmit();
+      }}
+    >
+      <Choice label="New limit" value={wish} options={wishes} onValue={(value) => set({ wish: value })} />
+      {wish === 'windows' && (
+        <WindowRows windows={windows} faults={faults} onWindows={(value) => set({ windows: value })} />
+      )}
+      {wish !== 'reset' && <Choice label="Ends" value={end} options={ENDS} onValue={(value) => set({ end: value })} />}
+      {wish !== 'reset' && end === 'at' && (
+        <Field
+          label="Date and time"
+          hint="In your own time zone, at most a year from now."
+          type="datetime-local"
+          required
+          value={at}
+          onValue={(value) => set({ at: value })}
+        />
+      )}
+      <Field
+        label="Reason"
+        hint="The history shows it."
+        autocomplete="off"
+        maxLength={500}
+        value={reason}
+        onValue={(value) => set({ reason: value })}
+      />
+      <button type="submit" aria-disabled={isBusy}>
+        Preview
+      </button>
+    </form>
+  );
+}
+
+/** Windows such as `60/1m`, each on a row. A request must fit into all of them. */
+function WindowRows({
+  windows,
+  faults,
+  onWindows,
+}: {
+  windows: readonly string[];
+  faults: ReadonlyMap<number, string>;
+  onWindows: (windows: readonly string[]) => void;
+}) {
+  const rows = useRef<HTMLFieldSetElement>(null);
+  // A row that has just come or gone had the focus.
+  const focus = (row: number): void => {
+    setTimeout(() => rows.current?.querySelectorAll('input')[row]?.focus());
+  };
+  return (
+    <fieldset ref={rows}>
+      <legend>Windows</legend>
+      <p class="soft">
+        Requests per span, such as <code>60/1m</code>. Units: ms, s, m, h, d. A request must fit into every window.
+      </p>
+      {windows.map((text, row) => (
+        <div class="window-row" key={row}>
+          <Field
+            label={`Window ${row + 1}`}
+            autocomplete="off"
+            placeholder="60/1m"
+            required
+            fault={faults.get(row)}
+            value={text}
+            onValue={(value) => onWindows(windows.with(row, value))}
+          />
+          {windows.length > 1 && (
+            <button
+              type="button"
+              class="quiet"
+              aria-label={`Remove window ${row + 1}`}
+              onClick={() => {
+                onWindows(windows.toSpliced(row, 1));
+                focus(Math.max(0, row - 1));
+              }}
+            >
+              Remove
+            </button>
+          )}
+        </div>
+      ))}
+      <button
+        type="button"
+        class="quiet"
+        onClick={() => {
+          onWindows([...windows, '']);
+          focus(windows.length);
+        }}
+      >
+        Add a window
+      </button>
+    </fieldset>
+  );
+}

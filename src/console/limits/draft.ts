@@ -1,0 +1,75 @@
+import type { Limit } from '../api/answers.ts';
+import type { ApiError, Asked } from '../api/client.ts';
+import type { Target } from './target.ts';
+
+/** What an operator wants of a limit. `reset`: as in the config. */
+export type Wish = 'windows' | 'recommended' | 'none' | 'reset';
+
+/** When a change is over: never, after so many milliseconds, or at a time. */
+export type End = 'never' | '900000' | '3600000' | '86400000' | 'at';
+
+/** A change that an operator is making. Nothing is written yet. */
+export interface Draft {
+  readonly wish: Wish;
+  /** Texts such as `60/1m`. */
+  readonly windows: readonly string[];
+  readonly reason: string;
+  readonly end: End;
+  /** The operator's date and time, if it ends `at` one. */
+  readonly at: string;
+}
+
+/** The change that a dialog begins with: the limit of now, a reset, or windows to put back (null: there were none). */
+export type Beginning = 'now' | 'reset' | readonly string[] | null;
+
+export function draftOf({ effective }: Limit, beginning: Beginning): Draft {
+  const isReset = beginning === 'reset' || beginning === null;
+  const windows = isReset || beginning === 'now' ? (effective ?? []) : beginning;
+  const isRemoval = Array.isArray(beginning) && beginning.length === 0;
+  return {
+    wish: isReset ? 'reset' : isRemoval ? 'none' : 'windows',
+    windows: windows.length === 0 ? [''] : windows,
+    reason: '',
+    end: 'never',
+    at: '',
+  };
+}
+
+/** What a preview depends on: another one of these needs another preview. */
+export function effectOf({ wish, windows, end, at }: Draft): string {
+  return JSON.stringify(wish === 'reset' ? [wish] : [wish, wish === 'windows' && windows, end, at]);
+}
+
+/** When a change would be over if it were made now. */
+export function endOf({ end, at }: Draft): Date | undefined {
+  return end === 'never' ? undefined : new Date(end === 'at' ? at : Date.now() + Number(end));
+}
+
+/** The request that makes a change, or previews it. */
+export function requestFor(
+  target: Target,
+  { wish, windows, reason, end, at }: Draft,
+  how: { readonly dryRun: true } | { readonly wait: 'applied'; readonly confirm: boolean },
+): readonly ['PUT' | 'DELETE', Asked] {
+  const { confirm, ...query } = { confirm: false, ...how };
+  if (wish === 'reset') return ['DELETE', { query: { ...target, ...query, reason } }];
+  const body = {
+    windows: wish === 'windows' ? windows : wish === 'none' ? [] : wish,
+    reason,
+    confirm,
+    ...(end === 'at' ? { until: new Date(at).toISOString() } : end !== 'never' && { forMs: Number(end) }),
+  };
+  return ['PUT', { query: { ...target, ...query }, body }];
+}
+
+const FAULT = /windows\[(\d+)\]: (.*?)(?:; (?=\w+(?:\[\d+\])?: )|$)/g;
+
+/** What the gateway finds wrong with each window, and whether that is all. */
+export function faultsOf(error: ApiError | undefined): {
+  readonly ofWindow: ReadonlyMap<number, string>;
+  readonly areAll: boolean;
+} {
+  const message = error?.status === 422 ? error.message : '';
+  const found = [...message.matchAll(FAULT)].map(([, row, fault]) => [Number(row), fault as string] as const);
+  return { ofWindow: new Map(found), areAll: message !== '' && message.replaceAll(FAULT, '') === '' };
+}

@@ -1,0 +1,119 @@
+import { useEffect } from 'preact/hooks';
+import type { LimitEntry } from '../api/answers.ts';
+import { ask } from '../api/client.ts';
+import { usePolled } from '../api/polled.ts';
+import { timeText, windowsText } from '../parts/format.ts';
+import { ErrorNotice } from '../parts/notice.tsx';
+import { Pager, usePages } from '../parts/pager.tsx';
+import { Wide } from '../parts/wide.tsx';
+import { href } from '../route.ts';
+import { may } from '../session.ts';
+import type { Beginning } from './draft.ts';
+import { type Target, targetText } from './target.ts';
+
+const EVERY_MS = 5_000;
+const PER_PAGE = 50;
+
+interface HistoryPage {
+  readonly entries: readonly LimitEntry[];
+  readonly next: number | null;
+}
+
+/** Who has changed limits, when and why. */
+export function History({
+  of,
+  changes,
+  onOpen,
+}: {
+  /** Only the changes of this limit; without any name, those of every limit. */
+  of: Target;
+  /** How often the operator has changed a limit: each time the history is read at once. */
+  changes: number;
+  onOpen: (target: Target, beginning: Beginning) => void;
+}) {
+  const key = JSON.stringify(of);
+  const pages = usePages(key);
+  const { value, error, refresh } = usePolled(`${key} ${pages.cursor}`, EVERY_MS, (signal) =>
+    ask<HistoryPage>('GET', 'v1/limits/history', {
+      query: { ...of, limit: PER_PAGE, before: pages.cursor },
+      signal,
+    }),
+  );
+  useEffect(() => {
+    if (changes > 0) refresh();
+  }, [changes]);
+  return (
+    <>
+      {Object.keys(of).length > 0 && (
+        <p>
+          Only {targetText(of)}. <a href={href('limits', 'history')}>Every change</a>
+        </p>
+      )}
+      <ErrorNotice error={error} />
+      {value?.entries.length === 0 && <p class="soft">Nobody has changed a limit.</p>}
+      {value && value.entries.length > 0 && <HistoryTable entries={value.entries} onOpen={onOpen} />}
+      <Pager pages={pages} next={value?.next} names={['Newer changes', 'Older changes']} />
+    </>
+  );
+}
+
+function HistoryTable({
+  entries,
+  onOpen,
+}: {
+  entries: readonly LimitEntry[];
+  onOpen: (target: Target, beginning: Beginning) => void;
+}) {
+  const isOperator = may('operator');
+  const rows = entries.flatMap(({ changes, ...entry }) => changes.map((change) => ({ ...entry, ...change })));
+  return (
+    <Wide label="History">
+      <table>
+        <thead>
+          <tr>
+            <th>Change</th>
+            <th>When</th>
+            <th>By, reason</th>
+            <th>Limit</th>
+            <th>Before</th>
+            <th>After</th>
+            {isOperator && <th>Actions</th>}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ version, at, by, reason, source, target, old, new: set }) => {
+            const name = targetText(target);
+            return (
+              <tr key={`${version} ${name}`}>
+                <td>{version}</td>
+                <td>{timeText(at)}</td>
+                <td>
+                  {source === 'expiry' ? <span class="badge">ended</span> : by} <span class="soft">{reason}</span>
+                </td>
+                <td>{name}</td>
+                <td>{setText(old)}</td>
+                <td>{setText(set)}</td>
+                {isOperator && (
+                  <td>
+                    <button
+                      type="button"
+                      class="quiet"
+                      aria-label={`Put this back: change ${version}, ${name}`}
+                      onClick={() => onOpen(target, old)}
+                    >
+                      Put this back
+                    </button>
+                  </td>
+                )}
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </Wide>
+  );
+}
+
+function setText(windows: readonly string[] | null): string {
+  return windows === null ? 'as in the config' : windowsText(windows);
+}

@@ -1,0 +1,38 @@
+import type { Limit } from '../api/answers.ts';
+import { timeText, windowsText } from '../parts/format.ts';
+
+/** A limit as it is now: what the config says, and what an operator has set. */
+export function StandingLimit({ limit: { base, adjusted } }: { limit: Limit }) {
+  return (
+    <dl class="pairs">
+      <dt>In the config</dt>
+      <dd>{ownText(base)}</dd>
+      <dt>Set by an operator</dt>
+      <dd>
+        {adjusted === null ? (
+          'nothing'
+        ) : (
+          <>
+            {windowsText(adjusted.windows)} <Setter adjusted={adjusted} />
+          </>
+        )}
+      </dd>
+    </dl>
+  );
+}
+
+/** Who has set a limit, when, why, and until when. */
+export function Setter({ adjusted: { by, at, reason, until } }: { adjusted: NonNullable<Limit['adjusted']> }) {
+  return (
+    <span class="soft">
+      by {by}, {timeText(at)}
+      {reason && `: ${reason}`}
+      {until && ` (until ${timeText(until)})`}
+    </span>
+  );
+}
+
+/** The windows of a layer. A layer without them leaves the limit to the other layers. */
+export function ownText(windows: readonly string[] | null): string {
+  return windows === null ? 'not set' : windowsText(windows);
+}

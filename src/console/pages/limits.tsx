@@ -1,0 +1,87 @@
+import { useState } from 'preact/hooks';
+import type { Beginning } from '../limits/draft.ts';
+import { ExportDialog } from '../limits/export-dialog.tsx';
+import { FilterForm, filterOf } from '../limits/filter.tsx';
+import { History } from '../limits/history.tsx';
+import { LimitDialog } from '../limits/limit-dialog.tsx';
+import { LimitList } from '../limits/limit-list.tsx';
+import { type Target, targetOf } from '../limits/target.ts';
+import { TargetForm } from '../limits/target-form.tsx';
+import { Notice } from '../parts/notice.tsx';
+import { PageTitle } from '../parts/page-title.tsx';
+import { href, replaceWith, route } from '../route.ts';
+import { may } from '../session.ts';
+
+/** A limit that an operator changes. */
+interface Opened {
+  readonly target: Target;
+  readonly beginning: Beginning;
+}
+
+/**
+ * The limits of every layer, and the history of their changes. An address with `edit` opens the dialog of its limit:
+ * `#/limits?account=acc_1&route=POST%20/api/v1/emails&edit=1`.
+ */
+export function LimitsPage() {
+  const { name, query } = route.value;
+  const [opened, setOpened] = useState<Opened>();
+  const [isExporting, setExporting] = useState(false);
+  const [changes, setChanges] = useState(0);
+  const isHistory = name === 'history';
+  const isEdit = query.has('edit');
+  const shown = opened ?? (isEdit ? { target: targetOf(query), beginning: 'now' as const } : undefined);
+  const open = (target: Target, beginning: Beginning): void => setOpened({ target, beginning });
+  const close = (): void => {
+    setOpened(undefined);
+    const { edit, ...rest } = Object.fromEntries(query);
+    if (isEdit) replaceWith(href('limits', name, rest));
+  };
+  return (
+    <>
+      <PageTitle title={isHistory ? 'History of limits' : 'Limits'}>
+        <div class="actions">
+          {isHistory ? (
+            <a class="button quiet" href={href('limits')}>
+              Limits
+            </a>
+          ) : (
+            <a class="button quiet" href={href('limits', 'history')}>
+              History
+            </a>
+          )}
+          <button type="button" class="quiet" onClick={() => setExporting(true)}>
+            Export
+          </button>
+        </div>
+      </PageTitle>
+      {isHistory ? (
+        <section class="card" aria-label="Changes">
+          <History of={targetOf(query)} changes={changes} onOpen={open} />
+        </section>
+      ) : (
+        <>
+          <section class="card" aria-label="Limits">
+            <FilterForm filter={filterOf(query)} />
+            <LimitList filter={filterOf(query)} changes={changes} onOpen={open} />
+          </section>
+          {may('operator') && (
+            <section class="card" aria-labelledby="another-limit">
+              <h2 id="another-limit">A limit that is not listed</h2>
+              <TargetForm onTarget={(target) => open(target, 'now')} />
+            </section>
+          )}
+        </>
+      )}
+      {shown && !may('operator') && <Notice kind="care">Only operators may change limits.</Notice>}
+      {shown && may('operator') && (
+        <LimitDialog
+          key={JSON.stringify(shown)}
+          {...shown}
+          onClose={close}
+          onChanged={() => setChanges((last) => last + 1)}
+        />
+      )}
+      {isExporting && <ExportDialog onClose={() => setExporting(false)} />}
+    </>
+  );
+}

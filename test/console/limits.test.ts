@@ -1,0 +1,308 @@
+/** The pages Limits and History of limits. */
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import { CHATS, EMAILS, startConsole, VIEWS } from './support/console-gateway.ts';
+import { chooseIn, pressAt, tabTo, typeInto } from './support/keyboard.ts';
+import { checkPage } from './support/page-checks.ts';
+
+const gateway = await startConsole();
+const EMAILS_OF_LINKEDIN = `provider linkedin, ${EMAILS}`;
+const addressOf = (target: Record<string, string>) => `#/limits?${new URLSearchParams({ ...target, edit: '1' })}`;
+
+async function limitOf(target: Record<string, string>) {
+  return JSON.parse((await gateway.admin('GET', `/v1/limit?${new URLSearchParams(target)}`)).text);
+}
+const put = (target: Record<string, string>, windows: string[]) =>
+  gateway.admin('PUT', `/v1/limit?${new URLSearchParams(target)}`, {
+    json: { windows, reason: 'INC-7', confirm: true },
+  });
+const dialogText = (page: Page) => page.locator('dialog').innerText();
+const waitForText = (page: Page, text: string) => page.getByText(text).first().waitFor();
+
+/** Opens the dialog of a limit by its address, with the text of its first window. */
+async function openDialog(target: Record<string, string>, window: string): Promise<Page> {
+  const page = await gateway.open(addressOf(target));
+  await page.getByLabel('Window 1', { exact: true }).fill(window);
+  return page;
+}
+
+describe.each(VIEWS)('in %s colours, %d pixels wide', (colorScheme, width) => {
+  const options = { colorScheme, viewport: { width, height: 800 } };
+
+  test('the list, its dialog with a preview and its faults, the history and the export have no fault of axe', async () => {
+    await put({ account: 'acc_3', route: EMAILS }, ['4/1m']);
+    const page = await gateway.open('#/limits', 'operator', options);
+    await waitForText(page, 'Changes end with the process');
+    const row = page.locator('tr', { hasText: 'account acc_3' });
+    expect(await row.innerText()).toMatch(/POST \/api\/v1\/emails\s+not set\s+4\/1m\s+4\/1m\s+ada INC-7\s+never/);
+    await checkPage(page, 'en');
+    await page.getByRole('button', { name: 'Change default, all methods' }).click();
+    await page.getByLabel('Window 1', { exact: true }).fill('3000/1m');
+    await page.getByRole('button', { name: 'Preview' }).click();
+    await waitForText(page, '30 times more');
+    await checkPage(page, 'en');
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Change default, all methods' }).click();
+    await page.getByLabel('Window 1', { exact: true }).fill('3000');
+    await page.getByRole('button', { name: 'Preview' }).click();
+    await waitForText(page, 'a window is max/duration, such as "60/1m", got "3000"');
+    await checkPage(page, 'en');
+    await page.keyboard.press('Escape');
+    await page.getByRole('link', { name: 'History' }).click();
+    await waitForText(page, 'as in the config');
+    expect(await checkPage(page, 'en')).toBe('History of limits');
+    await page.getByRole('button', { name: 'Export' }).click();
+    await waitForText(page, '"linkedin": {');
+    await checkPage(page, 'en');
+  });
+});
+
+describe('by keyboard only', () => {
+  test('an operator previews and makes a change, which the next request obeys, and resets it', async () => {
+    const page = await gateway.open('#/limits?provider=linkedin');
+    await page.waitForSelector('td >> text=provider linkedin');
+    await pressAt(page, `Change ${EMAILS_OF_LINKEDIN}`);
+    await page.waitForSelector('dialog h2:focus, dialog :focus');
+    await typeInto(page, 'Window 1', '4/1m');
+    await pressAt(page, 'Add a window');
+    await expect.poll(() => page.evaluate(() => document.activeElement?.tagName)).toBe('INPUT');
+    await page.keyboard.type('2000/1d');
+    await chooseIn(page, 'Ends', 'In 1 h');
+    await typeInto(page, 'Reason', 'INC-12');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('h3:focus >> text=Preview');
+    expect(await dialogText(page)).toMatch(/Before\s+5\/1m\s+After\s+4\/1m, 2000\/1d/);
+    expect((await limitOf({ provider: 'linkedin', route: EMAILS })).adjusted).toBeNull();
+    await pressAt(page, 'Apply');
+    await waitForText(page, '1 of 1 processes obey.');
+    await waitForText(page, 'The change ends with the process.');
+    const { adjusted } = await limitOf({ provider: 'linkedin', route: EMAILS });
+    expect(adjusted).toMatchObject({ windows: ['4/1m', '2000/1d'], by: 'olaf', reason: 'INC-12' });
+    expect(Math.round((Date.parse(adjusted.until) - Date.parse(adjusted.at)) / 60_000)).toBe(60);
+    expect(await gateway.send('acc_1', 5)).toEqual([200, 200, 200, 200, 429]);
+    await pressAt(page, 'Done');
+    const row = page.locator('tr', { hasText: EMAILS });
+    await expect.poll(() => row.innerText()).toMatch(/4\/1m, 2000\/1d\s+4\/1m, 2000\/1d\s+olaf INC-12/);
+    // The focus is back where it was.
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Change');
+    await pressAt(page, `Reset ${EMAILS_OF_LINKEDIN}`);
+    await pressAt(page, 'Preview');
+    await page.waitForSelector('h3:focus >> text=Preview');
+    expect(await dialogText(page)).toMatch(/Before\s+4\/1m, 2000\/1d\s+After\s+5\/1m/);
+    await pressAt(page, 'Apply');
+    await waitForText(page, '1 of 1 processes obey.');
+    expect((await limitOf({ provider: 'linkedin', route: EMAILS })).adjusted).toBeNull();
+  });
+
+  test('what was before is put back, with a preview', async () => {
+    const target = { account: 'acc_2', route: EMAILS };
+    await put(target, ['6/1m']);
+    await put(target, ['7/1m']);
+    const page = await gateway.open(`#/limits/history?${new URLSearchParams(target)}`);
+    const { version } = (await limitOf(target)).adjusted;
+    await page.waitForSelector(`td >> text=${version}`);
+    await pressAt(page, `Put this back: change ${version}, account acc_2, ${EMAILS}`);
+    await page.waitForSelector('dialog form');
+    expect(await page.getByLabel('Window 1', { exact: true }).inputValue()).toBe('6/1m');
+    await pressAt(page, 'Preview');
+    await page.waitForSelector('h3:focus >> text=Preview');
+    expect((await limitOf(target)).adjusted.windows).toEqual(['7/1m']);
+    await pressAt(page, 'Apply');
+    await waitForText(page, 'processes obey');
+    expect((await limitOf(target)).adjusted.windows).toEqual(['6/1m']);
+    await pressAt(page, 'Done');
+    // The first change put something where there was nothing: that is a reset.
+    await pressAt(page, `Put this back: change ${version - 1}, account acc_2, ${EMAILS}`);
+    await page.waitForSelector('dialog form');
+    expect(await page.getByLabel('New limit').inputValue()).toBe('reset');
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('dialog', { state: 'detached' });
+  });
+
+  test('a limit that is not listed is set, and a name that the config does not have is refused', async () => {
+    const page = await gateway.open('#/limits');
+    await tabTo(page, 'Route (empty: all methods)');
+    await page.keyboard.type(EMAILS);
+    await page.keyboard.press('Shift+Tab');
+    await page.keyboard.type('acc_11');
+    await pressAt(page, 'Set a limit');
+    await typeInto(page, 'Window 1', '9/1m');
+    await page.keyboard.press('Enter');
+    await waitForText(page, 'the config has no such account: "acc_11", did you mean "acc_1"?');
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('dialog', { state: 'detached' });
+    await page.keyboard.press('Shift+Tab');
+    await page.keyboard.press('Shift+Tab');
+    await page.keyboard.type('acc_1');
+    await pressAt(page, 'Set a limit');
+    await typeInto(page, 'Window 1', '9/1m');
+    await page.keyboard.press('Enter');
+    await pressAt(page, 'Apply');
+    await waitForText(page, 'processes obey');
+    expect((await limitOf({ account: 'acc_1', route: EMAILS })).adjusted.windows).toEqual(['9/1m']);
+  });
+});
+
+test('each window has its own fault beside it; the others stay', async () => {
+  const page = await openDialog({ account: 'acc_1' }, '60/1m');
+  for (const [row, text] of [
+    [2, 'many'],
+    [3, '5/1q'],
+  ] as const) {
+    await page.getByRole('button', { name: 'Add a window' }).click();
+    await page.getByLabel(`Window ${row}`, { exact: true }).fill(text);
+  }
+  await page.getByRole('button', { name: 'Preview' }).click();
+  const faultOf = async (row: number) => page.locator('.window-row').nth(row).locator('.fault').allInnerTexts();
+  await expect.poll(() => faultOf(1)).toEqual(['a window is max/duration, such as "60/1m", got "many"']);
+  expect(await faultOf(0)).toEqual([]);
+  expect(await faultOf(2)).toEqual([expect.stringContaining('got "1q"')]);
+  await page.getByRole('button', { name: 'Remove window 2' }).click();
+  await page.getByLabel('Window 2', { exact: true }).fill('70/1m');
+  await page.getByRole('button', { name: 'Preview' }).click();
+  await waitForText(page, 'two windows of one limit need distinct durations');
+});
+
+test('a warning needs a tick; any other wish needs another preview', async () => {
+  const page = await openDialog({ provider: 'linkedin' }, '20/1m');
+  await page.getByLabel('New limit').selectOption({ label: 'No limit' });
+  await page.getByRole('button', { name: 'Preview' }).click();
+  await waitForText(page, 'would be removed for every account');
+  await page.getByRole('button', { name: 'Apply' }).click();
+  expect(await page.evaluate(() => document.activeElement?.matches('[type=checkbox]:invalid'))).toBe(true);
+  expect((await limitOf({ provider: 'linkedin' })).adjusted).toBeNull();
+  await page.getByLabel('New limit').selectOption('recommended');
+  await page.waitForSelector('button >> text=Apply', { state: 'detached' });
+  await page.getByRole('button', { name: 'Preview' }).click();
+  await page.getByRole('button', { name: 'Apply' }).click();
+  await waitForText(page, 'processes obey');
+  expect((await limitOf({ provider: 'linkedin' })).adjusted.windows).toEqual(['20/1m', '800/1d']);
+});
+
+test('the preview shows the accounts that the dry run names', async () => {
+  await gateway.send('acc_1', 3, CHATS);
+  const reply = await gateway.admin('PUT', '/v1/limit?dryRun=true&account=acc_1', { json: { windows: ['2/1m'] } });
+  // A gateway of another version may leave them out.
+  const { accounts, now = [] } = JSON.parse(reply.text);
+  const page = await openDialog({ account: 'acc_1' }, '2/1m');
+  await page.getByRole('button', { name: 'Preview' }).click();
+  await page.getByRole('button', { name: 'Apply' }).waitFor();
+  const text = await page.locator('.preview').innerText();
+  expect(
+    text.includes('1 account of the last minutes would get another limit. Of them, 1 would be rejected now.'),
+  ).toBe(accounts !== undefined);
+  expect(await page.locator('.preview tbody tr').allInnerTexts()).toEqual(
+    now.map(() => `acc_1\t${CHATS}\t3 of 2\trejected`),
+  );
+});
+
+test('an end at a time is a time of the operator', async () => {
+  const page = await openDialog({ account: 'acc_1' }, '61/1m');
+  await page.getByLabel('Ends').selectOption({ label: 'At a time' });
+  const end = new Date(Math.floor(Date.now() / 60_000) * 60_000 + 7_200_000);
+  const local = new Date(end.getTime() - end.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+  await page.getByLabel('Date and time').fill(local);
+  await page.getByRole('button', { name: 'Preview' }).click();
+  await page.getByRole('button', { name: 'Apply' }).click();
+  await waitForText(page, 'processes obey');
+  expect((await limitOf({ account: 'acc_1' })).adjusted.until).toBe(end.toISOString());
+});
+
+test('if somebody else was faster, it shows what stands, and the operator looks and decides again', async () => {
+  const target = { account: 'acc_2' };
+  const page = await openDialog(target, '55/1m');
+  await page.getByRole('button', { name: 'Preview' }).click();
+  await waitForText(page, 'After');
+  await put(target, ['44/1m']);
+  await page.getByRole('button', { name: 'Apply' }).click();
+  await page.waitForSelector('h3:focus >> text=Somebody else has changed this limit. Your change was not made.');
+  const conflict = page.locator('dialog section', { hasText: 'Look again' });
+  await expect.poll(() => conflict.innerText()).toMatch(/44\/1m by ada, \d\d:\d\d:\d\d: INC-7/);
+  await page.getByRole('button', { name: 'Look again' }).click();
+  expect(await page.getByLabel('Window 1', { exact: true }).inputValue()).toBe('55/1m');
+  await page.getByRole('button', { name: 'Preview' }).click();
+  await page.getByRole('button', { name: 'Apply' }).click();
+  await waitForText(page, 'processes obey');
+  expect((await limitOf(target)).adjusted).toMatchObject({ windows: ['55/1m'], by: 'olaf' });
+});
+
+test.each([
+  ['503', (status: number) => ({ status, json: { detail: 'The store did not answer in time.', status } })],
+  ['no answer at all', () => undefined],
+])('after %s it says that the change may be stored, and reads the limit again', async (_, answer) => {
+  const target = { account: 'acc_3' };
+  const { adjusted } = await limitOf(target);
+  const page = await openDialog(target, adjusted === null ? '66/1m' : '67/1m');
+  await page.getByRole('button', { name: 'Preview' }).click();
+  await waitForText(page, 'After');
+  await page.route('**/v1/limit?*', async (route) => {
+    if (route.request().method() !== 'PUT') return route.continue();
+    // The change is made. Only its answer is lost.
+    await route.fetch();
+    const lost = answer(503);
+    await (lost === undefined ? route.abort() : route.fulfill(lost));
+  });
+  await page.getByRole('button', { name: 'Apply' }).click();
+  await page.waitForSelector('h3:focus >> text=The change may have been stored');
+  await waitForText(page, 'The limit has changed since you looked:');
+  expect(await dialogText(page)).toMatch(/6[67]\/1m by olaf/);
+  await page.getByRole('button', { name: 'Read again' }).click();
+  await waitForText(page, 'The limit has changed since you looked:');
+});
+
+test('the address of a limit opens its dialog, also of a name that looks like HTML; closing it takes `edit` away', async () => {
+  const account = '<img src=x onerror=alert(1)>';
+  const page = await gateway.open(addressOf({ account, route: EMAILS }));
+  await page.waitForSelector('dialog form');
+  expect(await page.locator('dialog h2').innerText()).toBe(`Limit: account ${account}, ${EMAILS}`);
+  await page.keyboard.press('Escape');
+  await expect.poll(() => page.evaluate(() => location.hash)).not.toContain('edit');
+  expect(await page.getByLabel('Name').first().inputValue()).toBe(account);
+  await page.waitForSelector('text=No limit fits this filter.');
+});
+
+test('the list is filtered by layer, name and what is adjusted', async () => {
+  await put({ account: 'acc_1' }, ['62/1m']);
+  const page = await gateway.open('#/limits');
+  const rows = () => page.locator('tbody tr td:first-child').allInnerTexts();
+  await expect.poll(async () => new Set(await rows()).size).toBeGreaterThan(2);
+  await page.getByLabel('Layer').first().selectOption('provider');
+  await expect.poll(async () => [...new Set(await rows())]).toEqual(['provider linkedin']);
+  await page.getByLabel('Layer').first().selectOption('account');
+  await page.getByLabel('Name').first().fill('acc_1');
+  await page.keyboard.press('Enter');
+  await expect.poll(async () => [...new Set(await rows())]).toEqual(['account acc_1']);
+  await page.getByLabel('Layer').first().selectOption('default');
+  await expect.poll(rows).toEqual(['default']);
+  await page.getByLabel('Adjusted only').check();
+  await waitForText(page, 'No limit fits this filter.');
+});
+
+test('the export is copied', async () => {
+  const page = await gateway.open('#/limits');
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await pressAt(page, 'Export');
+  await pressAt(page, 'Copy');
+  await waitForText(page, 'Copied.');
+  const { limits } = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
+  expect(limits).toEqual(JSON.parse((await gateway.admin('GET', '/v1/limits/export')).text));
+});
+
+test('a viewer reads everything, and sees no button that changes anything', async () => {
+  await put({ account: 'acc_1' }, ['63/1m']);
+  const page = await gateway.open('#/limits', 'viewer');
+  await page.waitForSelector('td >> text=account acc_1');
+  const buttons = () => page.locator('main').getByRole('button').allInnerTexts();
+  expect(await buttons()).toEqual(['Export', 'Show']);
+  await page.getByRole('link', { name: 'History' }).click();
+  await page.waitForSelector('td >> text=ada');
+  expect(await buttons()).toEqual(['Export']);
+  await page.evaluate(
+    (hash) => {
+      location.hash = hash;
+    },
+    addressOf({ account: 'acc_1' }),
+  );
+  await waitForText(page, 'Only operators may change limits.');
+  expect(await page.locator('dialog').count()).toBe(0);
+});
