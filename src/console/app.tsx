@@ -1,29 +1,30 @@
 import type { FunctionComponent } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { ACCOUNT_SEARCH, focusAccountSearch, isAccountSearch } from './account/search.ts';
 import { status, statusError, useStatus } from './api/status.ts';
 import { Banners } from './banners.tsx';
 import { Help } from './help.tsx';
-import { AccountsPage } from './pages/accounts.tsx';
-import { ClaimsPage } from './pages/claims.tsx';
-import { LimitsPage } from './pages/limits.tsx';
-import { LivePage } from './pages/live.tsx';
+import { lazyPage } from './lazy-page.tsx';
 import { OverviewPage } from './pages/overview.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
-import { SystemPage } from './pages/system.tsx';
 import { ErrorNotice } from './parts/notice.tsx';
 import { PageTitle } from './parts/page-title.tsx';
-import { href, route } from './route.ts';
+import { goTo, href, route } from './route.ts';
 import { caller, endSession, token } from './session.ts';
 import { ThemeChoice } from './theme.tsx';
 
 /** The pages, in the order of the menu. */
 const PAGES: readonly { readonly page: string; readonly title: string; readonly Page: FunctionComponent }[] = [
   { page: '', title: 'Overview', Page: OverviewPage },
-  { page: 'accounts', title: 'Accounts', Page: AccountsPage },
-  { page: 'limits', title: 'Limits', Page: LimitsPage },
-  { page: 'claims', title: 'Claims', Page: ClaimsPage },
-  { page: 'live', title: 'Live', Page: LivePage },
-  { page: 'system', title: 'System', Page: SystemPage },
+  {
+    page: 'accounts',
+    title: 'Accounts',
+    Page: lazyPage(async () => (await import('./pages/accounts.tsx')).AccountsPage),
+  },
+  { page: 'limits', title: 'Limits', Page: lazyPage(async () => (await import('./pages/limits.tsx')).LimitsPage) },
+  { page: 'claims', title: 'Claims', Page: lazyPage(async () => (await import('./pages/claims.tsx')).ClaimsPage) },
+  { page: 'live', title: 'Live', Page: lazyPage(async () => (await import('./pages/live.tsx')).LivePage) },
+  { page: 'system', title: 'System', Page: lazyPage(async () => (await import('./pages/system.tsx')).SystemPage) },
 ];
 
 /** The whole console. */
@@ -42,8 +43,8 @@ function Session({ used }: { used: string }) {
       if (event.key === '?') setHelping(true);
       if (event.key !== '/') return;
       event.preventDefault();
-      location.hash = href('accounts');
-      setTimeout(() => document.querySelector<HTMLInputElement>('input[type=search]')?.focus());
+      if (isAccountSearch(route.value)) focusAccountSearch();
+      else goTo(ACCOUNT_SEARCH);
     };
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);

@@ -9,6 +9,9 @@ export interface Route {
   readonly query: URLSearchParams;
 }
 
+/** The token of a link such as `…/#token=…`. It is taken off the address, so that nobody reads it there, and no page is named so. */
+export const linkedToken = takeToken();
+
 const hash = signal(location.hash);
 addEventListener('hashchange', () => {
   hash.value = location.hash;
@@ -42,4 +45,11 @@ function decoded(part: string): string {
   } catch {
     return part;
   }
+}
+
+function takeToken(): string | undefined {
+  const found = /^#token=(.+)$/.exec(location.hash)?.[1];
+  if (found === undefined) return undefined;
+  history.replaceState(null, '', location.pathname + location.search);
+  return decoded(found);
 }

@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals';
+import { linkedToken } from './route.ts';
 
 /** What a token may do. Each role may do what the ones before it may. */
 const ROLES = ['viewer', 'operator', 'admin'] as const;
@@ -13,7 +14,7 @@ export interface Caller {
 const STORED = 'headgate-token';
 
 /** The operator's token. It ends with the tab. */
-export const token = signal<string | undefined>(tokenOfAddress() ?? sessionStorage.getItem(STORED) ?? undefined);
+export const token = signal<string | undefined>(linkedToken ?? sessionStorage.getItem(STORED) ?? undefined);
 /** Undefined until the gateway has said it. */
 export const caller = signal<Caller | undefined>(undefined);
 /** Why the last session ended. */
@@ -38,12 +39,4 @@ export function endSession(reason?: string): void {
 /** Whether the caller may do what a role may. The gateway decides; this one only hides what it would refuse. */
 export function may(role: Role): boolean {
   return caller.value !== undefined && ROLES.indexOf(caller.value.role) >= ROLES.indexOf(role);
-}
-
-/** The token of a link such as `…/#token=…`. It is taken off the address, so that nobody reads it there. */
-function tokenOfAddress(): string | undefined {
-  const found = /^#token=(.+)$/.exec(location.hash)?.[1];
-  if (found === undefined) return undefined;
-  history.replaceState(null, '', location.pathname + location.search);
-  return decodeURIComponent(found);
 }

@@ -94,6 +94,7 @@ test('by keyboard: an operator resets the counters of a route, and gets to the l
   await tabTo(page, `Reset counters of ${EMAILS}…`);
   await page.keyboard.press('Enter');
   await page.waitForSelector('dialog >> text=This empties 3 windows on 1 route, 1 of them full.');
+  await checkPage(page, 'en');
   await tabTo(page, 'Reason');
   await page.keyboard.type('INC-12');
   await page.keyboard.press('Enter');
@@ -108,6 +109,21 @@ test('by keyboard: an operator resets the counters of a route, and gets to the l
   expect(await gateway.send('acc_3', 1)).toEqual([200]);
 });
 
+test('it says whose limit applies, whether an operator has set it, and that a limit of 0 has never room', async () => {
+  for (const [target, window] of [
+    ['account=acc_3', '50/1m'],
+    [`account=acc_3&route=${encodeURIComponent(CHATS)}`, '0/1h'],
+  ])
+    await gateway.admin('PUT', `/v1/limit?${target}`, { json: { windows: [window], confirm: true } });
+  const page = await gateway.open(addressOf('acc_3'), 'viewer');
+  const card = page.locator(`section:has(> .row h3:text-is("${CHATS}"))`);
+  await expect.poll(() => card.locator('.badge').textContent()).toBe('rejects, never room');
+  const text = await card.textContent();
+  expect(text).toContain('This route: from the account, adjusted by an operator');
+  expect(text).toContain('All methods: from the account, adjusted by an operator');
+  expect(text).toContain('This route, 0 per hour0 of 0never room');
+});
+
 test('a block is shown, on the page and in what a request would be told', async () => {
   await blockAccount(redis.port, { account: 'acc_2' }, { forMs: 60_000, reason: 'Unpaid.' });
   const page = await gateway.open(addressOf('acc_2'), 'viewer');
@@ -118,6 +134,27 @@ test('a block is shown, on the page and in what a request would be told', async 
   expect(await page.locator('section .notice.bad').first().textContent()).toMatch(/by a block: Unpaid\.$/);
   await page.click('button:text-is("Ask")');
   await page.waitForSelector('text=/Rejected with 429 by a block \\(Unpaid\\.\\)\\. It passes in/');
+});
+
+test('the key / searches for an account, from any page', async () => {
+  const page = await gateway.open('#/accounts/acc_1', 'viewer');
+  await page.waitForSelector('h1 >> text=acc_1');
+  await page.keyboard.press('/');
+  await page.waitForSelector('input[type=search]:focus');
+  await page.keyboard.type('acc_2');
+  await expect.poll(() => page.locator('tbody a').allTextContents()).toEqual(['acc_2']);
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('h1 >> text=acc_2');
+});
+
+test('the code of a page that cannot be loaded is an error in words', async () => {
+  const page = await gateway.open('#/', 'viewer');
+  await page.route('**/assets/accounts-*.js', (request) => request.abort());
+  await page.click('nav a:text-is("Accounts")');
+  await page.waitForSelector('text=This page could not be loaded.');
+  await page.unroute('**/assets/accounts-*.js');
+  await page.click('text=Load the console again');
+  await page.waitForSelector('td >> text=acc_1');
 });
 
 test('an account that the config does not have is an error in words', async () => {

@@ -79,6 +79,7 @@ test('by keyboard: an orphan is completed, and its retry gets the answer; what i
   await pressAt(page, 'Complete');
   await page.waitForSelector('.fault >> text=Not valid JSON, although content-type says so');
   expect(await stateOf('order-1')).toBe('orphan');
+  await checkPage(page, 'en');
   await typeInto(page, 'Body', '{"id":"mail-1"}');
   await typeInto(page, 'Reason', 'found at the provider');
   await page.keyboard.press('Enter');
@@ -110,7 +111,8 @@ test('by keyboard: an orphan is released, and its retry is executed', async () =
 
 test('a claim whose owner lives: completing it is refused in words, and its release asks for the key', async () => {
   await hold('/slow', 'order-3', 'in_progress');
-  const page = await gateway.open(addressOf('order-3'));
+  const [colorScheme, width] = VIEWS[1];
+  const page = await gateway.open(addressOf('order-3'), 'operator', { colorScheme, viewport: { width, height: 800 } });
   await page.waitForSelector('.badge >> text=in progress');
   await pressAt(page, 'Complete…');
   await typeInto(page, 'Headers', ' ');
@@ -123,6 +125,7 @@ test('a claim whose owner lives: completing it is refused in words, and its rele
   const release = page.locator('dialog button[type=submit]');
   await typeInto(page, 'Type the key to release it by force', 'order');
   expect(await release.isDisabled()).toBe(true);
+  await checkPage(page, 'en');
   await page.keyboard.press('Enter');
   expect(await stateOf('order-3')).toBe('in_progress');
   await page.keyboard.type('-3');

@@ -27,8 +27,9 @@ test.each(VIEWS)(
     await page.locator('.events button').first().click();
     await page.waitForSelector('dialog [role=meter]');
     expect(await page.locator('dialog [role=meter]').count()).toBe(2);
+    await checkPage(page, 'en');
     await page.keyboard.press('Escape');
-    expect(await page.locator('dialog').count()).toBe(0);
+    await expect.poll(() => page.locator('dialog').count()).toBe(0);
     for (const refused of ['Reset', 'Change'])
       expect(await page.locator('main button', { hasText: refused }).count()).toBe(0);
   },

@@ -1,4 +1,5 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
+import { focusAccountSearch } from '../account/search.ts';
 import type { ListedAccount } from '../api/answers.ts';
 import { ask } from '../api/client.ts';
 import { ONCE, usePolled } from '../api/polled.ts';
@@ -25,6 +26,11 @@ interface AccountList {
 
 function AccountSearch() {
   const [prefix, setPrefix] = useState('');
+  const isSearch = route.value.query.has('search');
+  // The heading takes the focus first.
+  useEffect(() => {
+    if (isSearch) focusAccountSearch();
+  }, [isSearch]);
   const pages = usePages(prefix);
   const query = { prefix, limit: PER_PAGE, cursor: pages.cursor };
   const { value, error } = usePolled(JSON.stringify(query), ONCE, (signal) =>

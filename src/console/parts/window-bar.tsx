@@ -20,7 +20,7 @@ export function isNear({ max, used, remaining }: ShownWindow): boolean {
 
 /** One window as a bar: how much of it is used, and when it is over. */
 export function WindowBar({ window }: { window: ShownWindow }) {
-  const { limit, max, used, remaining, durationMs, resetMs } = window;
+  const { limit, max, used, remaining, durationMs } = window;
   const share = max === 0 ? 1 : used / max;
   const state = remaining <= 0 ? 'full' : isNear(window) ? 'near' : 'free';
   const name = `${limitName(limit)}, ${perText(max, durationMs)}`;
@@ -42,9 +42,13 @@ export function WindowBar({ window }: { window: ShownWindow }) {
       >
         <div class="fill" style={{ width: `${Math.min(100, share * 100)}%` }} />
       </div>
-      <span class="window-reset soft">
-        {resetMs === 0 ? 'not begun' : remaining <= 0 ? `room in ${spanText(resetMs)}` : `ends in ${spanText(resetMs)}`}
-      </span>
+      <span class="window-reset soft">{endText(window)}</span>
     </div>
   );
+}
+
+function endText({ max, remaining, resetMs }: ShownWindow): string {
+  if (max === 0) return 'never room';
+  if (resetMs === 0) return 'not begun';
+  return remaining <= 0 ? `room in ${spanText(resetMs)}` : `ends in ${spanText(resetMs)}`;
 }
