@@ -1,7 +1,7 @@
 import type { Limit, LimitChanged } from '../api/answers.ts';
 import { Announced } from '../parts/announced.tsx';
 import { Notice } from '../parts/notice.tsx';
-import { StandingLimit } from './standing-limit.tsx';
+import { CurrentLimit } from './current-limit.tsx';
 
 /** A change that is stored, and the processes that obey it. */
 export function Applied({ limit, onClose }: { limit: Limit & LimitChanged; onClose: () => void }) {
@@ -18,7 +18,7 @@ export function Applied({ limit, onClose }: { limit: Limit & LimitChanged; onClo
         </Notice>
       )}
       {!durable && <Notice kind="care">The change ends with the process.</Notice>}
-      <StandingLimit limit={limit} />
+      <CurrentLimit limit={limit} />
       <div class="actions">
         <button type="button" onClick={onClose}>
           Done

@@ -2,11 +2,11 @@ import type { Limit } from '../api/answers.ts';
 import type { ApiError } from '../api/client.ts';
 import { Announced } from '../parts/announced.tsx';
 import { ErrorNotice } from '../parts/notice.tsx';
-import { StandingLimit } from './standing-limit.tsx';
+import { CurrentLimit } from './current-limit.tsx';
 import type { Target } from './target.ts';
 import { useLimit } from './use-limit.ts';
 
-/** Somebody else was faster. Shows what stands now, and lets the operator go on from there. */
+/** Another operator was faster. Shows the limit of now, and lets the operator go on from there. */
 export function Conflict({
   target,
   error,
@@ -14,18 +14,18 @@ export function Conflict({
 }: {
   target: Target;
   error: ApiError;
-  /** The operator has seen what stands now. */
+  /** The operator has seen the limit of now. */
   onLook: (now: Limit) => void;
 }) {
   const { limit, error: readError } = useLimit(target);
   return (
     <section class="card">
-      <Announced>Somebody else has changed this limit. Your change was not made.</Announced>
+      <Announced>Another operator has changed this limit. Your change was not made.</Announced>
       <ErrorNotice error={error} />
       <ErrorNotice error={readError} />
       {limit && (
         <>
-          <StandingLimit limit={limit} />
+          <CurrentLimit limit={limit} />
           <div class="actions">
             <button type="button" onClick={() => onLook(limit)}>
               Look again

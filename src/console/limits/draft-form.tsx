@@ -2,8 +2,8 @@ import { useRef } from 'preact/hooks';
 import type { Limit } from '../api/answers.ts';
 import { Choice, Field } from '../parts/field.tsx';
 import { windowsText } from '../parts/format.ts';
+import { ownText } from './current-limit.tsx';
 import type { Draft, End, Wish } from './draft.ts';
-import { ownText } from './standing-limit.tsx';
 
 const ENDS: readonly (readonly [End, string])[] = [
   ['never', 'Never'],
@@ -13,7 +13,7 @@ const ENDS: readonly (readonly [End, string])[] = [
   ['at', 'At a time'],
 ];
 
-/** Asks what a limit is to be, why, and for how long. */
+/** Asks what the limit shall be, why, and for how long. */
 export function DraftForm({
   draft,
   limit: { base, recommended },

@@ -19,7 +19,7 @@ export interface Draft {
   readonly at: string;
 }
 
-/** The change that a dialog begins with: the limit of now, a reset, or windows to put back (null: there were none). */
+/** The change that a dialog begins with: the limit of now, a reset, or windows to put back (null: the config applied). */
 export type Beginning = 'now' | 'reset' | readonly string[] | null;
 
 export function draftOf({ effective }: Limit, beginning: Beginning): Draft {

@@ -50,7 +50,7 @@ export function FilterForm({ filter }: { filter: LimitFilter }) {
       }}
     >
       <Choice label="Layer" value={filter.layer} options={ANY} onValue={(layer) => show({ layer })} />
-      <Field label="Name" autocomplete="off" placeholder="linkedin" type="search" value={name} onValue={setName} />
+      <Field label="Name" autocomplete="off" placeholder="linkedin" value={name} onValue={setName} />
       <button type="submit" class="quiet">
         Show
       </button>

@@ -50,7 +50,7 @@ export function History({
         </p>
       )}
       <ErrorNotice error={error} />
-      {value?.entries.length === 0 && <p class="soft">Nobody has changed a limit.</p>}
+      {value?.entries.length === 0 && <p class="soft">No limit was changed yet.</p>}
       {value && value.entries.length > 0 && <HistoryTable entries={value.entries} onOpen={onOpen} />}
       <Pager pages={pages} next={value?.next} names={['Newer changes', 'Older changes']} />
     </>

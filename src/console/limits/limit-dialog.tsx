@@ -5,7 +5,7 @@ import { LimitEditor } from './limit-editor.tsx';
 import { type Target, targetText } from './target.ts';
 import { useLimit } from './use-limit.ts';
 
-/** A window in which an operator changes one limit, also one that nobody has set yet. */
+/** A window in which an operator changes one limit, also one that is not set yet. */
 export function LimitDialog({
   target,
   beginning,

@@ -4,10 +4,10 @@ import { ApiError, ask } from '../api/client.ts';
 import { ErrorNotice, Notice } from '../parts/notice.tsx';
 import { Applied } from './applied.tsx';
 import { Conflict } from './conflict.tsx';
+import { CurrentLimit } from './current-limit.tsx';
 import { type Beginning, draftOf, effectOf, faultsOf, requestFor } from './draft.ts';
 import { DraftForm } from './draft-form.tsx';
 import { Preview } from './preview.tsx';
-import { StandingLimit } from './standing-limit.tsx';
 import type { Target } from './target.ts';
 import { Unsure } from './unsure.tsx';
 
@@ -77,7 +77,7 @@ export function LimitEditor({
   const mayApply = preview?.of === effectOf(draft) && failure?.step !== 'preview' && !isConflict && !isUnsure;
   return (
     <>
-      <StandingLimit limit={limit} />
+      <CurrentLimit limit={limit} />
       <DraftForm
         draft={draft}
         limit={limit}

@@ -2,14 +2,14 @@ import type { Limit } from '../api/answers.ts';
 import type { ApiError } from '../api/client.ts';
 import { Announced } from '../parts/announced.tsx';
 import { ErrorNotice } from '../parts/notice.tsx';
-import { StandingLimit } from './standing-limit.tsx';
+import { CurrentLimit } from './current-limit.tsx';
 import type { Target } from './target.ts';
 import { useLimit } from './use-limit.ts';
 
 /** A process reads changes twice a second. */
 const READ_AFTER_MS = 1_000;
 
-/** Nobody knows whether a change was stored. Reads the limit again, and says what it is. */
+/** The gateway did not say whether the change was stored. Reads the limit again, and shows it. */
 export function Unsure({ target, seen, error }: { target: Target; seen: Limit; error: ApiError }) {
   const { limit, error: readError, read } = useLimit(target, READ_AFTER_MS);
   const isChanged = limit && limit.adjusted?.version !== seen.adjusted?.version;
@@ -25,7 +25,7 @@ export function Unsure({ target, seen, error }: { target: Target; seen: Limit; e
             ? 'The limit has changed since you looked:'
             : 'The limit is as before. While the store is away, a stored change may still show up later.'}
       </p>
-      {limit && <StandingLimit limit={limit} />}
+      {limit && <CurrentLimit limit={limit} />}
       <div class="actions">
         <button type="button" onClick={read}>
           Read again

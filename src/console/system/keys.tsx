@@ -19,7 +19,7 @@ export function Keys() {
     <section class="card" aria-labelledby="keys">
       <h2 id="keys">Keys</h2>
       <ErrorNotice error={error} />
-      {value?.keys.length === 0 && <p class="soft">The config has no key: nobody is let in.</p>}
+      {value?.keys.length === 0 && <p class="soft">The config has no keys.</p>}
       {value && value.keys.length > 0 && (
         <Wide label="Keys">
           <table>

@@ -2,7 +2,7 @@ import type { Limit } from '../api/answers.ts';
 import { timeText, windowsText } from '../parts/format.ts';
 
 /** A limit as it is now: what the config says, and what an operator has set. */
-export function StandingLimit({ limit: { base, adjusted } }: { limit: Limit }) {
+export function CurrentLimit({ limit: { base, adjusted } }: { limit: Limit }) {
   return (
     <dl class="pairs">
       <dt>In the config</dt>
