@@ -73,6 +73,8 @@ export default defineConfig({
   test: {
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // A busy machine may take longer than the default of one second.
+    expect: { poll: { timeout: 10_000 } },
     slowTestThreshold: 3_000,
     setupFiles: ['test/support/setup.ts'],
     // More than there are cores: many tests wait for a timer, a process or a server.

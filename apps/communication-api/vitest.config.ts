@@ -56,6 +56,8 @@ const project = (name: string, include: string[], { globalSetup = [], ...rest }:
     execArgv: EXEC_ARGV,
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // A busy machine may take longer than the default of one second.
+    expect: { poll: { timeout: 10_000 } },
     isolate: false,
     ...rest,
   },
@@ -72,6 +74,8 @@ export const projects = [
   project('service-browser', BROWSER, {
     globalSetup: ['test/support/browser.ts'],
     maxWorkers: 2,
+    // Some look at twenty pages.
+    testTimeout: 120_000,
     sequence: { groupOrder: 3 },
   }),
   // Nothing that another file has left to do keeps its event loop busy.

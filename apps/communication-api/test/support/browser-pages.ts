@@ -27,7 +27,7 @@ export async function startBrowser(options: readonly string[] = []): Promise<Ope
       ...options,
       extraHTTPHeaders: { 'x-forwarded-for': `192.0.2.${++clients}` },
     });
-    context.setDefaultTimeout(10_000);
+    context.setDefaultTimeout(25_000);
     context.on('console', (message) => {
       if (message.text().includes('Content Security Policy')) blocked.push(message.text());
     });
