@@ -64,7 +64,7 @@ describe('a limit', () => {
   });
 
   it('is over at its end', async () => {
-    await put(ACC, { windows: ['200/1m'], forMs: 150 });
+    await put(ACC, { windows: ['200/1m'], forMs: 1_500 });
     expect(await chats()).toBe(200);
     await expect.poll(() => chats()).toBe(1_000);
     expect((await ask('GET', ACC)).value.adjusted).toBeNull();

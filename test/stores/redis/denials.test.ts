@@ -45,7 +45,7 @@ describe('cached rejections', () => {
 
   it('S7: show a reset that gets shorter, and a request is accepted when it is over', async () => {
     const store = newStore();
-    const plan = planOf('1/600ms');
+    const plan = planOf('1/2s');
     await denied(store, plan);
     const first = (await consume(store, plan)).shown?.resetMs as number;
     await sleep(200);
@@ -139,11 +139,11 @@ describe('cached rejections', () => {
 
   it('S20: notice a reset by another process after at most denyCacheMaxMs', async () => {
     const prefix = newPrefix();
-    const store = newStore(prefix, 150);
+    const store = newStore(prefix, 1_000);
     const plan = planOf('1/1h');
     await denied(store, plan);
     await newStore(prefix).reset({ account: 'acc' });
-    await sleep(160);
+    await sleep(1_010);
     expect((await consume(store, plan)).accepted).toBe(true);
   });
 
