@@ -22,8 +22,7 @@ const directNet = new Egress({ policy: 'off' }).through(undefined);
 /** The floods must end before. */
 const deadline = (): AbortSignal => AbortSignal.timeout(15_000);
 
-/** As long as those that the bound is made for. */
-const FOLDER = `* LIST () "/" "${'a'.repeat(80)}"\r\n`;
+const FOLDER = '* LIST () "/" "aaa"\r\n';
 
 /** A server for each connection of which a function speaks. */
 async function startServer(talk: (socket: Socket) => void, encryption: Encryption = 'none'): Promise<number> {
@@ -118,6 +117,27 @@ describe('a server that sends without end is left long before the deadline', () 
     });
     await expect(used).rejects.toMatchObject({ sent: 'no' });
     expect(signal.aborted).toBe(false);
+    mailboxes.close();
+  });
+
+  test.each(['none', 'tls'] as const)('IMAP: 10,000 folders are no flood (encryption %s)', async (encryption) => {
+    const folders = Array.from({ length: 10_000 }, (_, i) => `* LIST () "/" "folder ${i}"\r\n`).join('');
+    const port = await startServer((socket) => {
+      socket.write('* OK [CAPABILITY IMAP4rev1] Hello\r\n');
+      socket.on('data', (data) => {
+        const [tag = '', name] = data.toString().split(' ');
+        if (name === 'LIST' && !data.toString().includes('"" ""')) socket.write(folders);
+        socket.write(`${tag} OK Done\r\n`);
+      });
+    }, encryption);
+    const mailboxes = new Mailboxes();
+    const account = accountAt({ imap: serverAt(port, encryption) });
+    const lists = await mailboxes.withMailbox(account, deadline(), async (client) => [
+      await client.list(),
+      // Each answer is counted for itself.
+      await client.list(),
+    ]);
+    expect(lists.map((list) => list.length)).toEqual([10_000, 10_000]);
     mailboxes.close();
   });
 
