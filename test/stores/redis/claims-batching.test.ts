@@ -75,7 +75,7 @@ describe('commands of one turn of the event loop', () => {
       }
     });
     await fc.assert(property, { numRuns: 300 });
-  }, 60_000);
+  });
 
   it('are sent together, up to 32 and without large values, in either direction', async () => {
     const store = createRedisClaimStore(client, { prefix: newPrefix(), deadlineMs: 10_000 });

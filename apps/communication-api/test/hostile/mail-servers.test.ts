@@ -159,7 +159,7 @@ describe('a server that sends without end is left long before the deadline', () 
 });
 
 describe('a text that is made to take long', () => {
-  test('a refusal of one word does not block the process', { timeout: 60_000 }, () => {
+  test('a refusal of one word does not block the process', () => {
     const response = `550 ${'a'.repeat(100_000)}`;
     const error = Object.assign(new Error(response), {
       code: 'EMESSAGE',
@@ -175,7 +175,7 @@ describe('a text that is made to take long', () => {
     expect(performance.now() - since).toBeLessThan(3_000);
   });
 
-  test('references that almost look like ids do not block the process', { timeout: 60_000 }, () => {
+  test('references that almost look like ids do not block the process', () => {
     const since = performance.now();
     expect(referencesIn(`References: ${`<${'@'.repeat(600)}`.repeat(10_000)} <a@example.com>\r\n`)).toEqual([
       '<a@example.com>',

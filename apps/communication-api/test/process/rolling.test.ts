@@ -11,7 +11,7 @@ import { startPostgres } from '../support/postgres-server.ts';
 import { type ServiceProcess, startProcess } from '../support/service-process.ts';
 
 /** Longer than an attempt belongs to a process, with this deadline of providers. */
-const SEND_TIMEOUT_MS = '2000';
+const SEND_TIMEOUT_MS = '5000';
 const CLIENTS = 6;
 const PATIENCE_MS = 90_000;
 /** How long the mail server takes for an email, so that some are always on their way. */
