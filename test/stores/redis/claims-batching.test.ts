@@ -120,7 +120,7 @@ describe('commands of one turn of the event loop', () => {
     await own.ping();
     const store = createRedisClaimStore(own, { prefix: newPrefix(), deadlineMs: 50 });
     await client.client('PAUSE', 60_000, 'WRITE');
-    onTestFinished(() => client.client('UNPAUSE'));
+    onTestFinished(async () => void (await client.client('UNPAUSE')));
     const replies = await Promise.allSettled(
       [0, 1, 2].map(async (n) => store.begin({ scope: 'app', key: `k${n}` }, begin)),
     );
