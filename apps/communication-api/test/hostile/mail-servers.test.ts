@@ -3,6 +3,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { Readable } from 'node:stream';
 import { createServer as createTlsServer } from 'node:tls';
 import { describe, expect, inject, test } from 'vitest';
+import { startCpuTimer } from '../../../../test/support/cpu-timer.ts';
 import type { ComposedMail } from '../../src/mail/mail.ts';
 import { Mailboxes } from '../../src/providers/imap/connection.ts';
 import type { Encryption, ImapCredentials, MailServer } from '../../src/providers/imap/credentials.ts';
@@ -168,20 +169,20 @@ describe('a text that is made to take long', () => {
       command: 'DATA',
     });
     const credentials: ImapCredentials = { imap: serverAt(1), smtp: serverAt(1) };
-    const since = performance.now();
+    const cpuMs = startCpuTimer();
     const { type } = smtpError(error, { handover: 'all', credentials, hasWorked: true });
     expect(type).toBe('errors/cant_send_message');
     // It took 20 seconds, and 40 minutes for the longest reply.
-    expect(performance.now() - since).toBeLessThan(3_000);
+    expect(cpuMs()).toBeLessThan(3_000);
   });
 
   test('references that almost look like ids do not block the process', () => {
-    const since = performance.now();
+    const cpuMs = startCpuTimer();
     expect(referencesIn(`References: ${`<${'@'.repeat(600)}`.repeat(10_000)} <a@example.com>\r\n`)).toEqual([
       '<a@example.com>',
     ]);
     // It took 10 seconds.
-    expect(performance.now() - since).toBeLessThan(3_000);
+    expect(cpuMs()).toBeLessThan(3_000);
   });
 });
 
