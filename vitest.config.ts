@@ -81,8 +81,10 @@ export default defineConfig({
     },
   ],
   test: {
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    // A busy machine may take longer than the default of one second.
+    expect: { poll: { timeout: 10_000 } },
     slowTestThreshold: 3_000,
     setupFiles: ['test/support/setup.ts'],
     // More than there are cores: many tests wait for a timer, a process or a server.
@@ -101,7 +103,7 @@ export default defineConfig({
       }),
       project('gateway', GATEWAY, { exclude: [...BUILT, ...GATEWAY_MOCKS, ...REDIS] }),
       project('gateway-mocks', GATEWAY_MOCKS, { isolate: true }),
-      project('random', RANDOM, { exclude: [...ADAPTERS, ...BENCH, ...GATEWAY, ...REDIS] }),
+      project('random', RANDOM, { exclude: [...ADAPTERS, ...BENCH, ...GATEWAY, ...REDIS], testTimeout: 300_000 }),
       project('redis', REDIS, { exclude: REDIS_FAULTS, globalSetup: REDIS_SERVERS }),
       project('redis-faults', REDIS_FAULTS, { globalSetup: REDIS_SERVERS, maxWorkers: 2, sequence: { groupOrder: 1 } }),
       project('unit', ['test/**/*.test.ts'], {

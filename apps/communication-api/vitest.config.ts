@@ -54,8 +54,10 @@ const project = (name: string, include: string[], { globalSetup = [], ...rest }:
     globalSetup: [...BUILDS, CERTIFICATE, POSTGRES, CONTRACT, ...[globalSetup].flat()],
     setupFiles: ['test/support/built.ts'],
     execArgv: EXEC_ARGV,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    // A busy machine may take longer than the default of one second.
+    expect: { poll: { timeout: 10_000 } },
     isolate: false,
     ...rest,
   },
@@ -81,7 +83,7 @@ export const projects = [
     isolate: true,
     maxWorkers: 2,
     maxConcurrency: 11,
-    testTimeout: 120_000,
+    testTimeout: 300_000,
     sequence: { groupOrder: 3 },
   }),
 ];

@@ -78,9 +78,7 @@ function live(history: History): void {
 }
 
 describe('evaluate and charge', () => {
-  it(`S1-S14: decide as the naive model in ${HISTORIES} random histories, whatever the clock does`, {
-    timeout: 60_000,
-  }, () => {
+  it(`S1-S14: decide as the naive model in ${HISTORIES} random histories, whatever the clock does`, () => {
     fc.assert(fc.property(createArbitraries(fc).history, live), { numRuns: HISTORIES });
   });
 

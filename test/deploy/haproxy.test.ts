@@ -146,7 +146,7 @@ it('take over a changed config under load without a failed request, and /metrics
   });
   expect(Object.keys(counts)).toEqual(['200']);
   expect(await ask('/later')).toBe(200);
-}, 60_000);
+});
 
 it('one of them ends under load without a failed request', async () => {
   const [first] = gateways as [Gateway];
@@ -156,7 +156,7 @@ it('one of them ends under load without a failed request', async () => {
   });
   expect(Object.keys(counts)).toEqual(['200']);
   expect(await ask('/status')).toBe(200);
-}, 60_000);
+});
 
 it('one of them is killed under load: only the requests that it was serving fail, and none gets a 503', async () => {
   const [first, second] = gateways as [Gateway, Gateway];
@@ -178,7 +178,7 @@ it('one of them is killed under load: only the requests that it was serving fail
   expect(others).toEqual({});
   expect(answered).toBeGreaterThan(0);
   expect(refused + closed).toBeLessThanOrEqual(8);
-}, 60_000);
+});
 
 it('the log of HAProxy has the path without the query, and the req_id of the log of the gateway', () => {
   const line = proxyLog.split('\n').find((each) => each.includes('GET /api/v1/chats/1'));
@@ -198,7 +198,7 @@ it('a renewed certificate is used after SIGHUP, and no request gets an error', a
   // The earlier worker closes connections that are idle, at any time as HTTP allows.
   const { ECONNRESET: _closed, ...statuses } = counts;
   expect(Object.keys(statuses)).toEqual(['200']);
-}, 60_000);
+});
 
 /** Fingerprint of the certificate that the proxy shows; empty if it cannot be reached. */
 function fingerprint(): Promise<string> {

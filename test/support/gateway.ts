@@ -104,6 +104,9 @@ export function configOf(upstream: string, rest: Config = {}): Config {
   };
 }
 
+/** After this time, a process that does not end is killed. */
+const KILL_MS = 30_000;
+
 /** A free port, below the range from which the system assigns ports. */
 export async function freePort(): Promise<number> {
   for (;;) {
@@ -153,7 +156,7 @@ export async function runHeadgate(
   env: NodeJS.ProcessEnv = {},
 ): Promise<Output> {
   const { child, exited, stdout, stderr } = spawnHeadgate(args, cwd, env);
-  const timer = setTimeout(() => child.kill('SIGKILL'), 10_000);
+  const timer = setTimeout(() => child.kill('SIGKILL'), KILL_MS);
   const exit = await exited;
   clearTimeout(timer);
   return { ...exit, stdout: stdout(), stderr: stderr(), all: `${stdout()}\n${stderr()}` };
@@ -219,7 +222,7 @@ export async function serve(
     signal: (signal) => void child.kill(signal),
     stop: async () => {
       child.kill('SIGTERM');
-      const timer = setTimeout(() => child.kill('SIGKILL'), 10_000);
+      const timer = setTimeout(() => child.kill('SIGKILL'), KILL_MS);
       const exit = await exited;
       clearTimeout(timer);
       return exit;

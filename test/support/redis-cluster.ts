@@ -6,7 +6,9 @@ const SLOTS = 16_384;
 /** Keys that are moved together. */
 const KEYS_PER_MOVE = 10;
 const MEET_AGAIN_MS = 5_000;
-const OPTIONS = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '1000', '--repl-diskless-sync-delay', '0'];
+const OPTIONS = ['--cluster-enabled', 'yes', '--repl-diskless-sync-delay', '0', '--cluster-node-timeout'];
+/** A replica takes over soon. Where there is none, a server that a busy machine does not run for seconds is not given up. */
+const NODE_TIMEOUT_MS = { withReplicas: '1000', without: '15000' };
 
 /** A cluster for one test, which may damage it. */
 export interface RedisCluster {
@@ -23,7 +25,7 @@ export interface RedisCluster {
 export async function startCluster({ masters = 3, replicas = 0 } = {}): Promise<RedisCluster> {
   const servers: RedisServer[] = [];
   const start = async (): Promise<RedisServer> => {
-    const server = await startRedis(...OPTIONS);
+    const server = await startRedis(...OPTIONS, NODE_TIMEOUT_MS[replicas > 0 ? 'withReplicas' : 'without']);
     servers.push(server);
     return server;
   };

@@ -77,9 +77,7 @@ function latencies(seed: number, maxMs: number): () => number {
 const jobs = (max: number) => fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: max });
 
 describe('workers that share a store', () => {
-  it('serve every job in the order of its worker, never exceed a window, and lose only latency', {
-    timeout: 60_000,
-  }, async () => {
+  it('serve every job in the order of its worker, never exceed a window, and lose only latency', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 3, max: 8 }),
@@ -114,9 +112,7 @@ describe('workers that share a store', () => {
     );
   });
 
-  it('1,000 jobs of 4 processes on 10/1s and 100/1m: within 2 % of the optimum, at most 1.2 calls per job', {
-    timeout: 60_000,
-  }, async () => {
+  it('1,000 jobs of 4 processes on 10/1s and 100/1m: within 2 % of the optimum, at most 1.2 calls per job', async () => {
     const limits = ['10/1s', '100/1m'];
     const costs = Array.from({ length: 250 }, () => 1);
     const { served, store } = await serve(limits, [costs, costs, costs, costs], latencies(7, 3));

@@ -20,7 +20,7 @@ export function openPages(browser: Browser): OpenPage {
       ...options,
       extraHTTPHeaders: { 'x-forwarded-for': `192.0.2.${++clients}` },
     });
-    context.setDefaultTimeout(10_000);
+    context.setDefaultTimeout(25_000);
     context.on('console', (message) => {
       if (message.text().includes('Content Security Policy')) faults.push(message.text());
     });

@@ -44,12 +44,12 @@ it('health checks that come while one asks the store share its answer: they need
   expect(asked).toBeLessThan(50);
 });
 
-it('a client that reads nothing of its answer is cut', { timeout: 30_000 }, async () => {
+it('a client that reads nothing of its answer is cut', async () => {
   const { port, connections } = await startAdmin(async () => 'x'.repeat(16_777_216));
   const client = await openRaw(port);
   client.socket.pause();
   client.write(rawRequest('GET', '/metrics'));
-  await eventually(async () => (await connections()) === 0, 'the end of the connection', 25_000);
+  await eventually(async () => (await connections()) === 0, 'the end of the connection', 60_000);
 });
 
 it('past 256 connections another one is closed at once, and the others are served', async () => {

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkConfig } from '../../../src/gateway/config/config.ts';
 import { ADMIN, type AdminAsk, type AdminGateway, startAdminGateway } from '../../support/admin.ts';
+import { startCpuTimer } from '../../support/cpu-timer.ts';
 import { configOf, expectProblem, ratesOf } from '../../support/gateway.ts';
 import { startUpstream, type Upstream } from '../../support/upstream.ts';
 
@@ -65,7 +66,7 @@ describe('a limit', () => {
   });
 
   it('is over at its end', async () => {
-    await put(ACC, { windows: ['200/1m'], forMs: 150 });
+    await put(ACC, { windows: ['200/1m'], forMs: 1_500 });
     expect(await chats()).toBe(200);
     await expect.poll(() => chats()).toBe(1_000);
     expect((await ask('GET', ACC)).value.adjusted).toBeNull();
@@ -248,11 +249,11 @@ describe('many limits', () => {
     const limits = { ...LIMITS, accounts: Object.fromEntries(ids.map((id) => [id, { allMethods: ['60/1m'] }])) };
     const accounts = ids.map((id) => ({ id, application: 'app_1' }));
     const large = await startAdminGateway(upstream.url, { limits, accounts });
-    const begin = performance.now();
+    const cpuMs = startCpuTimer();
     const reply = await large.admin('GET', '/v1/limits?limit=1');
     expect(reply.status).toBe(200);
     // If every limit were shown with a copy of all of them, it would take 10 seconds.
-    expect(performance.now() - begin).toBeLessThan(3_000);
+    expect(cpuMs()).toBeLessThan(3_000);
     await large.stop();
   });
 

@@ -292,7 +292,7 @@ describe('--watch', () => {
     expect(await limitOf(running)).toBe(250);
     expect(running.lines('config unchanged')).toEqual([]);
     await running.gateway.stop();
-  }, 60_000);
+  });
 
   it('a file that is written in pieces is read when it is complete, and a fault is reported once', async () => {
     const upstream = await startUpstream();
@@ -320,5 +320,5 @@ describe('--watch', () => {
     writeFileSync(file, text);
     await eventually(() => running.lines('config unchanged').length === 1, 'the earlier file', 20_000);
     await running.gateway.stop();
-  }, 60_000);
+  });
 });

@@ -17,7 +17,7 @@ import {
   startGateway,
   writeConfig,
 } from '../../support/gateway.ts';
-import { eventually, pause } from '../../support/raw-http.ts';
+import { eventually } from '../../support/raw-http.ts';
 import { startUpstream } from '../../support/upstream.ts';
 
 const redis = await redisForFile();
@@ -39,6 +39,10 @@ const scrape = async ({ adminPort }: Gateway, metric: string) =>
     await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text(),
   )?.[1];
 
+/** Whether each of them obeys this version. */
+const haveVersion = async (gateways: readonly Gateway[], version: number): Promise<boolean> =>
+  (await Promise.all(gateways.map((each) => scrape(each, 'version')))).every((each) => each === String(version));
+
 /** An embedded library, as in another program. */
 async function startLibrary(): Promise<SharedLimits> {
   const limits = createSharedLimits({ base: LIMITS, adjustments: createRedisAdjustments(client), logger: false });
@@ -48,28 +52,26 @@ async function startLibrary(): Promise<SharedLimits> {
 }
 
 describe('two gateways and a library on one Redis', () => {
-  it('obey a change within a second; counters stay, and a reset gives back the config', async () => {
+  it('obey a change; counters stay, and a reset gives back the config', async () => {
     const library = await startLibrary();
     await library.put({ account: 'acc_9' }, ['900/1h'], { by: 'joe' });
     const [one, other] = await Promise.all([startGateway(config()), startGateway(config())]);
     expect(await Promise.all([one, other].map((gateway) => limitOf(gateway)))).toEqual([1000, 1000]);
     const { revision } = await library.put({ account: 'acc_1' }, ['500/1h'], { by: 'jane', reason: 'INC-12' });
-    await pause(1_000);
+    await eventually(() => haveVersion([one, other], 2), 'both gateways');
     const reply = ratesOf(await other.ask('GET', '/api/v1/chats?account_id=acc_1'));
     expect([reply.limit, reply.remaining]).toEqual([500, 497]);
     expect(await limitOf(one)).toBe(500);
     expect(await limitOf(one, 'acc_2')).toBe(1000);
     expect(await library.applied(revision)).toEqual({ instances: 3, of: 3, missing: [] });
-    expect(await scrape(one, 'version')).toBe('2');
     expect(await scrape(one, 'adjustments')).toBe('2');
-    expect(one.log()).toContainEqual(
-      expect.objectContaining({
-        ...{ level: 30, msg: 'limits adjusted', revision, by: 'jane', reason: 'INC-12', source: 'change' },
-        limits: ['limits.accounts["…"].allMethods'],
-      }),
-    );
+    const line = () => one.log().find((each) => each.msg === 'limits adjusted' && each.revision === revision);
+    expect(await eventually(line, 'the line')).toMatchObject({
+      ...{ level: 30, by: 'jane', reason: 'INC-12', source: 'change' },
+      limits: ['limits.accounts["…"].allMethods'],
+    });
     await library.reset({ account: 'acc_1' }, { by: 'jane' });
-    await pause(1_000);
+    await eventually(() => haveVersion([one, other], 3), 'both gateways');
     expect(await Promise.all([one, other].map((gateway) => limitOf(gateway)))).toEqual([1000, 1000]);
     await Promise.all([one.stop(), other.stop()]);
   });

@@ -171,7 +171,7 @@ it('the gateway itself answers health checks: GET and HEAD, with or without a qu
 it('an upstream may take longer than clientTimeoutMs, but a client that reads nothing of its answer may not', async () => {
   const answers: (() => void)[] = [];
   const forward = ({ response }: Exchange) => void answers.push(() => response.end('x'.repeat(30_000_000)));
-  const { port, connections } = await start({ silence: { clientTimeoutMs: 200, silenceMs: 10_000 }, forward });
+  const { port, connections } = await start({ silence: { clientTimeoutMs: 1_000, silenceMs: 20_000 }, forward });
   const [reading, silent] = await Promise.all([openRaw(port), openRaw(port)]);
   silent.socket.pause();
   let bytes = 0;
@@ -180,7 +180,7 @@ it('an upstream may take longer than clientTimeoutMs, but a client that reads no
   });
   for (const connection of [reading, silent]) connection.write(rawRequest('GET', '/x'));
   await eventually(() => answers.length === 2, 'both requests');
-  await pause(700);
+  await pause(1_500);
   expect(connections.running).toBe(2);
   for (const answer of answers.splice(0)) answer();
   await eventually(() => connections.running === 0, 'the end of both');

@@ -82,7 +82,9 @@ describe('a store in Redis', () => {
     ['a cluster', 'cluster'],
   ])('%s: two gateways share one allowance', async (_title, kind) => {
     const hosts = inject('redis').clusterPorts.map((port) => `127.0.0.1:${port}`);
-    const rest = kind === undefined ? {} : { store: `redis-cluster://${hosts.join()}`, storeDeadlineMs: 1_000 };
+    // The count is exact only if no decision is degraded, and a busy machine must not cause one.
+    const patient = { storeDeadlineMs: 10_000 };
+    const rest = kind === undefined ? patient : { store: `redis-cluster://${hosts.join()}`, ...patient };
     const gateways = [await start(rest), await start(rest)];
     expect(await statusesOf(gateways, 'acc_1', 6)).toEqual([200, 200, 200, 429, 429, 429]);
     expect(await healthOf(gateways[0] as InProcess)).toBe('ok');
@@ -90,7 +92,7 @@ describe('a store in Redis', () => {
   });
 
   it('has metrics in /metrics', async () => {
-    const gateway = await start({});
+    const gateway = await start({ storeDeadlineMs: 10_000 });
     await gateway.ask('GET', `${CHATS}acc_2`);
     const text = await gateway.metrics();
     expect(text).toMatch(/^headgate_redis_store_calls_total 2$/m);
@@ -120,13 +122,13 @@ describe('a store in Redis', () => {
 
   it('S17: frozen, with `refuse`: 503 in time, a failure in log and metrics, and /healthz is degraded', async () => {
     const gateway = await start({ onStoreFailure: 'refuse' });
-    expect(await statusesOf([gateway], 'acc_5', 1)).toEqual([200]);
+    await eventually(async () => (await statusesOf([gateway], 'acc_5', 1))[0] === 200, 'Redis decides');
     redis.freeze();
     try {
       for (let i = 0; i < 4; i += 1) {
         const began = performance.now();
         const reply = await gateway.ask('GET', `${CHATS}acc_5`);
-        expect(performance.now() - began).toBeLessThan(DEADLINE_MS + 500);
+        expect(performance.now() - began).toBeLessThan(DEADLINE_MS + 2_000);
         const { req_id } = expectProblem(reply, 503, 'errors/service_unavailable');
         expect(ratesOf(reply)).toEqual(NO_RATES);
         const ofThis = (line: Record<string, unknown>) => line.msg === 'gate failure' && line.req_id === req_id;

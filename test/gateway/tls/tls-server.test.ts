@@ -120,8 +120,8 @@ describe('a listener with TLS', () => {
     expect(Math.abs(Number(seconds) - Date.now() / 1_000 - DAY_S)).toBeLessThan(600);
   });
 
-  it('a handshake has ten seconds', { timeout: 20_000 }, async () => {
-    await eventually(() => isClosed, 'the end of a connection without a handshake', 15_000);
+  it('a handshake has ten seconds', async () => {
+    await eventually(() => isClosed, 'the end of a connection without a handshake', 60_000);
     expect((await ask(gateway)).status).toBe(200);
   });
 });
@@ -272,7 +272,7 @@ describe('connections', () => {
 
   it('a client that reads slowly, but reads, gets all of its answer; one that does not read is cut', async () => {
     const size = 12_000_000;
-    const gateway = await start({}, { clientTimeoutMs: 500 });
+    const gateway = await start({}, { clientTimeoutMs: 1_000 });
     upstream.behave(answer({ body: 'x'.repeat(size) }));
     const read = async (isReading: boolean) => {
       const { socket, write } = await openRaw(gateway.port, TRUST);
@@ -287,7 +287,7 @@ describe('connections', () => {
       socket.pause();
       write(rawRequest('GET', OPEN, KEY));
       // Several times as long as the time-out, in steps that are shorter than it.
-      for (let i = 0; i < 16 && !isOver; i++) {
+      for (let i = 0; i < 30 && !isOver; i++) {
         await pause(100);
         if (!isReading) continue;
         socket.resume();

@@ -17,6 +17,8 @@ import { createFakeClock } from '../../../src/testing/fake-clock.ts';
 const opened: SharedLimits[] = [];
 afterEach(() => Promise.all(opened.splice(0).map((limits) => limits.close())));
 
+/** For what takes some milliseconds, unless the machine is busy. */
+const PATIENCE_MS = 10_000;
 const START = 1_800_000_000_000;
 const BASE = { default: { allMethods: ['60/1m'] }, providers: { linkedin: { allMethods: ['20/1m'] } } };
 const JANE = { by: 'jane' };
@@ -217,11 +219,11 @@ describe('an end', () => {
     const store = createMemoryAdjustments({ clock });
     const [one, other] = [start(store), start(store)];
     await one.limits.put({ account: 'acc_1' }, ['100/1m'], { ...JANE, forMs: 60_000 });
-    await vi.waitFor(() => expect(other.maxOf()).toEqual([100]));
+    await vi.waitFor(() => expect(other.maxOf()).toEqual([100]), PATIENCE_MS);
     expect(other.limits.list()).toMatchObject([{ until: START + 60_000 }]);
     clock.advance(60_000);
-    await vi.waitFor(() => expect([one.maxOf(), other.maxOf()]).toEqual([[60], [60]]));
-    await vi.waitFor(async () => expect(await one.limits.history()).toHaveLength(2));
+    await vi.waitFor(() => expect([one.maxOf(), other.maxOf()]).toEqual([[60], [60]]), PATIENCE_MS);
+    await vi.waitFor(async () => expect(await one.limits.history()).toHaveLength(2), PATIENCE_MS);
     expect(await one.limits.history({ limit: 1 })).toMatchObject([
       { source: 'expiry', by: 'headgate', version: 2, limits: [{ target: { account: 'acc_1' }, to: undefined }] },
     ]);
@@ -233,7 +235,7 @@ describe('an end', () => {
     await limits.put({ account: 'acc_1' }, ['100/1m'], { ...JANE, forMs: 300 });
     state.isAway = true;
     expect(maxOf()).toEqual([100]);
-    await vi.waitFor(() => expect(maxOf()).toEqual([60]));
+    await vi.waitFor(() => expect(maxOf()).toEqual([60]), PATIENCE_MS);
     expect(limits.list()).toEqual([]);
   });
 
@@ -266,10 +268,10 @@ describe('without the store', () => {
     const { limits, maxOf } = start(store);
     await limits.put({ account: 'acc_1' }, ['100/1m'], JANE);
     state.isAway = true;
-    await vi.waitFor(() => expect(limits.state.source).toBe('kept'));
+    await vi.waitFor(() => expect(limits.state.source).toBe('kept'), PATIENCE_MS);
     expect([maxOf(), limits.state]).toMatchObject([[100], { adjustments: 1, revision: expect.stringMatching(/^1\./) }]);
     state.isAway = false;
-    await vi.waitFor(() => expect(limits.state.source).toBe('store'));
+    await vi.waitFor(() => expect(limits.state.source).toBe('store'), PATIENCE_MS);
   });
 
   it('a store that lost everything gets it back, and a new process obeys it', async () => {
@@ -277,7 +279,7 @@ describe('without the store', () => {
     const one = start(store);
     await one.limits.put({ account: 'acc_1' }, ['100/1m'], JANE);
     store.replace(undefined);
-    await vi.waitFor(() => expect(store.state?.head.version).toBe(1));
+    await vi.waitFor(() => expect(store.state?.head.version).toBe(1), PATIENCE_MS);
     expect(one.events).toContainEqual({ type: 'restored', revision: one.limits.state.revision });
     const late = start(store);
     await late.limits.ready();
@@ -296,7 +298,7 @@ describe('without the store', () => {
     store.replace(
       before && { ...before, head: { version: 2, nonce: 'other' }, recent: [...before.recent, entry as never] },
     );
-    await vi.waitFor(() => expect(limits.state.revision).toBe('2.other'));
+    await vi.waitFor(() => expect(limits.state.revision).toBe('2.other'), PATIENCE_MS);
     expect(maxOf({ provider: 'linkedin', account: 'b' })).toEqual([20]);
     expect(events.find(({ type }) => type === 'forked')).toMatchObject({ lost: [{ version: 2, by: 'jane' }] });
     expect(log).toHaveBeenCalledWith(

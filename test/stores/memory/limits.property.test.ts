@@ -17,16 +17,14 @@ function live(history: History, maxKeys = 64): void {
 }
 
 describe('memory store', () => {
-  it(`S1-S14: decides as the naive model in ${HISTORIES} random histories`, { timeout: 60_000 }, () => {
+  it(`S1-S14: decides as the naive model in ${HISTORIES} random histories`, () => {
     fc.assert(
       fc.property(createArbitraries(fc).history, (history) => live(history)),
       { numRuns: HISTORIES },
     );
   });
 
-  it('S1: decides as the model with so many routes that accounts have a map, and enough calls to be swept', {
-    timeout: 60_000,
-  }, () => {
+  it('S1: decides as the model with so many routes that accounts have a map, and enough calls to be swept', () => {
     const routes = ['r', 's', ...Array.from({ length: 12 }, (_, i) => `route ${i}`)];
     const { history } = createArbitraries(fc, { routes, maxCommands: 300 });
     fc.assert(
@@ -35,9 +33,7 @@ describe('memory store', () => {
     );
   });
 
-  it('S1: decides as the model if it is so large that it has several shards', {
-    timeout: 60_000,
-  }, () => {
+  it('S1: decides as the model if it is so large that it has several shards', () => {
     const names = { accounts: ['a', 'b', '', 'acct_01', 'acct_02', 'x'.repeat(100)], maxCommands: 120 };
     const { history } = createArbitraries(fc, names);
     fc.assert(

@@ -247,7 +247,7 @@ describe('while Redis is down', () => {
 });
 
 describe.each(Object.entries(CLUSTER_CLIENTS))('in a cluster that moves the slot, with %s', (_name, connect) => {
-  it('S21: accounts without a block are decided, and a block holds after it', { timeout: 60_000 }, async () => {
+  it('S21: accounts without a block are decided, and a block holds after it', async () => {
     const cluster = await startCluster();
     onTestFinished(() => cluster.stop());
     const { client: own, disconnect } = await connect(cluster.ports);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { isHeadgateError } from '../../../src/core/errors.ts';
 import type { ClaimId, ClaimStore, MaybePromise } from '../../../src/core/ports.ts';
 import { createMemoryClaimStore } from '../../../src/stores/memory/claims.ts';
@@ -75,7 +75,7 @@ describe('commands of one turn of the event loop', () => {
       }
     });
     await fc.assert(property, { numRuns: 300 });
-  }, 60_000);
+  });
 
   it('are sent together, up to 32 and without large values, in either direction', async () => {
     const store = createRedisClaimStore(client, { prefix: newPrefix(), deadlineMs: 10_000 });
@@ -119,7 +119,8 @@ describe('commands of one turn of the event loop', () => {
     const own = new Redis({ port: server.port, host: '127.0.0.1' });
     await own.ping();
     const store = createRedisClaimStore(own, { prefix: newPrefix(), deadlineMs: 50 });
-    await client.client('PAUSE', 300, 'WRITE');
+    await client.client('PAUSE', 60_000, 'WRITE');
+    onTestFinished(async () => void (await client.client('UNPAUSE')));
     const replies = await Promise.allSettled(
       [0, 1, 2].map(async (n) => store.begin({ scope: 'app', key: `k${n}` }, begin)),
     );
@@ -127,6 +128,7 @@ describe('commands of one turn of the event loop', () => {
       expect(isHeadgateError((reply as PromiseRejectedResult).reason, 'store_timeout')).toBe(true);
     }
     expect(store.stats()).toMatchObject({ calls: 3, timeouts: 3 });
+    await client.client('UNPAUSE');
     await expect.poll(() => store.stats().late, { timeout: 10_000 }).toBe(3);
     own.disconnect();
   });

@@ -74,7 +74,7 @@ it('S4, S5: while a slot is migrated there and back under load, each client acce
   await migrateSlot(cluster, here.slot, to, from, CHECK_MS);
   const isFull = (): boolean =>
     callers.every(({ outcomes }) => outcomes.slice(-ROUTES.length).every((outcome) => outcome === 'rejected'));
-  await until(isFull, 'every window is full');
+  await until(isFull, 'every window is full', 90_000);
   await Promise.all([...loads.values()].flat().map((load) => load.stop()));
 
   expect(errors.filter(({ message }) => !TOLERATED.test(message))).toEqual([]);

@@ -7,6 +7,7 @@ import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan, type Plan } from '../../../src/core/plan.ts';
 import { Denials } from '../../../src/stores/redis/denials.ts';
 import { createRedisStore, type RedisStore } from '../../../src/stores/redis/limits.ts';
+import { startCpuTimer } from '../../support/cpu-timer.ts';
 import { startTcpProxy } from '../../support/tcp-proxy.ts';
 
 const { port } = inject('redis');
@@ -45,7 +46,7 @@ describe('cached rejections', () => {
 
   it('S7: show a reset that gets shorter, and a request is accepted when it is over', async () => {
     const store = newStore();
-    const plan = planOf('1/600ms');
+    const plan = planOf('1/2s');
     await denied(store, plan);
     const first = (await consume(store, plan)).shown?.resetMs as number;
     await sleep(200);
@@ -139,11 +140,11 @@ describe('cached rejections', () => {
 
   it('S20: notice a reset by another process after at most denyCacheMaxMs', async () => {
     const prefix = newPrefix();
-    const store = newStore(prefix, 150);
+    const store = newStore(prefix, 1_000);
     const plan = planOf('1/1h');
     await denied(store, plan);
     await newStore(prefix).reset({ account: 'acc' });
-    await sleep(160);
+    await sleep(1_010);
     expect((await consume(store, plan)).accepted).toBe(true);
   });
 
@@ -151,7 +152,7 @@ describe('cached rejections', () => {
     const denials = new Denials({ maxMs: 60_000, maxKeys: 10_000 });
     const plan = planOf('1/1h');
     const counters = [1_000, 1];
-    const started = performance.now();
+    const cpuMs = startCpuTimer();
     for (let i = 0; i < 100_000; i++) {
       const decision = new Decision(`a${i}`, 'r', plan, 1, 1_000, 0, counters);
       denials.remember(`a${i}`, decision, 0, Float64Array.from(counters), 0, 0);
@@ -159,7 +160,9 @@ describe('cached rejections', () => {
     let cached = 0;
     for (let i = 0; i < 100_000; i++) if (denials.get(`a${i}`, `a${i}`, 'r', plan, 1, 10) !== undefined) cached++;
     expect(cached).toBe(10_000);
-    expect(performance.now() - started).toBeLessThan(3_000);
-    for (let i = 0; i < 100_000; i++) expect(denials.get(`a${i}`, `a${i}`, 'r', plan, 1, 60_000)).toBeUndefined();
+    expect(cpuMs()).toBeLessThan(3_000);
+    cached = 0;
+    for (let i = 0; i < 100_000; i++) if (denials.get(`a${i}`, `a${i}`, 'r', plan, 1, 60_000) !== undefined) cached++;
+    expect(cached).toBe(0);
   });
 });

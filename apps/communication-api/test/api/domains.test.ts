@@ -1,4 +1,3 @@
-import { Resolver } from 'node:dns/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { clientOf } from '../support/client.ts';
 import { startDnsServer } from '../support/dns-server.ts';
@@ -9,8 +8,7 @@ const AUTH_HOST = 'auth.example.com';
 const TRACKING_HOST = 'links.example.com';
 
 const dns = await startDnsServer();
-const resolver = new Resolver({ timeout: 200, tries: 1 });
-resolver.setServers([dns.address]);
+const { resolver } = dns;
 let now = Date.now();
 const service = await startService(
   { BASE_URL: 'https://api.example.com', AUTH_URL: `https://${AUTH_HOST}`, TRACKING_URL: `https://${TRACKING_HOST}` },

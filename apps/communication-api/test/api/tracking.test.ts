@@ -58,7 +58,7 @@ const emailOf = async (id: string) =>
   (await (await fetch(`${url}/v2/emails/${id}`, { headers: { 'x-api-key': token } })).json()) as { tracking: unknown };
 
 const expectTracking = (id: string, tracking: object) =>
-  vi.waitFor(async () => expect((await emailOf(id)).tracking).toEqual(tracking), 5_000);
+  expect.poll(async () => (await emailOf(id)).tracking).toEqual(tracking);
 
 const hitsOf = (id: string) =>
   db.selectFrom('tracking_hits').selectAll().where('send_id', '=', id).orderBy('id').execute();
@@ -104,7 +104,7 @@ test('requests of programs are answered and stored with their class, and are not
   expect((await visit(pixelOf(html), { headers: { 'sec-purpose': 'prefetch' } })).status).toBe(200);
   await visit(second);
   await expectTracking(id, { label: null, opens: 0, clicks: 1 });
-  await vi.waitFor(async () => expect(await hitsOf(id)).toHaveLength(6));
+  await expect.poll(() => hitsOf(id)).toHaveLength(6);
   const hits = await hitsOf(id);
   expect(hits.map(({ kind, link_no: no, class: visitor }) => `${kind} ${no} ${visitor}`).sort()).toEqual([
     'link 2 person',

@@ -56,7 +56,7 @@ describe.each([
     await expectText(page, 'The own site of the provider');
     await page.click('text=Deny');
     await expectText(page, 'You did not allow the access.');
-    expect(await page.evaluate(() => document.activeElement?.className)).toBe('summary');
+    await page.waitForSelector('.summary:focus');
     await goAway(page);
     await allow(page);
     expect(await returned(page)).toEqual(SUCCESS);

@@ -102,8 +102,7 @@ test.each(VIEWS)(
     await page.goto(`${url}/dashboard/join/${await rooms.people.invitations.createOwnerLink()}`);
     await check();
     await submit(page, 'Create the login');
-    await page.waitForSelector('.summary');
-    expect(await page.evaluate(() => document.activeElement?.className)).toBe('summary');
+    await page.waitForSelector('.summary:focus');
     await check();
     await page.goto(`${url}/dashboard/join/nothing`);
     await check();
@@ -247,7 +246,7 @@ describe.each([
     await submit(page, 'Create the endpoint');
     await page.waitForSelector('.summary');
     await page.click('.summary a >> nth=1');
-    expect(await page.evaluate(() => document.activeElement?.id)).toBe('field-kinds');
+    await page.waitForSelector('#field-kinds:focus');
     await check();
     const long = `${receiver.url}/${'long'.repeat(40)}?${'query'.repeat(20)}`;
     await page.fill('[name=url]', long);

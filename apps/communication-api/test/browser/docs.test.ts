@@ -28,11 +28,11 @@ test('the reference page is shown without a request to elsewhere and without a b
   expect(policy).not.toMatch(/unsafe|https?:|\*/);
 
   await page.getByRole('heading', { name: /^Communication API/ }).waitFor();
-  expect(await page.getByText('Idempotency', { exact: true }).count()).toBeGreaterThan(0);
-  expect(await page.locator('.servers option').allTextContents()).toEqual([service.url]);
+  await expect.poll(() => page.getByText('Idempotency', { exact: true }).count()).toBeGreaterThan(0);
+  await expect.poll(() => page.locator('.servers option').allTextContents()).toEqual([service.url]);
   await page.locator('#operations-Emails-sendEmail').getByRole('button').first().click();
   await page.getByText('multipart/form-data').first().waitFor();
-  expect(await page.locator('#operations-Emails-sendEmail').innerText()).toContain('idempotency-key');
+  await expect.poll(() => page.locator('#operations-Emails-sendEmail').innerText()).toContain('idempotency-key');
   await page.waitForLoadState('networkidle');
   const { SCREENSHOT } = process.env;
   if (SCREENSHOT !== undefined) await page.screenshot({ path: SCREENSHOT });
@@ -59,6 +59,5 @@ test('an operation can be tried on the reference page', async () => {
   await operation.getByRole('button').first().click();
   await operation.getByRole('button', { name: 'Try it out' }).click();
   await operation.getByRole('button', { name: 'Execute', exact: true }).click();
-  await operation.locator('.live-responses-table').waitFor();
-  expect(await operation.locator('.live-responses-table').innerText()).toContain('"AccountList"');
+  await expect.poll(() => operation.locator('.live-responses-table').innerText()).toContain('"AccountList"');
 });

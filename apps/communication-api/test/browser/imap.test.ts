@@ -53,7 +53,7 @@ test('a person links a mailbox whose server was found with a wrong port', async 
   await page.waitForURL('**/step/servers');
   // The summary of the faults leads to the field, which says what is wrong.
   await page.click('main a[href="#field-imap_host"]');
-  expect(await page.evaluate(() => document.activeElement?.getAttribute('name'))).toBe('imap_host');
+  await page.waitForSelector('[name=imap_host]:focus');
   expect(await page.getAttribute('[name=imap_host]', 'aria-invalid')).toBe('true');
   expect(await page.getAttribute('[name=smtp_host]', 'aria-invalid')).toBeNull();
   await page.fill('[name=imap_port]', String(dovecot.imapsPort));

@@ -73,15 +73,16 @@ describe.each([
     await page.goto(await createLink({ config: { global: { wait_initial_sync: true } } }));
     await logIn(page, { password: 'wrong' });
     await expectText(page, '.summary', 'The address or the password is wrong.');
-    expect(await page.evaluate(() => document.activeElement?.className)).toBe('summary');
+    await page.waitForSelector('.summary:focus');
     expect(await page.inputValue('[name=password]')).toBe('');
-    await logIn(page, { behaviour: 'code', sync: '2' });
+    await logIn(page, { behaviour: 'code', sync: '60' });
     await page.fill('[name=code]', '1');
     await go(page);
     await expectText(page, '.summary', 'The code is not correct.');
     await page.fill('[name=code]', '123456');
     await go(page);
     await expectText(page, 'h1', 'Your account is being prepared');
+    skew = MINUTE;
     expect(await returned(page)).toEqual(SUCCESS);
     await page.goBack();
     await expectText(page, 'h1', 'Your account is linked');

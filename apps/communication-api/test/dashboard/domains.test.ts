@@ -1,4 +1,3 @@
-import { Resolver } from 'node:dns/promises';
 import { expect, test } from 'vitest';
 import { clientOf } from '../support/client.ts';
 import { peopleOf } from '../support/dashboard.ts';
@@ -6,8 +5,7 @@ import { startDnsServer } from '../support/dns-server.ts';
 import { startService } from '../support/service.ts';
 
 const dns = await startDnsServer();
-const resolver = new Resolver({ timeout: 200, tries: 1 });
-resolver.setServers([dns.address]);
+const { resolver } = dns;
 const service = await startService(
   { TRUSTED_PROXIES: 'loopback', AUTH_URL: 'https://auth.example.com', TRACKING_URL: 'https://links.example.com' },
   { resolver },

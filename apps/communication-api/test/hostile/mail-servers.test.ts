@@ -3,6 +3,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { Readable } from 'node:stream';
 import { createServer as createTlsServer } from 'node:tls';
 import { describe, expect, inject, test } from 'vitest';
+import { startCpuTimer } from '../../../../test/support/cpu-timer.ts';
 import type { ComposedMail } from '../../src/mail/mail.ts';
 import { Mailboxes } from '../../src/providers/imap/connection.ts';
 import type { Encryption, ImapCredentials, MailServer } from '../../src/providers/imap/credentials.ts';
@@ -22,8 +23,7 @@ const directNet = new Egress({ policy: 'off' }).through(undefined);
 /** The floods must end before. */
 const deadline = (): AbortSignal => AbortSignal.timeout(15_000);
 
-/** As long as those that the bound is made for. */
-const FOLDER = `* LIST () "/" "${'a'.repeat(80)}"\r\n`;
+const FOLDER = '* LIST () "/" "aaa"\r\n';
 
 /** A server for each connection of which a function speaks. */
 async function startServer(talk: (socket: Socket) => void, encryption: Encryption = 'none'): Promise<number> {
@@ -121,6 +121,27 @@ describe('a server that sends without end is left long before the deadline', () 
     mailboxes.close();
   });
 
+  test.each(['none', 'tls'] as const)('IMAP: 10,000 folders are no flood (encryption %s)', async (encryption) => {
+    const folders = Array.from({ length: 10_000 }, (_, i) => `* LIST () "/" "folder ${i}"\r\n`).join('');
+    const port = await startServer((socket) => {
+      socket.write('* OK [CAPABILITY IMAP4rev1] Hello\r\n');
+      socket.on('data', (data) => {
+        const [tag = '', name] = data.toString().split(' ');
+        if (name === 'LIST' && !data.toString().includes('"" ""')) socket.write(folders);
+        socket.write(`${tag} OK Done\r\n`);
+      });
+    }, encryption);
+    const mailboxes = new Mailboxes();
+    const account = accountAt({ imap: serverAt(port, encryption) });
+    const lists = await mailboxes.withMailbox(account, deadline(), async (client) => [
+      await client.list(),
+      // Each answer is counted for itself.
+      await client.list(),
+    ]);
+    expect(lists.map((list) => list.length)).toEqual([10_000, 10_000]);
+    mailboxes.close();
+  });
+
   test.each([
     ['empty lines instead of a greeting', '\r\n', 'none'],
     ['empty lines instead of a greeting, over TLS', '\r\n', 'tls'],
@@ -139,7 +160,7 @@ describe('a server that sends without end is left long before the deadline', () 
 });
 
 describe('a text that is made to take long', () => {
-  test('a refusal of one word does not block the process', { timeout: 60_000 }, () => {
+  test('a refusal of one word does not block the process', () => {
     const response = `550 ${'a'.repeat(100_000)}`;
     const error = Object.assign(new Error(response), {
       code: 'EMESSAGE',
@@ -148,20 +169,20 @@ describe('a text that is made to take long', () => {
       command: 'DATA',
     });
     const credentials: ImapCredentials = { imap: serverAt(1), smtp: serverAt(1) };
-    const since = performance.now();
+    const cpuMs = startCpuTimer();
     const { type } = smtpError(error, { handover: 'all', credentials, hasWorked: true });
     expect(type).toBe('errors/cant_send_message');
     // It took 20 seconds, and 40 minutes for the longest reply.
-    expect(performance.now() - since).toBeLessThan(3_000);
+    expect(cpuMs()).toBeLessThan(3_000);
   });
 
-  test('references that almost look like ids do not block the process', { timeout: 60_000 }, () => {
-    const since = performance.now();
+  test('references that almost look like ids do not block the process', () => {
+    const cpuMs = startCpuTimer();
     expect(referencesIn(`References: ${`<${'@'.repeat(600)}`.repeat(10_000)} <a@example.com>\r\n`)).toEqual([
       '<a@example.com>',
     ]);
     // It took 10 seconds.
-    expect(performance.now() - since).toBeLessThan(3_000);
+    expect(cpuMs()).toBeLessThan(3_000);
   });
 });
 

@@ -269,7 +269,7 @@ describe.each(DATABASES)('jobs on %s', (_, open) => {
       const { queue } = makeQueue({ run: () => new Promise(() => undefined), deadlineMs: HOUR_MS });
       await add(queue, job('a', '1'), job('a', '2'), job('a', '3'));
       void queue.runDue();
-      await vi.waitFor(async () => expect((await rows()).filter((row) => row.is_taken)).toHaveLength(2));
+      await vi.waitFor(async () => expect((await rows()).filter((row) => row.is_taken)).toHaveLength(2), 10_000);
       const closed = queue.close();
       await vi.advanceTimersByTimeAsync(5_000);
       await closed;

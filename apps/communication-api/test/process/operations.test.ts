@@ -10,7 +10,7 @@ const adminOf = (out: string): string => /(http:\/\/\S+)\/readyz/.exec(out)?.[1]
 test.concurrent('the health checks say first that a process ends; requests are served meanwhile, and the exit code is 0', async ({
   expect,
 }) => {
-  const environment = { DATA_DIR: temporaryFolder(), ADMIN_PORT: '0', SHUTDOWN_DELAY_MS: '2000' };
+  const environment = { DATA_DIR: temporaryFolder(), ADMIN_PORT: '0', SHUTDOWN_DELAY_MS: '5000' };
   const { ready, printed, child, exit } = runProcess([], environment);
   const url = await ready();
   const admin = adminOf(printed.out);

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { until } from '../../../../test/support/redis-server.ts';
 import type { CustomProxy } from '../../src/domain/proxy.ts';
 import { Egress, type EgressOptions } from '../../src/security/egress.ts';
 import { EgressError, type Net } from '../../src/security/net.ts';
@@ -261,8 +262,11 @@ describe('what a proxy is asked', () => {
     );
     for (const protocol of ['http', 'https', 'socks4', 'socks5'] as const) {
       const net = through({ protocol, host: '127.0.0.1', port: silent.port });
-      const signal = AbortSignal.timeout(50);
-      expect(await failureOf(net.connect({ host: '127.0.0.1', port: 25, tls: false }, signal))).toBe('timeout');
+      const [caller, { connections }] = [new AbortController(), silent];
+      const failure = failureOf(net.connect({ host: '127.0.0.1', port: 25, tls: false }, caller.signal));
+      await until(() => silent.connections > connections, 'the proxy is connected to');
+      caller.abort();
+      expect(await failure).toBe('timeout');
     }
     await Promise.all(closed);
     expect(closed).toHaveLength(4);

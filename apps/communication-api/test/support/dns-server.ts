@@ -1,4 +1,5 @@
 import { createSocket, type RemoteInfo } from 'node:dgram';
+import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
 import { isIPv4 } from 'node:net';
 import { cleanUpLater } from './clean-up.ts';
@@ -10,6 +11,8 @@ type RecordType = keyof typeof TYPES;
 export interface DnsServer {
   /** For `Resolver.setServers`. */
   readonly address: string;
+  /** Asks this server. It is patient with a busy machine, unless the server is silent. */
+  readonly resolver: Resolver;
   /** What was asked: `A mail.example.test`, for example. */
   readonly queries: readonly string[];
   /**
@@ -46,7 +49,23 @@ export async function startDnsServer(): Promise<DnsServer> {
   await once(socket, 'listening');
   cleanUpLater(() => socket.close());
   dns.address = `127.0.0.1:${socket.address().port}`;
-  return dns;
+  return Object.assign(dns, { resolver: resolverOf(dns) });
+}
+
+function resolverOf(dns: Pick<DnsServer, 'address' | 'isSilent'>): Resolver {
+  const withTimeout = (timeout: number): Resolver => {
+    const resolver = new Resolver({ timeout, tries: 1 });
+    resolver.setServers([dns.address]);
+    return resolver;
+  };
+  const [patient, impatient] = [withTimeout(10_000), withTimeout(200)];
+  return new Proxy(patient, {
+    get: (_, name) => {
+      const resolver = dns.isSilent ? impatient : patient;
+      const member: unknown = Reflect.get(resolver, name);
+      return typeof member === 'function' ? member.bind(resolver) : member;
+    },
+  });
 }
 
 function readQuestion(query: Buffer): { readonly name: string; readonly type: RecordType; readonly question: Buffer } {

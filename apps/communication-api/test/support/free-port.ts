@@ -1,12 +1,4 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { freePort as freeNumber } from '../../../../test/support/redis-server.ts';
 
-/** A port that is free now, for a service whose own address must be known before it starts. */
-export async function freePort(): Promise<string> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return String(port);
-}
+/** A port that is free now, for a service whose own address must be known before it starts. The system does not assign it by itself. */
+export const freePort = async (): Promise<string> => String(await freeNumber());

@@ -71,7 +71,7 @@ export async function listening(server: Server, host = '127.0.0.1', port = 0): P
 export async function readUntil(socket: Socket, text: string): Promise<string> {
   let received = '';
   while (!received.includes(text)) {
-    const [chunk] = (await once(socket, 'data', { signal: AbortSignal.timeout(5_000) })) as [Buffer];
+    const [chunk] = (await once(socket, 'data', { signal: AbortSignal.timeout(20_000) })) as [Buffer];
     received += chunk.toString();
   }
   return received;

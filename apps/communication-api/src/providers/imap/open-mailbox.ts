@@ -1,9 +1,10 @@
 import { isIP, type Socket } from 'node:net';
+import type { Writable } from 'node:stream';
 import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import { ImapFlow, type ImapFlowOptions } from 'imapflow';
 import { EgressError, type Net } from '../../security/net.ts';
 import type { MailServer } from './credentials.ts';
-import { endFloods, MAX_IMAP_BYTES } from './end-floods.ts';
+import { endFloods, endManyLines, MAX_IMAP_BYTES, MAX_IMAP_LINES } from './end-floods.ts';
 import { loopbackTo } from './loopback.ts';
 import { ServerError, type ServerFailure } from './server-error.ts';
 
@@ -50,6 +51,7 @@ export async function openMailbox(server: MailServer, net: Net, signal: AbortSig
   signal.addEventListener('abort', end, { once: true });
   try {
     client = new ImapFlow(await optionsFor(server, socket));
+    endManyLines(socket, readerOf(client), MAX_IMAP_LINES);
     // The command that waits for an answer gets the error, too.
     client.on('error', () => {});
     await client.connect();
@@ -61,6 +63,9 @@ export async function openMailbox(server: MailServer, net: Net, signal: AbortSig
     signal.removeEventListener('abort', end);
   }
 }
+
+/** What imapflow reads its lines with: only there, lines can be counted that came through TLS. */
+const readerOf = (client: ImapFlow): Writable => (client as unknown as { readonly streamer: Writable }).streamer;
 
 /** imapflow makes its connections itself. With TLS it takes a socket instead; else it is led to one. */
 async function optionsFor({ host, port, encryption, user, password }: MailServer, socket: Socket) {

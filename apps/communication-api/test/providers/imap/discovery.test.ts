@@ -1,4 +1,3 @@
-import { Resolver } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -37,9 +36,7 @@ beforeAll(async () => {
     },
   };
   dns = await startDnsServer();
-  const resolver = new Resolver({ timeout: 500, tries: 1 });
-  resolver.setServers([dns.address]);
-  discover = createDiscovery(new MailRecords(resolver));
+  discover = createDiscovery(new MailRecords(dns.resolver));
 });
 
 beforeEach(() => {
