@@ -1,6 +1,5 @@
 import { createPlan, type Plan } from '../../core/plan.ts';
 import type { LimitChange } from '../../limits/shared/change.ts';
-import { limitsOf } from '../config/limits.ts';
 import type { Account, Config } from '../config/schema.ts';
 import type { SeenAccount } from '../traffic/top-accounts.ts';
 import { type ChangedLimit, type ChangeOfLayer, changedLimits, changeOfLayer, isOf } from './changed-limits.ts';
@@ -90,7 +89,7 @@ function ownLimits(
   adjustments: ReturnType<AdminContext['sharedLimits']['list']>,
   changes: readonly ChangeOfLayer[],
 ): (id: string) => boolean {
-  const { accounts = {} } = limitsOf(config);
+  const { accounts } = config.limits;
   const adjusted = new Set([
     ...adjustments.flatMap(({ target }) => target.account ?? []),
     ...changes.flatMap(({ layer, name }) => (layer === 'account' ? [name] : [])),
