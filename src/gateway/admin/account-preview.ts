@@ -72,7 +72,7 @@ function createEffects({ config, sharedLimits }: AdminContext, changes: readonly
     const own = changes.filter((change) => isOf(account, change));
     if (own.length === 0) return undefined;
     const { id, provider, plan } = account;
-    // That of its last request is the one that somebody waits for.
+    // The route of its last request comes first: its clients use it.
     for (const route of new Set([seen.route, ...own.flatMap((change) => change.route ?? [])])) {
       const key = JSON.stringify([hasOwn(id) ? id : null, provider, plan, route]);
       if (!known.has(key)) known.set(key, effectOn(account, route, own));
