@@ -22,6 +22,7 @@ import type { Log } from './operations/log.ts';
 import { createMetrics, type MetricFamily } from './operations/metrics.ts';
 import { startTelemetry } from './operations/telemetry.ts';
 import { createUpstreamFailures } from './operations/upstream-failures.ts';
+import { version } from './operations/version.ts';
 import { createUpstreams } from './proxy/upstreams.ts';
 import { createRules, type LimitedRules, type RuleParts } from './rules.ts';
 import { ADMIN_PLACES, type Address, LISTEN_PLACES, listen } from './server/listen.ts';
@@ -30,7 +31,7 @@ import type { SilenceLimits } from './server/silence.ts';
 import { createAdjustedLimits } from './store/adjusted-limits.ts';
 import { type GatewayStore, openStore } from './store/store.ts';
 import { ListenerTls } from './tls/listener-tls.ts';
-import { describeProcess, type ProcessDetails, writeDetails } from './traffic/process-details.ts';
+import { type ProcessDetails, TOP, writeDetails } from './traffic/process-details.ts';
 import { Traffic } from './traffic/traffic.ts';
 
 /** A running gateway. */
@@ -73,7 +74,15 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   const health = createHealth(() => store.health());
   const startedAt = new Date();
   const traffic = new Traffic();
-  const details = () => describeProcess({ store, health, traffic }, startedAt);
+  const details = (): ProcessDetails => ({
+    version,
+    host: hostname(),
+    startedAtMs: startedAt.getTime(),
+    state: health.isReady ? 'serving' : 'draining',
+    breaker: store.breaker(),
+    perSecond: traffic.decisionsPerSecond(),
+    top: traffic.tops(TOP),
+  });
   const parts = createParts(config, { store, log, traffic, details });
   const { metrics, limits, sharedLimits, idempotency, upstreams } = parts;
   // The first request must be judged by the adjustments, if the store answers.

@@ -1,6 +1,5 @@
 import { createPlan, type Plan } from '../../core/plan.ts';
 import type { LimitChange } from '../../limits/shared/change.ts';
-import { limitsOf } from '../config/limits.ts';
 import type { Account, Config } from '../config/schema.ts';
 import type { SeenAccount } from '../traffic/top-accounts.ts';
 import { type ChangedLimit, type ChangeOfLayer, changedLimits, changeOfLayer, isOf } from './changed-limits.ts';
@@ -73,7 +72,7 @@ function createEffects({ config, sharedLimits }: AdminContext, changes: readonly
     const own = changes.filter((change) => isOf(account, change));
     if (own.length === 0) return undefined;
     const { id, provider, plan } = account;
-    // That of its last request is the one that somebody waits for.
+    // The route of its last request comes first: its clients use it.
     for (const route of new Set([seen.route, ...own.flatMap((change) => change.route ?? [])])) {
       const key = JSON.stringify([hasOwn(id) ? id : null, provider, plan, route]);
       if (!known.has(key)) known.set(key, effectOn(account, route, own));
@@ -90,7 +89,7 @@ function ownLimits(
   adjustments: ReturnType<AdminContext['sharedLimits']['list']>,
   changes: readonly ChangeOfLayer[],
 ): (id: string) => boolean {
-  const { accounts = {} } = limitsOf(config);
+  const { accounts } = config.limits;
   const adjusted = new Set([
     ...adjustments.flatMap(({ target }) => target.account ?? []),
     ...changes.flatMap(({ layer, name }) => (layer === 'account' ? [name] : [])),

@@ -1,10 +1,12 @@
 import type { AdjustTarget } from '../../core/adjustment.ts';
 import { describe } from '../../core/errors.ts';
+import { getOrCreate } from '../../core/get-or-create.ts';
 import { recommendedLimits } from '../../limits/recommended.ts';
 import type { LimitChange } from '../../limits/shared/change.ts';
 import type { ConfigIssue } from '../config/config-error.ts';
 import type { Config } from '../config/schema.ts';
 import { didYouMean } from '../config/suggest.ts';
+import type { AdminContext } from './context.ts';
 import { InputError } from './input.ts';
 
 /**
@@ -12,13 +14,20 @@ import { InputError } from './input.ts';
  * known. A reset is not refused, since the name may have been removed from the config.
  * @throws InputError
  */
-export function refuseUnknownNames(config: Config, changes: readonly LimitChange[]): void {
+export function refuseUnknownNames(
+  { config, accounts }: Pick<AdminContext, 'config' | 'accounts'>,
+  changes: readonly LimitChange[],
+): void {
+  const known = new Map<string, ReadonlySet<string>>();
+  const namesOf = (field: keyof AdjustTarget) => getOrCreate(known, field, () => namesIn(config(), field));
+  // The accounts of a config can be very many, so their names are listed only for a suggestion.
+  const isKnown = (field: keyof AdjustTarget, name: string) =>
+    field === 'account' ? accounts().find(name) !== undefined : namesOf(field).has(name);
   const issues = changes.flatMap(({ target, windows }, i): ConfigIssue[] => {
     if (windows === 'recommended') return [];
     return (Object.entries(target) as [keyof AdjustTarget, string][]).flatMap(([field, name]) => {
-      const known = namesIn(config, field);
-      if (known.has(name)) return [];
-      const reason = `the config has no such ${field}: ${describe(name)}${didYouMean(name, [...known])}`;
+      if (isKnown(field, name)) return [];
+      const reason = `the config has no such ${field}: ${describe(name)}${didYouMean(name, [...namesOf(field)])}`;
       return [{ path: changes.length === 1 ? field : `changes[${i}].target.${field}`, reason }];
     });
   });

@@ -1,11 +1,5 @@
-import { hostname } from 'node:os';
 import { z } from 'zod';
-import { readJson } from '../config/json.ts';
-import type { Health } from '../operations/health.ts';
-import { version } from '../operations/version.ts';
-import type { GatewayStore } from '../store/store.ts';
 import { RANKINGS, type Ranking, type TopAccount, type TopList } from './top-accounts.ts';
-import type { Traffic } from './traffic.ts';
 
 /** What a process says about itself to the others with the same store. */
 export interface ProcessDetails {
@@ -22,25 +16,10 @@ export interface ProcessDetails {
 
 /** Largest text that a process may say about itself. */
 const MAX_BYTES = 8_192;
-/** Accounts of each list. */
-const TOP = 20;
-const MAX_HOST = 200;
-
-/** Describes this process. */
-export function describeProcess(
-  { store, health, traffic }: { readonly store: GatewayStore; readonly health: Health; readonly traffic: Traffic },
-  startedAt: Date,
-): ProcessDetails {
-  return {
-    version,
-    host: hostname().slice(0, MAX_HOST),
-    startedAtMs: startedAt.getTime(),
-    state: health.isReady ? 'serving' : 'draining',
-    breaker: store.breaker(),
-    perSecond: traffic.decisionsPerSecond(),
-    top: traffic.tops(TOP),
-  };
-}
+/** Most accounts of each list. */
+export const TOP = 20;
+/** Most characters of a name. */
+const MAX_NAME = 255;
 
 type Row = z.infer<typeof row>;
 type SaidTop = NonNullable<z.infer<typeof said>['top']>;
@@ -50,10 +29,10 @@ const window = z.tuple([z.enum(['route', 'all-methods']), count, count, count, c
 /** Account, count, error, place of the route in `routes`, and the fullest window. */
 const row = z.tuple([z.string(), count, count, count, window.nullable()]);
 const list = z.object({ exact: z.boolean(), since: count, unlisted: count, rows: z.array(row).max(TOP) });
-/** The text that a process says. Another process can have another version, so that further properties are no fault. */
+/** The text that a process says. A later version of headgate may add properties, so unknown ones are ignored. */
 const said = z.object({
-  version: z.string().max(MAX_HOST),
-  host: z.string().max(MAX_HOST),
+  version: z.string().max(MAX_NAME),
+  host: z.string().max(MAX_NAME),
   startedAt: count.max(8.64e15),
   state: z.enum(['serving', 'draining']),
   breaker: z.enum(['closed', 'open', 'half-open']),
@@ -66,7 +45,7 @@ const said = z.object({
     .nullable(),
 });
 
-/** The text of these details. Of the lists it has as many accounts as there is room for. */
+/** Returns the text of these details, with as many accounts of each list as there is room for. */
 export function writeDetails({ startedAtMs, perSecond, top, ...rest }: ProcessDetails): string {
   const details: z.input<typeof said> = { ...rest, startedAt: startedAtMs, perSecond: perSecond ?? null, top: null };
   return JSON.stringify(top === undefined ? details : { ...details, top: saidTop(top, MAX_BYTES - bytesOf(details)) });
@@ -104,8 +83,7 @@ function saidTop(top: Readonly<Record<Ranking, TopList>>, bytes: number): SaidTo
 
 /** Reads what another process has said. It is untrusted: undefined if it is not such a text. */
 export function readDetails(text: string): ProcessDetails | undefined {
-  const json = readJson(text);
-  const { data } = said.safeParse('value' in json ? json.value : undefined);
+  const { data } = said.safeParse(parse(text));
   if (data === undefined) return undefined;
   const { startedAt, perSecond, top, ...rest } = data;
   return {
@@ -114,6 +92,14 @@ export function readDetails(text: string): ProcessDetails | undefined {
     perSecond: perSecond ?? undefined,
     top: top === null ? undefined : topOf(top),
   };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 function topOf({ routes, ...lists }: SaidTop): Record<Ranking, TopList> {

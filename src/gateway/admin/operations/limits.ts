@@ -56,7 +56,7 @@ export function limitOperations(context: AdminContext): Operation[] {
   const change = async (wanted: Wanted, caller: Caller): Promise<Changed | Answered | z.input<typeof previewed>> => {
     const { changes, reason, forMs, until, confirm, query } = wanted;
     try {
-      refuseUnknownNames(config(), changes);
+      refuseUnknownNames(context, changes);
       const preview = sharedLimits.preview(changes);
       if (query.dryRun) return { changes: preview.map(shownPreview), ...(await previewAccounts(context, changes)) };
       const end = until === undefined ? { forMs } : { forMs, until: Date.parse(until) };
