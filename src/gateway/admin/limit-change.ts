@@ -3,9 +3,11 @@ import type { z } from 'zod';
 import type { AdjustmentEntry, AdjustTarget } from '../../core/adjustment.ts';
 import { isHeadgateError } from '../../core/errors.ts';
 import type { Limit, LimitInput } from '../../core/limit.ts';
+import type { LimitChange } from '../../limits/shared/change.ts';
 import type { AdjustmentConflictError } from '../../limits/shared/errors.ts';
 import type { LimitPreview } from '../../limits/shared/preview.ts';
 import type { Applied } from '../../limits/shared/shared-limits.ts';
+import type { Config } from '../config/schema.ts';
 import { refuse } from '../exchange/refusal.ts';
 import { InputError } from './input.ts';
 import { recommendationFor } from './limit-list.ts';
@@ -27,6 +29,14 @@ export function windowsFor(of: AdjustTarget, windows: LimitInput | 'recommended'
   const recommended = recommendationFor(of);
   if (recommended !== null) return recommended;
   throw new InputError([{ path: 'windows', reason: 'headgate has no recommendation for this limit' }]);
+}
+
+/** Adds the provider and plan of each account: what applies to it now depends on them. */
+export function withSubjects({ accounts }: Config, changes: readonly LimitChange[]): readonly LimitChange[] {
+  return changes.map((change) => {
+    const account = accounts.find(({ id }) => id === change.target.account);
+    return account === undefined ? change : { ...change, subject: { provider: account.provider, plan: account.plan } };
+  });
 }
 
 /**

@@ -75,7 +75,7 @@ export class AdjustedPlans {
   }
 
   preview(changes: readonly CheckedChange[]): readonly LimitPreview[] {
-    return changes.map((change) => previewChange(change, this.#plans, this.#current(change.key)));
+    return changes.map((change) => previewChange(change, this.#plans, this.#applied));
   }
 
   /** @throws what a request of the subject would be refused with */

@@ -131,8 +131,8 @@ export class StoredLimits implements SharedLimits {
   }
 
   put(target: AdjustTarget, windows: LimitInput | 'recommended', options: PutOptions): Promise<Changed> {
-    const { ifVersion, ...rest } = { ...options };
-    return this.change([{ target, windows, ifVersion }], rest);
+    const { ifVersion, subject, ...rest } = { ...options };
+    return this.change([{ target, windows, ifVersion, subject }], rest);
   }
 
   reset(target: AdjustTarget, options: PutOptions): Promise<Changed> {

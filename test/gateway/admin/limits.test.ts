@@ -96,6 +96,31 @@ describe('a limit', () => {
     expect(await chats('acc_3')).toBe(50_000);
   });
 
+  it('dryRun says of an account what its provider and plan say, and the change warns of the same', async () => {
+    const limits = { ...LIMITS, plans: { free: { allMethods: ['30/1m'] } } };
+    const accounts = [{ id: 'acc_9', application: 'app_1', provider: 'mock', plan: 'free' }];
+    const other = await startAdminGateway(upstream.url, { limits, accounts });
+    const change = async (query: string, windows: string[]) => {
+      const { text } = await other.admin('PUT', `/v1/limit?account=acc_9${query}`, {
+        as: 'operator',
+        json: { windows },
+      });
+      return JSON.parse(text);
+    };
+    const ofRoute = { account: 'acc_9', route: CHATS };
+    expect((await change(`&route=${encodeURIComponent(CHATS)}&dryRun=true`, ['60/1m'])).changes).toEqual([
+      { target: ofRoute, before: ['50/1m'], after: ['60/1m'], warnings: [] },
+    ]);
+    expect((await change('&dryRun=true', ['1000/1m'])).changes).toMatchObject([
+      { before: ['30/1m'], warnings: [expect.stringContaining('33 times more: 30/1m would become 1000/1m.')] },
+    ]);
+    expect(await change('', ['1000/1m'])).toMatchObject({
+      status: 422,
+      detail: expect.stringContaining('33 times more'),
+    });
+    await other.stop();
+  });
+
   it.each<[string, string, object, Record<string, string>, string | RegExp]>([
     ['PUT', '/v1/limit', { windows: ['1/1m', '2/1m'] }, {}, /duration/],
     ['PUT', '/v1/limit', { windows: ['-1/1m'] }, {}, /^windows/],

@@ -299,6 +299,50 @@ describe('a preview', () => {
     ]);
     expect(limits.list()).toHaveLength(1);
   });
+
+  const LAYERS = {
+    default: { allMethods: ['60/1m'], routes: { 'GET /emails': ['9/1m'] } },
+    plans: { free: {}, pro: { allMethods: ['600/1m'] } },
+    providers: { linkedin: { allMethods: ['20/1m'] }, imap: { routes: { 'GET /emails': ['5/1m'] } } },
+  };
+  const SUBJECTS = [undefined, 'linkedin', 'imap', 'unlisted'].flatMap((provider) =>
+    [undefined, 'free', 'pro'].map((plan) => ({ provider, plan })),
+  );
+
+  it.each(SUBJECTS)(
+    'of an account says what its provider and plan say, as an explanation does: %j',
+    async (subject) => {
+      const { limits } = start(createMemoryAdjustments(), { base: LAYERS });
+      await limits.put({ provider: 'linkedin' }, ['10/1m'], JANE);
+      const explained = () => limits.explain({ ...ACCOUNT, ...subject }).map(({ applies }) => applies?.windows);
+      const targets = [{ account: 'acc_1', route: 'GET /emails' }, { account: 'acc_1' }];
+      const previewed = (windows: string[] | 'recommended') =>
+        limits.preview(targets.map((target) => ({ target, windows, subject })));
+      const initial = explained();
+      expect(previewed('recommended').map(({ before, after }) => [before, after])).toEqual(
+        initial.map((one) => [one, one]),
+      );
+      const adjusting = previewed(['30/1m']);
+      expect(adjusting.map(({ before }) => before)).toEqual(initial);
+      await limits.change(
+        targets.map((target) => ({ target, windows: ['30/1m'], subject })),
+        { ...JANE, confirm: true },
+      );
+      expect(adjusting.map(({ after }) => after)).toEqual(explained());
+      expect(previewed('recommended').map(({ before, after }) => [before, after])).toEqual(
+        explained().map((now, i) => [now, initial[i]]),
+      );
+    },
+  );
+
+  it('of an account warns of a change by more than ten times of what its provider and plan say', async () => {
+    const { limits } = start(createMemoryAdjustments(), { base: LAYERS });
+    const put = (max: number, subject?: object) =>
+      limits.put({ account: 'acc_1' }, [`${max}/1m`], { ...JANE, subject });
+    await expect(put(300, { provider: 'linkedin' })).rejects.toThrow('15 times more: 20/1m would become 300/1m.');
+    await expect(put(20, { plan: 'pro' })).rejects.toThrow('30 times less: 600/1m would become 20/1m.');
+    await put(300, { plan: 'pro' });
+  });
 });
 
 describe('an explanation', () => {
@@ -392,6 +436,9 @@ describe('bad input', () => {
     [put({}, ['50/1m'], { forMs: 0 }), /forMs: must be an integer of milliseconds up to a year/],
     [put({}, ['50/1m'], { until: 5 }), /until: must be milliseconds since 1970, in the future/],
     [put({}, ['50/1m'], { until: 5, forMs: 5 }), /until: must not be given beside forMs/],
+    [put({ account: 'a' }, ['50/1m'], { subject: { tier: 'pro' } }), /subject\.tier: unknown option/],
+    [put({ account: 'a' }, ['50/1m'], { subject: { provider: 7 } }), /subject\.provider: must be a string, got 7/],
+    [put({}, ['50/1m'], { subject: {} }), /subject: must only be given with target\.account/],
     [put({}, ['50/1m'], { ifVersion: -1 }), /ifVersion: must be the version of an adjustment/],
     [put({}, ['50/1m'], { confirm: 'yes' }), /confirm: must be a boolean/],
     [put({}, ['50/1m'], { why: 'x' }), /options\.why: unknown option/],

@@ -15,6 +15,7 @@ import {
   shownPreview,
   versionIn,
   windowsFor,
+  withSubjects,
 } from '../limit-change.ts';
 import { byTarget, exportLimits, listLimits, type ShownLimit, shownLimit } from '../limit-list.ts';
 import { LAYERS } from '../limit-origins.ts';
@@ -60,9 +61,10 @@ export function limitOperations(context: AdminContext): Operation[] {
 
   /** @throws InputError, and what the store throws */
   const change = async (wanted: Wanted, caller: Caller): Promise<Changed | Answered | z.input<typeof previewed>> => {
-    const { changes, reason, forMs, until, confirm, query } = wanted;
+    const { reason, forMs, until, confirm, query } = wanted;
     try {
-      refuseUnknownNames(config(), changes);
+      refuseUnknownNames(config(), wanted.changes);
+      const changes = withSubjects(config(), wanted.changes);
       const preview = sharedLimits.preview(changes);
       if (query.dryRun) return { changes: preview.map(shownPreview) };
       const end = until === undefined ? { forMs } : { forMs, until: Date.parse(until) };
