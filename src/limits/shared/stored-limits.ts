@@ -73,6 +73,7 @@ export class StoredLimits implements SharedLimits {
   #unreadable = 0;
   /** What the store's clock showed, and when. */
   #answer: { readonly now: number; readonly at: number } | undefined;
+  #hasRead = false;
   #isBehind = false;
   /** Since the process has said that it lives. */
   #readings = NOTED_EVERY;
@@ -80,14 +81,18 @@ export class StoredLimits implements SharedLimits {
   constructor(settings: StoredLimitsSettings) {
     const { base, adjustments, refreshMs, maxAdjustments, instance, onEvent, logger } = settings;
     this.instance = instance;
-    this.#plans = new AdjustedPlans(base, (key) => this.#current(key));
+    this.#plans = new AdjustedPlans(base, (adjustment) => this.#isOver(adjustment));
     this.#store = adjustments;
     this.#maxAdjustments = maxAdjustments;
     this.#log = createLogger(logger);
     this.#events = new Emitter(onEvent, this.#log);
     this.#replica = new Replica(adjustments, {
       onReply: (reply) => this.#onReply(reply),
-      onChange: (keys, entries) => this.#onChange(keys, entries),
+      onRead: () => {
+        this.#hasRead = true;
+      },
+      onChange: (entry) => this.#onChange(entry),
+      prepare: (adjustments) => this.#prepare(adjustments),
       onRestore: () => this.#events.emit({ type: 'restored', revision: this.#revision }),
       onFork: (lost) => this.#onFork(lost),
     });
@@ -98,7 +103,7 @@ export class StoredLimits implements SharedLimits {
     return {
       revision: this.#revision,
       version: this.#replica.head?.version ?? 0,
-      source: this.#answer === undefined ? 'base' : this.#isBehind ? 'kept' : 'store',
+      source: !this.#hasRead ? 'base' : this.#isBehind ? 'kept' : 'store',
       ageMs: this.#answer && monotonicClock.now() - this.#answer.at,
       durable: this.#store.durable,
       adjustments: this.#plans.size,
@@ -115,7 +120,7 @@ export class StoredLimits implements SharedLimits {
   }
 
   ready({ timeoutMs = READY_MS }: { readonly timeoutMs?: number | undefined } = {}): Promise<void> {
-    return this.#poll.waitUntil(() => this.#answer !== undefined, timeoutMs);
+    return this.#poll.waitUntil(() => this.#hasRead, timeoutMs);
   }
 
   list(): readonly Adjustment[] {
@@ -202,7 +207,7 @@ export class StoredLimits implements SharedLimits {
   }
 
   rebase(base: Limits): void {
-    this.#plans.rebase(base, this.#replica.adjustments.keys());
+    this.#plans.rebase(base, this.#replica.adjustments);
   }
 
   async close(): Promise<void> {
@@ -228,7 +233,10 @@ export class StoredLimits implements SharedLimits {
     }
     const over = this.#over();
     if (over.length === 0) return;
-    this.#plans.apply(over.map(({ target }) => targetKey(target)));
+    this.#plans.apply(
+      over.map(({ target }) => targetKey(target)),
+      this.#replica.adjustments,
+    );
     // Another process may come first, or the store may be away: the next reading tries again.
     await this.#replica.append((head) => this.#expiry(head)).catch(() => undefined);
   }
@@ -253,9 +261,20 @@ export class StoredLimits implements SharedLimits {
       this.#log(`headgate: ${unreadable} adjustments cannot be read by this version, and do not apply here`, undefined);
   }
 
-  #onChange(keys: Iterable<string>, entries: readonly AdjustmentEntry[]): void {
-    this.#plans.apply(keys);
-    this.#events.emit({ type: 'changed', revision: this.#revision, entries });
+  #onChange(entry: AdjustmentEntry): void {
+    this.#plans.apply(
+      entry.limits.map(({ target }) => targetKey(target)),
+      this.#replica.adjustments,
+    );
+    this.#events.emit({ type: 'changed', revision: this.#revision, entries: [entry] });
+  }
+
+  async #prepare(adjustments: ReadonlyMap<string, Adjustment>): Promise<() => void> {
+    const takeOver = await this.#plans.prepare(adjustments);
+    return () => {
+      takeOver();
+      this.#events.emit({ type: 'changed', revision: this.#revision, entries: [] });
+    };
   }
 
   #onFork(lost: readonly AdjustmentEntry[]): void {

@@ -6,7 +6,16 @@ import { checkOptions } from '../../core/options.ts';
 import type { AdjustmentInstance, AdjustmentStore } from '../../core/ports.ts';
 import { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import { OutageLog } from '../shared/outage-log.ts';
-import { headText, readAdjustmentReply, readHistory, readInstances } from './adjustments-reply.ts';
+import {
+  type AdjustmentPart,
+  headText,
+  type ReadReply,
+  readHistory,
+  readInstances,
+  readPartReply,
+  readReadReply,
+} from './adjustments-reply.ts';
+import { readWhole } from './adjustments-whole.ts';
 import { type Commands, commandsOf, type RedisClient } from './client.ts';
 import { isHarmless } from './errors.ts';
 import { type AdjustmentKeys, adjustmentKeys } from './keys.ts';
@@ -91,13 +100,11 @@ class RedisAdjustments implements AdjustmentStore {
     this.#parts = parts;
   }
 
-  read(known: Head | undefined, instance?: string): Promise<AdjustmentReply> {
-    const { adjustments, history, processes } = this.#parts.keys;
-    const head = known === undefined ? ['', ''] : [String(known.version), known.nonce];
-    const noted = instance === undefined ? ['', ''] : ['1', instance];
-    const args = [...head, String(MAX_RECENT), ...noted];
-    const deadlineMs = this.#parts.deadlineMs * (known === undefined ? WHOLE : 1);
-    return this.#run(readScript, [adjustments, history, processes], args, readAdjustmentReply, deadlineMs);
+  async read(known: Head | undefined, instance?: string): Promise<AdjustmentReply> {
+    const reply = await this.#read(known, instance);
+    if (reply.kind === 'same') return { kind: 'same', now: reply.now };
+    if (reply.kind !== 'all') return reply;
+    return readWhole(reply, { read: (head) => this.#read(head), readPart: (from) => this.#readPart(from) });
   }
 
   append(seen: Head | undefined, entry: AdjustmentEntry): Promise<boolean> {
@@ -124,6 +131,22 @@ class RedisAdjustments implements AdjustmentStore {
     return this.#run(listScript, [this.#parts.keys.processes], [''], readInstances);
   }
 
+  #read(known: Head | undefined, instance?: string): Promise<ReadReply> {
+    const head = known === undefined ? ['', ''] : [String(known.version), known.nonce];
+    const noted = instance === undefined ? ['', ''] : ['1', instance];
+    const deadlineMs = this.#parts.deadlineMs * (known === undefined ? WHOLE : 1);
+    return this.#run(readScript, this.#all, [...head, String(MAX_RECENT), ...noted, ''], readReadReply, deadlineMs);
+  }
+
+  #readPart(from: string): Promise<AdjustmentPart> {
+    return this.#run(readScript, this.#all, ['', '', '', '', '', from], readPartReply);
+  }
+
+  get #all(): readonly string[] {
+    const { adjustments, history, processes } = this.#parts.keys;
+    return [adjustments, history, processes];
+  }
+
   #write(
     seen: Head | undefined,
     head: Head,
@@ -146,10 +169,11 @@ class RedisAdjustments implements AdjustmentStore {
     script: Script,
     keys: readonly string[],
     args: readonly string[],
-    read: (reply: unknown) => T,
+    read: (reply: unknown) => T | Promise<T>,
     deadlineMs = this.#parts.deadlineMs,
   ): Promise<T> {
     const { commands, breaker, clock } = this.#parts;
-    return breaker.run(async () => read(await script.run(commands, keys, [scriptTime(clock), ...args])), deadlineMs);
+    const send = (): Promise<unknown> => script.run(commands, keys, [scriptTime(clock), ...args]);
+    return breaker.run(send, deadlineMs, read);
   }
 }

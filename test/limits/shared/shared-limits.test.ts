@@ -252,6 +252,63 @@ describe('without the store', () => {
   });
 });
 
+describe('many adjustments', () => {
+  const MANY = 5_000;
+  const author = { at: START, by: 'jane' };
+  const stateOf = (nonce: string, max: number) => ({
+    head: { version: 1, nonce },
+    recent: [{ version: 1, nonce, ...author, source: 'change' as const, limits: [] }],
+    adjustments: Array.from({ length: MANY }, (_, i) => ({
+      ...{ target: { account: `acc_${i}` }, windows: [{ max, durationMs: 60_000 }], version: 1, ...author },
+    })),
+  });
+  const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
+  /** What the first and the last account had while the adjustments were taken over. */
+  const watch = async (maxOf: (subject: object) => number[], isDone: () => boolean, onTurn = (_: number) => {}) => {
+    const seen: string[] = [];
+    while (!isDone()) {
+      await nextTurn();
+      seen.push([0, MANY - 1].flatMap((i) => maxOf({ account: `acc_${i}` })).join());
+      onTurn(seen.length);
+    }
+    return seen;
+  };
+
+  it('are taken over all at once, and requests in between are decided', async () => {
+    const store = new MemoryAdjustments(monotonicClock);
+    store.replace(stateOf('one', 100));
+    const { limits, maxOf } = start(store);
+    const isReady = limits.ready().then(() => limits.state.source);
+    const first = await watch(maxOf, () => limits.state.source !== 'base');
+    expect(first.length).toBeGreaterThan(3);
+    expect(new Set(first)).toEqual(new Set(['60,60', '100,100']));
+    expect(await isReady).toBe('store');
+    store.replace(stateOf('other', 200));
+    await nextTurn();
+    const second = await watch(maxOf, () => limits.state.revision === '1.other');
+    expect(new Set(second)).toEqual(new Set(['100,100', '200,200']));
+    expect(limits.state.adjustments).toBe(MANY);
+  });
+
+  it('are right if the base is replaced meanwhile', async () => {
+    const store = new MemoryAdjustments(monotonicClock);
+    const { limits, maxOf } = start(store, { base: () => ({ allMethods: ['30/1m'] }) });
+    await limits.put({ account: 'before' }, ['31/1m'], JANE);
+    const state = stateOf('other', 200);
+    store.replace({
+      ...state,
+      adjustments: [{ ...(state.adjustments[0] as object), target: {} } as never, ...state.adjustments],
+    });
+    const isDone = () => limits.state.revision === '1.other';
+    const onTurn = (turn: number) => {
+      if (turn === 2) limits.rebase(BASE);
+    };
+    expect(new Set(await watch(maxOf, isDone, onTurn))).toContain('200,200');
+    expect([maxOf({ account: 'before' }), maxOf({ account: 'none' })]).toEqual([[200], [200]]);
+    expect(limits.state).toMatchObject({ adjustments: MANY + 1, unusable: 0 });
+  });
+});
+
 describe('what could be a mistake', () => {
   it.each([
     [{}, [], /^limits\.default\.allMethods would be removed for every account that it applies to\. Pass confirm: true/],
