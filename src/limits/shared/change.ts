@@ -142,9 +142,3 @@ function checkSubject(subject: AccountSubject, { account }: AdjustTarget): void 
   checkNames(subject, 'subject');
   if (account === undefined) throw new OptionError('subject', 'given', 'must only be given with target.account');
 }
-
-/** @throws OptionError */
-export function checkInteger(option: string, value: number, least: number, most: number): void {
-  if (!Number.isSafeInteger(value) || value < least || value > most)
-    throw new OptionError(option, value, `must be an integer from ${least} to ${most}`);
-}

@@ -1,5 +1,4 @@
 import {
-  type AdjustedLimit,
   type Adjustment,
   type AdjustmentEntry,
   type AdjustTarget,
@@ -13,24 +12,19 @@ import type { LimitInput } from '../../core/limit.ts';
 import type { AdjustmentReply } from '../../core/lineage.ts';
 import { createLogger, type Logger } from '../../core/logger.ts';
 import type { Plan } from '../../core/plan.ts';
-import type { AdjustmentInstance, AdjustmentStore } from '../../core/ports.ts';
+import type { AdjustmentStore } from '../../core/ports.ts';
 import { type Limits, placeOfTarget, type Subject } from '../plans.ts';
 import { AdjustedPlans } from './adjusted-plans.ts';
-import {
-  type ChangeOptions,
-  type CheckedChange,
-  checkChangeOptions,
-  checkInteger,
-  checkTarget,
-  type LimitChange,
-  type PutOptions,
-} from './change.ts';
-import { AdjustmentConflictError, TooManyAdjustmentsError, UnconfirmedError } from './errors.ts';
+import { type ChangeOptions, checkChangeOptions, type LimitChange, type PutOptions } from './change.ts';
+import { adjustedLimits, checkRoom, entryAfter } from './entry.ts';
+import { AdjustmentConflictError, UnconfirmedError } from './errors.ts';
 import type { LimitOrigin } from './explanation.ts';
+import { queryHistory } from './history.ts';
+import { listInstances, waitUntilApplied } from './instances.ts';
 import { Poll } from './poll.ts';
 import type { LimitPreview } from './preview.ts';
 import { Replica } from './replica.ts';
-import { headOf, randomText, revisionOf } from './revision.ts';
+import { revisionOf } from './revision.ts';
 import type {
   Applied,
   Changed,
@@ -44,10 +38,6 @@ import type {
 /** Every so many readings the process says that it lives. */
 const NOTED_EVERY = 4;
 const READY_MS = 2_000;
-const APPLIED_MS = 2_000;
-const ASK_APPLIED_MS = 50;
-const PAGE = 500;
-const MAX_HISTORY_LIMIT = 1_000;
 
 /** What {@link StoredLimits} needs, checked. */
 export interface StoredLimitsSettings {
@@ -159,8 +149,8 @@ export class StoredLimits implements SharedLimits {
       }
       const warnings = this.#plans.preview(checked).flatMap((each) => each.warnings);
       if (warnings.length > 0 && confirm !== true) throw new UnconfirmedError(warnings);
-      const limits = checked.flatMap((change) => this.#adjustedLimit(change, until));
-      this.#checkRoom(checked);
+      const limits = adjustedLimits(checked, this.#replica.adjustments, until);
+      checkRoom(checked, this.#replica.adjustments, this.#maxAdjustments);
       return limits.length === 0
         ? undefined
         : entryAfter(head, { at: this.#now, by, reason, source: 'change', limits });
@@ -172,38 +162,16 @@ export class StoredLimits implements SharedLimits {
     return { revision: revisionOf(head), version: head?.version ?? 0, limits: entry?.limits ?? [] };
   }
 
-  async history({ before, limit = 100, target }: HistoryQuery = {}): Promise<readonly AdjustmentEntry[]> {
-    if (before !== undefined) checkInteger('before', before, 1, Number.MAX_SAFE_INTEGER);
-    checkInteger('limit', limit, 1, MAX_HISTORY_LIMIT);
-    const key = target && checkTarget(target);
-    const found: AdjustmentEntry[] = [];
-    for (let next = before; ; ) {
-      const page = await this.#store.history(next, key === undefined ? limit - found.length : PAGE);
-      const isWanted = ({ limits }: AdjustmentEntry): boolean => limits.some((each) => targetKey(each.target) === key);
-      found.push(...(key === undefined ? page : page.filter(isWanted)));
-      next = page.at(-1)?.version;
-      if (found.length >= limit || next === undefined) return found.slice(0, limit);
-    }
+  history(query?: HistoryQuery): Promise<readonly AdjustmentEntry[]> {
+    return queryHistory(this.#store, query);
   }
 
-  async instances(): Promise<readonly Instance[]> {
-    const instances = await this.#store.instances();
-    return instances.map(({ name, head, ageMs }) => ({ name, revision: revisionOf(head), ageMs }));
+  instances(): Promise<readonly Instance[]> {
+    return listInstances(this.#store);
   }
 
-  async applied(
-    revision: string,
-    { timeoutMs = APPLIED_MS }: { readonly timeoutMs?: number | undefined } = {},
-  ): Promise<Applied> {
-    const wanted = headOf(revision);
-    const end = monotonicClock.now() + timeoutMs;
-    for (;;) {
-      const instances = await this.#store.instances();
-      const missing = instances.filter((each) => !obeys(each, wanted)).map(({ name }) => name);
-      if ((missing.length === 0 && instances.length > 0) || monotonicClock.now() >= end)
-        return { instances: instances.length - missing.length, of: instances.length, missing };
-      await new Promise((resolve) => setTimeout(resolve, ASK_APPLIED_MS));
-    }
+  applied(revision: string, options: { readonly timeoutMs?: number | undefined } = {}): Promise<Applied> {
+    return waitUntilApplied(this.#store, revision, options.timeoutMs);
   }
 
   rebase(base: Limits): void {
@@ -308,32 +276,7 @@ export class StoredLimits implements SharedLimits {
     return revisionOf(this.#replica.head);
   }
 
-  /** What a change does to its limit. Empty if it resets what is not adjusted. */
-  #adjustedLimit({ key, target, windows }: CheckedChange, until: number | undefined): AdjustedLimit[] {
-    const from = this.#replica.adjustments.get(key)?.windows;
-    if (windows === undefined && from === undefined) return [];
-    return [{ target, from, to: windows, until: windows === undefined ? undefined : until }];
-  }
-
-  #checkRoom(changes: readonly CheckedChange[]): void {
-    const { adjustments } = this.#replica;
-    const added = changes.filter(({ key, windows }) => windows !== undefined && !adjustments.has(key)).length;
-    if (added > 0 && adjustments.size + added > this.#maxAdjustments)
-      throw new TooManyAdjustmentsError(this.#maxAdjustments);
-  }
-
   #checkOpen(): void {
     if (this.#poll.isClosed) throw new ClosedError('the shared limits');
   }
-}
-
-function entryAfter(head: Head | undefined, entry: Omit<AdjustmentEntry, keyof Head>): AdjustmentEntry {
-  return { version: (head?.version ?? 0) + 1, nonce: randomText(12), ...entry };
-}
-
-function obeys({ head }: AdjustmentInstance, wanted: Head | undefined): boolean {
-  if (wanted === undefined) return true;
-  if (head === undefined) return false;
-  const { version, nonce } = wanted;
-  return head.version > version || (head.version === version && head.nonce === nonce);
 }

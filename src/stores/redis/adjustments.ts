@@ -2,7 +2,7 @@ import { type AdjustmentEntry, type AdjustmentState, type Head, MAX_RECENT, targ
 import type { Clock } from '../../core/clock.ts';
 import type { AdjustmentReply } from '../../core/lineage.ts';
 import { createLogger, type Logger } from '../../core/logger.ts';
-import { checkOptions } from '../../core/options.ts';
+import { checkInteger, checkOptions } from '../../core/options.ts';
 import type { AdjustmentInstance, AdjustmentStore } from '../../core/ports.ts';
 import { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import { OutageLog } from '../shared/outage-log.ts';
@@ -22,7 +22,7 @@ import { type AdjustmentKeys, adjustmentKeys } from './keys.ts';
 import listSource from './lua/adjustments-list.lua';
 import readSource from './lua/adjustments-read.lua';
 import writeSource from './lua/adjustments-write.lua';
-import { checkInteger, checkPrefix } from './options.ts';
+import { checkPrefix } from './options.ts';
 import { readSettleReply } from './reply.ts';
 import { createScript, type Script, scriptTime } from './script.ts';
 

@@ -1,5 +1,5 @@
 /** Limits that operators change over the Admin API. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { checkConfig } from '../../../src/gateway/config/config.ts';
 import { ADMIN, type AdminAsk, type AdminGateway, startAdminGateway } from '../../support/admin.ts';
 import { configOf, expectProblem, ratesOf } from '../../support/gateway.ts';
@@ -54,6 +54,17 @@ describe('a limit', () => {
     expect((await ask('DELETE', ACC)).value).toMatchObject({ adjusted: null, effective: null });
     expect(await chats()).toBe(1_000);
     expect((await ask('DELETE', ACC)).status).toBe(200);
+  });
+
+  it('is logged twice: who asked for it, and what changed, with the same revision', async () => {
+    const { value } = await put(ACC, { windows: ['200/1m'], reason: 'INC-12' });
+    const { revision } = value;
+    await vi.waitFor(() =>
+      expect(gateway.lines().filter((line) => 'revision' in line)).toEqual([
+        expect.objectContaining({ msg: 'limits adjusted', by: 'olaf', reason: 'INC-12', revision }),
+        expect.objectContaining({ msg: 'admin request', operation: 'putLimit', by: 'olaf', status: 200, revision }),
+      ]),
+    );
   });
 
   it('stays over a reload, which changes what is below it', async () => {
