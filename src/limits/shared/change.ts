@@ -114,7 +114,8 @@ function checkNames(names: object, place: string): void {
 }
 
 function checkText(option: string, value: unknown, max: number): void {
-  if (typeof value !== 'string' || value === '' || value.length > max || UNPRINTABLE.test(value))
+  // The Admin API counts code points too.
+  if (typeof value !== 'string' || value === '' || [...value].length > max || UNPRINTABLE.test(value))
     throw new OptionError(option, value, `must be 1 to ${max} printable characters`);
 }
 

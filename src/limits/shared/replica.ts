@@ -28,9 +28,10 @@ export interface ReplicaObserver {
   onChange(entry: AdjustmentEntry): void;
   /**
    * Everything was read. Prepares for these adjustments, which may take long, in slices. The function that it returns is
-   * called in the step in which the replica takes them over.
+   * called in the step in which the replica takes them over, with the changes of this process among them that the store
+   * had not acknowledged.
    */
-  prepare(adjustments: ReadonlyMap<string, Adjustment>): Promise<() => void>;
+  prepare(adjustments: ReadonlyMap<string, Adjustment>): Promise<(unacknowledged: readonly AdjustmentEntry[]) => void>;
   /** The store's history was replaced by what this process knows. */
   onRestore(): void;
   /** The store has another history, which this process follows now. It does not have the changes `lost`. */
@@ -44,6 +45,8 @@ export class Replica {
   readonly #decide: typeof reconcile;
   #adjustments = new Map<string, Adjustment>();
   #known: Pick<AdjustmentState, 'head' | 'recent'> | undefined;
+  /** A change of this process to which the store has not replied. */
+  #unacknowledged: Head | undefined;
   /** The last change of this process. */
   #written: Head | undefined;
   /** Calls run one after the other, since each begins at the head that the one before has left. */
@@ -96,7 +99,10 @@ export class Replica {
         if (entry !== undefined && this.#knows(entry)) return entry;
         entry = create(this.head);
         if (entry === undefined) return undefined;
-        if (await this.#store.append(this.head, entry)) {
+        this.#unacknowledged = entry;
+        const isStored = await this.#store.append(this.head, entry);
+        this.#unacknowledged = undefined;
+        if (isStored) {
           await this.#apply([entry]);
           this.#written = this.head;
           return entry;
@@ -146,7 +152,7 @@ export class Replica {
     const before = this.#known?.recent ?? [];
     this.#known = { head, recent };
     this.#adjustments = next;
-    takeOver?.();
+    takeOver?.(recent.filter((entry) => isSameHead(entry, this.#unacknowledged)));
     if (!forked) return;
     const kept = new Set(recent.map(({ nonce }) => nonce));
     const oldest = recent[0]?.version ?? 0;

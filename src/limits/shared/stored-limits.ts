@@ -237,11 +237,11 @@ export class StoredLimits implements SharedLimits {
     this.#events.emit({ type: 'changed', revision: this.#revision, entries: [entry] });
   }
 
-  async #prepare(adjustments: ReadonlyMap<string, Adjustment>): Promise<() => void> {
+  async #prepare(adjustments: ReadonlyMap<string, Adjustment>) {
     const takeOver = await this.#plans.prepare(adjustments);
-    return () => {
+    return (entries: readonly AdjustmentEntry[]): void => {
       takeOver();
-      this.#events.emit({ type: 'changed', revision: this.#revision, entries: [] });
+      this.#events.emit({ type: 'changed', revision: this.#revision, entries });
     };
   }
 

@@ -145,6 +145,29 @@ describe('a change', () => {
     expect(await limits.history()).toHaveLength(1);
   });
 
+  it('that is stored, and not answered in time, is told with its author by the next reading', async () => {
+    const memory = createMemoryAdjustments();
+    let isLate = true;
+    const append: AdjustmentStore['append'] = async (seen, entry) => {
+      const isStored = await memory.append(seen, entry);
+      if (!isLate) return isStored;
+      isLate = false;
+      throw new Error('no answer in time');
+    };
+    const store = Object.assign(Object.create(memory), {
+      append,
+      read: memory.read.bind(memory),
+      restore: memory.restore.bind(memory),
+      history: memory.history.bind(memory),
+      instances: memory.instances.bind(memory),
+    }) as AdjustmentStore;
+    const { limits, maxOf, events } = start(store);
+    const change = limits.put({ account: 'acc_1' }, ['50/1m'], { ...JANE, reason: '🙂'.repeat(500) });
+    await expect(change).rejects.toThrow('no answer in time');
+    await vi.waitFor(() => expect(maxOf()).toEqual([50]));
+    expect(events).toMatchObject([{ type: 'changed', entries: [{ version: 1, by: 'jane', source: 'change' }] }]);
+  });
+
   it('names the version that it has seen', async () => {
     const { limits } = start(createMemoryAdjustments());
     await limits.put({}, ['50/1m'], { ...JANE, ifVersion: 0 });
