@@ -218,15 +218,20 @@ describe('src', () => {
       );
     expect(readers.map((file) => relative(SRC, file)).sort()).toEqual([
       'core/clock.ts',
+      // How long a slice of work lasts, and a pause where there is no setImmediate.
+      'core/slices.ts',
       // A body that sends nothing for `idleMs` is given up.
       'http/body-limits.ts',
       // A pause in the work on a long body, where there is no setImmediate.
       'http/platform-web.ts',
       // Leases are renewed, and duplicates wait. It is a port, so a test can replace it with a fake clock.
       'idempotency/timers.ts',
-      // The store of adjustments is read again and again, and asked who obeys a change.
+      // Waits until the processes obey a change.
+      'limits/shared/instances.ts',
+      // The store of adjustments is read again and again.
       'limits/shared/poll.ts',
-      'limits/shared/stored-limits.ts',
+      // A process lets others come first that want to change limits too.
+      'limits/shared/replica.ts',
       // How long a call of a store takes.
       'otel/store-telemetry.ts',
       // A page of a scan that a failover breaks off is asked for again, a moment later.

@@ -28,6 +28,27 @@ function accountsInTurn() {
   return () => accounts[at++ % KEY_COUNT];
 }
 
+/** Limits of a process that shares them with others, and its store. */
+async function makeSharedLimits(load, adjusted) {
+  const { createSharedLimits } = await load('shared-limits');
+  const { createMemoryAdjustments } = await load('memory');
+  const store = createMemoryAdjustments();
+  const head = { version: 1, nonce: 'bench' };
+  const author = { at: Date.now(), by: 'bench' };
+  const windows = [{ max: 40, durationMs: 60_000 }];
+  const adjustments = adjusted.map((account) => ({ target: { account }, windows, version: 1, ...author }));
+  await store.restore(undefined, {
+    ...{ head, adjustments },
+    recent: [{ ...head, ...author, source: 'change', limits: [] }],
+  });
+  const base = { allMethods: [`${PLENTY}/2d`, `${PLENTY}/3d`], routes: { [ROUTE]: [`${PLENTY}/1d`, `${PLENTY}/7d`] } };
+  return async () => {
+    const limits = createSharedLimits({ base, adjustments: store, refreshMs: 60_000 });
+    await limits.ready();
+    return limits;
+  };
+}
+
 async function idempotencyFactory(load) {
   const { createIdempotency } = await load('index');
   const { createMemoryClaimStore } = await load('memory');
@@ -84,6 +105,30 @@ export const GUARDED = {
     return () => {
       limiter.adjust({ account: adjusted[17] }, [`${++max}/1m`]);
       return limiter.plan({ account: adjusted[17], route: ROUTE });
+    };
+  },
+
+  /** To compare with "consumeSync, accepted": shared limits cost a decision nothing. */
+  async 'consumeSync, accepted, shared limits'(load) {
+    const { createLimiter } = await load('index');
+    const { createMemoryStore } = await load('memory');
+    const create = await makeSharedLimits(load, ['another account']);
+    const [limiter, next] = [createLimiter({ store: createMemoryStore(), limits: await create() }), accountsInTurn()];
+    return () => limiter.consumeSync({ account: next(), route: ROUTE });
+  },
+
+  /** Two processes in turn: each call applies a change of its own, and the one that the other has made. */
+  async 'shared limits, a change among 10,000 adjusted accounts'(load) {
+    const create = await makeSharedLimits(
+      load,
+      Array.from({ length: ADJUSTED }, (_, i) => `account_${i}`),
+    );
+    const processes = [await create(), await create()];
+    let calls = 0;
+    return async () => {
+      const limits = processes[++calls % 2];
+      await limits.put({ account: 'account_17' }, [`${calls}/1m`], { by: 'bench', confirm: true });
+      return limits.plan({ account: 'account_17', route: ROUTE });
     };
   },
 

@@ -69,6 +69,7 @@ export const MAX_RECENT = 1_000;
 
 /** What a target can name beside its route. */
 const TARGETS = ['account', 'provider', 'plan'] as const;
+const FIELDS = [...TARGETS, 'route'];
 
 /** The layer of a target, and which one of them. The default layer has no name. */
 export interface TargetLayer {
@@ -78,12 +79,13 @@ export interface TargetLayer {
 
 /** @throws OptionError if the target names several layers */
 export function layerOf(target: AdjustTarget): TargetLayer {
-  checkOptions(target, [...TARGETS, 'route'], 'target');
-  const named = TARGETS.filter((each) => target[each] !== undefined);
-  if (named.length > 1)
-    throw new OptionError('target', named.join(' and '), 'must name only one of account, provider and plan');
-  const [layer] = named;
-  return layer === undefined ? { layer: 'default', name: '' } : { layer, name: target[layer] as string };
+  checkOptions(target, FIELDS, 'target');
+  const layer = TARGETS.find((each) => target[each] !== undefined);
+  if (layer === undefined) return { layer: 'default', name: '' };
+  const another = TARGETS.findLast((each) => target[each] !== undefined);
+  if (another !== layer)
+    throw new OptionError('target', `${layer} and ${another}`, 'must name only one of account, provider and plan');
+  return { layer, name: target[layer] as string };
 }
 
 /** A text for each limit that can be adjusted. Two different limits have different texts. */

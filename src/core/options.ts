@@ -57,3 +57,10 @@ export function checkOptions(
 function expected(names: readonly string[]): string {
   return `(expected ${names.join(', ').replace(/, ([^,]*)$/, ' or $1')})`;
 }
+
+/** @throws OptionError */
+export function checkInteger(option: string, value: number, least: number, most = Number.MAX_SAFE_INTEGER): void {
+  if (Number.isSafeInteger(value) && value >= least && value <= most) return;
+  const range = most === Number.MAX_SAFE_INTEGER ? `of ${least} or more` : `from ${least} to ${most}`;
+  throw new OptionError(option, value, `must be an integer ${range}`);
+}

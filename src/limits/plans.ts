@@ -64,18 +64,34 @@ export class Plans implements PlanSource {
   readonly #providers: Map<string, Layer> = new Map();
   /** Undefined until an account has its own limits, which saves a look-up per request. */
   #accounts: Map<string, Layer> | undefined;
-  readonly #factory = new PlanFactory();
+  readonly #factory: PlanFactory = new PlanFactory();
   /** The plans of the default layer. Undefined if `limits` is a function. */
   #defaultPlans: PlanCache | undefined;
   /** The plans of each layer that the function has returned. */
-  readonly #plansByLayer = new WeakMap<Layer, PlanCache>();
+  readonly #plansByLayer: WeakMap<Layer, PlanCache> = new WeakMap();
   /** The plans of each limit that a request has brought along. */
-  readonly #plansByRouteLimits = new WeakMap<LimitInput, PlanCache>();
+  readonly #plansByRouteLimits: WeakMap<LimitInput, PlanCache> = new WeakMap();
   /** Called if a subject names a provider that has no layer, although others have one. */
   onUnknownProvider: ((provider: string) => void) | undefined;
 
-  /** @throws LimitError, OptionError with the place of the fault */
-  constructor(limits: Limits, place = 'limits') {
+  /**
+   * @param limits other plans are copied: equal limits have the same plan objects, and each is adjusted alone
+   * @throws LimitError, OptionError with the place of the fault
+   */
+  constructor(limits: Limits | Plans, place = 'limits') {
+    if (limits instanceof Plans) {
+      this.#default = limits.#default;
+      this.#customerPlans = new Map(limits.#customerPlans);
+      this.#listsCustomerPlans = limits.#listsCustomerPlans;
+      this.#providers = new Map(limits.#providers);
+      this.#accounts = limits.#accounts && new Map(limits.#accounts);
+      this.#factory = limits.#factory;
+      this.#defaultPlans = limits.#defaultPlans;
+      this.#plansByLayer = limits.#plansByLayer;
+      this.#plansByRouteLimits = limits.#plansByRouteLimits;
+      this.onUnknownProvider = limits.onUnknownProvider;
+      return;
+    }
     if (typeof limits === 'function') {
       this.#default = cachedLayers(limits);
       return;

@@ -10,7 +10,9 @@ export {
   type AdjustmentEntry,
   type AdjustmentState,
   type AdjustTarget,
+  applyEntry,
   type Head,
+  isSameHead,
   MAX_RECENT,
   targetKey,
 } from '../core/adjustment.ts';

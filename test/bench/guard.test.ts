@@ -12,6 +12,7 @@ const SOURCES: Record<string, () => Promise<object>> = {
   index: () => import('../../src/index.ts'),
   memory: () => import('../../src/stores/memory/index.ts'),
   redis: () => import('../../src/stores/redis/index.ts'),
+  'shared-limits': () => import('../../src/limits/shared/index.ts'),
   http: () => import('../../src/http/index.ts'),
   fetch: () => import('../../src/adapters/fetch.ts'),
 };

@@ -98,12 +98,12 @@ export function createAdminApi({ operations, settings, log, metrics }: AdminApiO
       const asked = admit(request, id);
       const outcome =
         'refusal' in asked ? asked.refusal : await run(request, asked).catch((error: unknown) => fail(error, id));
-      const { result, headers } = outcome instanceof Answered ? outcome : { result: outcome, headers: {} };
+      const { result, headers, logged } = outcome instanceof Answered ? outcome : new Answered(outcome, {});
       const status = isRefusal(result) ? result.status : 200;
       metrics.onAdminRequest(asked.operation?.id, status);
       const by = 'caller' in asked ? asked.caller.name : undefined;
       const level = request.method === 'GET' ? 'debug' : 'info';
-      log.logger[level]({ req_id: id, operation: asked.operation?.id, by, status }, 'admin request');
+      log.logger[level]({ req_id: id, operation: asked.operation?.id, by, status, ...logged }, 'admin request');
       const fields = { ...ANSWER_FIELDS, ...headers, 'x-request-id': id };
       if (isStreaming(result)) {
         response.writeHead(200, { ...fields, 'content-type': 'text/event-stream' });

@@ -3,7 +3,7 @@ import { parseLimit } from '../../core/limit.ts';
 import { createPlan } from '../../core/plan.ts';
 import { blockName, parseIp } from '../../ip-address.ts';
 import { createMemoryStore } from '../../stores/memory/limits.ts';
-import { bearerTokenOf, createCredentials } from '../admission/credentials.ts';
+import { bearerTokenOf, createCredentials, isExpired } from '../admission/credentials.ts';
 import { type AdminRole, ROLES } from '../config/schema/admin.ts';
 import type { AdminToken } from '../config/schema.ts';
 import { isRefusal, type Refusal, refuse } from '../exchange/refusal.ts';
@@ -67,8 +67,7 @@ export function refuseRole(token: AdminToken, needed: AdminRole): Refusal | unde
 /** Whether a token that was let in is in the config of now, has not expired, and has the role that is needed. */
 export function isStillPermitted({ sha256 }: AdminToken, needed: AdminRole, tokens: readonly AdminToken[]): boolean {
   const token = tokens.find((each) => each.sha256 === sha256);
-  if (token === undefined || refuseRole(token, needed) !== undefined) return false;
-  return token.expiresAt === undefined || Date.now() < Date.parse(token.expiresAt);
+  return token !== undefined && refuseRole(token, needed) === undefined && !isExpired(token, Date.now());
 }
 
 function clientOf({ socket }: IncomingMessage): string {

@@ -2,11 +2,13 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { AdjustTarget } from '../../core/adjustment.ts';
 import { isHeadgateError } from '../../core/errors.ts';
 import type { LimitInput } from '../../core/limit.ts';
+import type { LimitChange } from '../../limits/shared/change.ts';
 import type { AdjustmentConflictError } from '../../limits/shared/errors.ts';
 import type { LimitPreview } from '../../limits/shared/preview.ts';
 import type { Applied } from '../../limits/shared/shared-limits.ts';
 import { refuse } from '../exchange/refusal.ts';
 import { textsOrNull } from '../traffic/limit-entry.ts';
+import type { AdminContext } from './context.ts';
 import { InputError } from './input.ts';
 import { recommendationFor } from './limit-list.ts';
 import { Answered } from './operation.ts';
@@ -25,6 +27,18 @@ export function windowsFor(of: AdjustTarget, windows: LimitInput | 'recommended'
   const recommended = recommendationFor(of);
   if (recommended !== null) return recommended;
   throw new InputError([{ path: 'windows', reason: 'headgate has no recommendation for this limit' }]);
+}
+
+/** Adds the provider and plan of each account: what applies to it now depends on them. */
+export function withSubjects(
+  { accounts }: Pick<AdminContext, 'accounts'>,
+  changes: readonly LimitChange[],
+): readonly LimitChange[] {
+  return changes.map((change) => {
+    const { account: id } = change.target;
+    const account = id === undefined ? undefined : accounts().find(id);
+    return account === undefined ? change : { ...change, subject: { provider: account.provider, plan: account.plan } };
+  });
 }
 
 /**

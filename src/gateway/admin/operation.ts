@@ -16,11 +16,12 @@ export interface Caller extends Pick<AdminToken, 'name' | 'role'> {
   isPermitted(): boolean;
 }
 
-/** An answer, or a refusal, with header fields of its own. */
+/** An answer, or a refusal, with header fields of its own, and fields of its own in the line of the log. */
 export class Answered {
   constructor(
     readonly result: unknown,
     readonly headers: Readonly<Record<string, string>>,
+    readonly logged: Readonly<Record<string, unknown>> = {},
   ) {}
 }
 

@@ -12,6 +12,11 @@ export interface Credential {
   readonly expiresAt?: string | undefined;
 }
 
+/** @param now wall clock in milliseconds since 1970, because expiry is a date */
+export function isExpired({ expiresAt }: Credential, now: number): boolean {
+  return expiresAt !== undefined && now >= Date.parse(expiresAt);
+}
+
 /** What a request without a valid credential is told. */
 export interface CredentialProblems {
   readonly missing: string;
@@ -22,7 +27,7 @@ export interface CredentialProblems {
 /**
  * Knows credentials by the SHA-256 of their tokens. The look-up takes constant time for any number of them. Its time
  * shows nothing of a token, because no client can choose the digest of what it sends.
- * @param now wall clock in milliseconds since 1970, because expiry is a date
+ * @param now wall clock
  * @returns a function that returns the credential of a token, or 401
  */
 export function createCredentials<Known extends Credential>(
@@ -30,16 +35,12 @@ export function createCredentials<Known extends Credential>(
   problems: CredentialProblems,
   now: () => number,
 ): (token: string | undefined) => Known | Refusal {
-  const byDigest = new Map<string, readonly [credential: Known, expiresAtMs: number]>();
-  for (const credential of known) {
-    const { sha256, expiresAt } = credential;
-    byDigest.set(sha256, [credential, expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt)]);
-  }
+  const byDigest = new Map(known.map((credential) => [credential.sha256, credential]));
   return (token) => {
     if (token === undefined || token === '') return refuse(401, 'errors/missing_credentials', problems.missing);
     const found = byDigest.get(digestOfToken(token));
     if (found === undefined) return refuse(401, 'errors/invalid_credentials', problems.unknown);
-    return now() < found[1] ? found[0] : refuse(401, 'api/expired_authorization', problems.expired);
+    return isExpired(found, now()) ? refuse(401, 'api/expired_authorization', problems.expired) : found;
   };
 }
 

@@ -1,25 +1,34 @@
-import type { Adjustment, AdjustTarget } from '../../core/adjustment.ts';
+import { type Adjustment, type AdjustTarget, layerOf } from '../../core/adjustment.ts';
+import { getOrCreate } from '../../core/get-or-create.ts';
 import type { Limit } from '../../core/limit.ts';
 import type { Plan } from '../../core/plan.ts';
+import { inSlices } from '../../core/slices.ts';
 import { type Limits, Plans, type Subject } from '../plans.ts';
 import { type CheckedChange, checkChanges, type LimitChange } from './change.ts';
 import { explainLimits, type LimitOrigin } from './explanation.ts';
 import { type LimitPreview, previewChange } from './preview.ts';
 
+/** Adjustments by `targetKey`. */
+type Adjustments = ReadonlyMap<string, Adjustment>;
+
 /** The plans of a base with adjustments over it. */
 export class AdjustedPlans {
-  /** Returns the current adjustment, by `targetKey`. */
-  readonly #current: (key: string) => Adjustment | undefined;
+  readonly #isOver: (adjustment: Adjustment) => boolean;
   #plans: Plans;
   /** The adjustments that the plans have, by `targetKey`. */
-  readonly #applied = new Map<string, Adjustment>();
+  #applied = new Map<string, Adjustment>();
   /** Adjustments that do not fit the base, by `targetKey`. */
-  readonly #unfit = new Set<string>();
+  #unfit = new Set<string>();
+  /** Counts changes. */
+  #changes = 0;
 
-  /** @throws LimitError, OptionError */
-  constructor(base: Limits, current: (key: string) => Adjustment | undefined) {
+  /**
+   * @param isOver whether an adjustment has reached its end, and does not apply any more
+   * @throws LimitError, OptionError
+   */
+  constructor(base: Limits | Plans, isOver: (adjustment: Adjustment) => boolean) {
     this.#plans = new Plans(base, 'base');
-    this.#current = current;
+    this.#isOver = isOver;
   }
 
   get applied(): readonly Adjustment[] {
@@ -42,29 +51,56 @@ export class AdjustedPlans {
     return this.#plans.plan(subject);
   }
 
-  /** Has the plans obey the current adjustments of these limits. Plans of other limits stay the same objects. */
-  apply(keys: Iterable<string>): void {
+  /** Has the plans obey the adjustments of these limits. Plans of other limits stay the same objects. */
+  apply(keys: Iterable<string>, adjustments: Adjustments): void {
+    this.#changes++;
     const changes: [AdjustTarget, Limit | undefined][] = [];
     for (const key of keys) {
-      const wanted = this.#fitting(key);
-      const target = (wanted ?? this.#applied.get(key))?.target;
+      const before = this.#applied.get(key);
+      const wanted = this.#fitting(key, adjustments.get(key));
       if (wanted === undefined) this.#applied.delete(key);
       else this.#applied.set(key, wanted);
+      const target = (wanted ?? before)?.target;
       if (target !== undefined) changes.push([target, wanted?.windows]);
     }
     this.#plans.adjustAll(changes);
   }
 
   /**
+   * Prepares to obey other adjustments in place of all, in slices.
+   * @returns what has the plans obey them, at once
+   */
+  async prepare(adjustments: Adjustments): Promise<() => void> {
+    const before = this.#changes;
+    const next = new AdjustedPlans(this.#plans, this.#isOver);
+    next.#applied = new Map(this.#applied);
+    // Each change of a layer copies it, so all limits of a layer are changed together.
+    const byLayer = new Map<string, string[]>();
+    await inSlices([...this.#applied, ...adjustments], ([key, { target }]) => {
+      const { layer, name } = layerOf(target);
+      getOrCreate(byLayer, `${layer} ${name}`, () => []).push(key);
+    });
+    await inSlices(byLayer.values(), (keys) => next.apply(keys, adjustments));
+    return () => {
+      // A reload came in between.
+      if (this.#changes !== before)
+        return this.apply(new Set([...this.#applied.keys(), ...this.#unfit, ...adjustments.keys()]), adjustments);
+      this.#changes++;
+      this.#plans = next.#plans;
+      this.#applied = next.#applied;
+      this.#unfit = next.#unfit;
+    };
+  }
+
+  /**
    * Replaces the base.
-   * @param keys of every adjustment
    * @throws LimitError, OptionError; then nothing has changed
    */
-  rebase(base: Limits, keys: Iterable<string>): void {
+  rebase(base: Limits, adjustments: Adjustments): void {
     this.#plans = new Plans(base, 'base');
     this.#applied.clear();
     this.#unfit.clear();
-    this.apply(keys);
+    this.apply(adjustments.keys(), adjustments);
   }
 
   /** @throws LimitError, OptionError with the place of the fault */
@@ -75,7 +111,7 @@ export class AdjustedPlans {
   }
 
   preview(changes: readonly CheckedChange[]): readonly LimitPreview[] {
-    return changes.map((change) => previewChange(change, this.#plans, this.#current(change.key)));
+    return changes.map((change) => previewChange(change, this.#plans, this.#applied));
   }
 
   /** @throws what a request of the subject would be refused with */
@@ -84,10 +120,10 @@ export class AdjustedPlans {
     return explainLimits(subject, this.#plans, this.#applied);
   }
 
-  #fitting(key: string): Adjustment | undefined {
-    const current = this.#current(key);
+  #fitting(key: string, adjustment: Adjustment | undefined): Adjustment | undefined {
     this.#unfit.delete(key);
-    if (current === undefined || this.#plans.isAdjustable(current.target)) return current;
+    if (adjustment === undefined || this.#isOver(adjustment)) return undefined;
+    if (this.#plans.isAdjustable(adjustment.target)) return adjustment;
     this.#unfit.add(key);
     return undefined;
   }

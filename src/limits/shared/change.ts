@@ -2,7 +2,7 @@ import { type AdjustTarget, targetKey } from '../../core/adjustment.ts';
 import { OptionError } from '../../core/errors.ts';
 import { type Limit, type LimitInput, parseLimit } from '../../core/limit.ts';
 import { checkOptions } from '../../core/options.ts';
-import { placeOfTarget } from '../plans.ts';
+import { placeOfTarget, type Subject } from '../plans.ts';
 
 /** Who changes limits, why, and for how long. */
 export interface ChangeOptions {
@@ -18,28 +18,36 @@ export interface ChangeOptions {
   readonly confirm?: boolean | undefined;
 }
 
-/** Options of a change of one limit. */
-export interface PutOptions extends ChangeOptions {
+/** Provider and plan of an account, as its requests name them. */
+export type AccountSubject = Pick<Subject, 'provider' | 'plan'>;
+
+/** What the caller knows of a limit. */
+export interface KnownLimit {
   /** Version of the adjustment that the caller has seen; 0 if there was none. Another one is a conflict. */
   readonly ifVersion?: number | undefined;
+  /**
+   * Of the account that the target names. What applies to it now depends on them: `preview` and the warnings then say it
+   * as `explain` does.
+   */
+  readonly subject?: AccountSubject | undefined;
 }
 
+/** Options of a change of one limit. */
+export interface PutOptions extends ChangeOptions, KnownLimit {}
+
 /** What happens to one limit. */
-export interface LimitChange {
+export interface LimitChange extends KnownLimit {
   readonly target: AdjustTarget;
   /** The new windows; `[]` removes the limit; `'recommended'` resets it to that of the base. */
   readonly windows: LimitInput | 'recommended';
-  /** Version of the adjustment that the caller has seen; 0 if there was none. Another one is a conflict. */
-  readonly ifVersion?: number | undefined;
 }
 
 /** A change of one limit that is checked. */
-export interface CheckedChange {
+export interface CheckedChange extends KnownLimit {
   readonly key: string;
   readonly target: AdjustTarget;
   /** Undefined resets the limit. */
   readonly windows: Limit | undefined;
-  readonly ifVersion: number | undefined;
 }
 
 /** Most limits of one change. */
@@ -92,18 +100,22 @@ export function checkChangeOptions(options: ChangeOptions, now: number): number 
 
 /** @throws OptionError */
 export function checkTarget(target: AdjustTarget): string {
-  for (const [field, name] of Object.entries(target ?? {})) {
-    if (name === undefined) continue;
-    const place = `target.${field}`;
-    if (typeof name !== 'string') throw new OptionError(place, name, 'must be a string');
-    if (name === '' || name.length > MAX_NAME)
-      throw new OptionError(place, name, `must have 1 to ${MAX_NAME} characters`);
-  }
+  checkNames(target, 'target');
   return targetKey(target);
 }
 
+function checkNames(names: object, place: string): void {
+  for (const [field, name] of Object.entries(names ?? {})) {
+    if (name === undefined) continue;
+    if (typeof name !== 'string') throw new OptionError(`${place}.${field}`, name, 'must be a string');
+    if (name === '' || name.length > MAX_NAME)
+      throw new OptionError(`${place}.${field}`, name, `must have 1 to ${MAX_NAME} characters`);
+  }
+}
+
 function checkText(option: string, value: unknown, max: number): void {
-  if (typeof value !== 'string' || value === '' || value.length > max || UNPRINTABLE.test(value))
+  // The Admin API counts code points too.
+  if (typeof value !== 'string' || value === '' || [...value].length > max || UNPRINTABLE.test(value))
     throw new OptionError(option, value, `must be 1 to ${max} printable characters`);
 }
 
@@ -112,9 +124,10 @@ function isIn(value: number, least: number, most: number): boolean {
 }
 
 function checkChange(change: LimitChange): CheckedChange {
-  checkOptions(change, ['target', 'windows', 'ifVersion'], 'change');
-  const { target, windows, ifVersion } = change;
+  checkOptions(change, ['target', 'windows', 'ifVersion', 'subject'], 'change');
+  const { target, windows, ifVersion, subject } = change;
   const key = checkTarget(target);
+  if (subject !== undefined) checkSubject(subject, target);
   if (ifVersion !== undefined && !isIn(ifVersion, 0, Number.MAX_SAFE_INTEGER))
     throw new OptionError('ifVersion', ifVersion, 'must be the version of an adjustment, or 0');
   const limit = windows === 'recommended' ? undefined : parseLimit(windows, placeOfTarget(target));
@@ -122,11 +135,11 @@ function checkChange(change: LimitChange): CheckedChange {
     throw new OptionError(placeOfTarget(target), limit.length, `must have ${MAX_WINDOWS} windows at most`);
   // A copy, so that the caller cannot change it later.
   const named = Object.entries(target).filter(([, name]) => name !== undefined);
-  return { key, target: Object.fromEntries(named), windows: limit, ifVersion };
+  return { key, target: Object.fromEntries(named), windows: limit, ifVersion, subject };
 }
 
-/** @throws OptionError */
-export function checkInteger(option: string, value: number, least: number, most: number): void {
-  if (!Number.isSafeInteger(value) || value < least || value > most)
-    throw new OptionError(option, value, `must be an integer from ${least} to ${most}`);
+function checkSubject(subject: AccountSubject, { account }: AdjustTarget): void {
+  checkOptions(subject, ['provider', 'plan'], 'subject');
+  checkNames(subject, 'subject');
+  if (account === undefined) throw new OptionError('subject', 'given', 'must only be given with target.account');
 }

@@ -1,10 +1,9 @@
 import { builtinModule } from '../../core/builtin-module.ts';
 import { OptionError } from '../../core/errors.ts';
 import type { Logger } from '../../core/logger.ts';
-import { checkOptions } from '../../core/options.ts';
+import { checkInteger, checkOptions } from '../../core/options.ts';
 import type { AdjustmentStore } from '../../core/ports.ts';
 import type { Limits } from '../plans.ts';
-import { checkInteger } from './change.ts';
 import { randomText } from './revision.ts';
 import type { SharedLimits, SharedLimitsEvent } from './shared-limits.ts';
 import { StoredLimits } from './stored-limits.ts';

@@ -23,50 +23,51 @@ export interface LimitOrigin {
   readonly hides: readonly LimitSource[];
 }
 
+/** One limit, and the layers that it can come from. */
+type LimitInLayers = { readonly [Name in 'account' | 'provider' | 'plan' | 'route']?: string | undefined };
+
 /** @param adjustments those that apply now, by `targetKey` */
 export function explainLimits(
   subject: Subject,
   plans: Plans,
   adjustments: ReadonlyMap<string, Adjustment>,
 ): readonly LimitOrigin[] {
-  const layers = layersOf(subject, plans);
+  const { limits, ...names } = subject;
+  const defaults = plans.defaultLayer(subject);
   return (['route', 'all-methods'] as const).map((limit) => {
     const route = limit === 'route' ? subject.route : undefined;
-    const sources = layers.flatMap((layer) => sourcesIn(layer, route, adjustments));
-    if (route !== undefined && subject.limits !== undefined) {
-      const windows = layerOfRoute(subject.limits).routeLimit(route) as Limit;
+    const sources = sourcesOf({ ...names, route }, plans, defaults, adjustments);
+    if (route !== undefined && limits !== undefined) {
+      const windows = layerOfRoute(limits).routeLimit(route) as Limit;
       sources.push({ layer: 'route', name: '', windows, adjustment: undefined });
     }
     return { limit, applies: sources[0], hides: sources.slice(1) };
   });
 }
 
-/** A layer that a subject's limits come from. */
-interface LayerOfSubject extends TargetLayer {
-  /** Undefined if it has no limits. */
-  readonly limits: Layer | undefined;
-}
-
-/** The most specific first. */
-function layersOf(subject: Subject, plans: Plans): readonly LayerOfSubject[] {
-  const layers = (['account', 'provider', 'plan'] as const).flatMap((layer) => {
-    const name = subject[layer];
-    return name === undefined ? [] : [{ layer, name, limits: plans.layer({ layer, name }) }];
-  });
-  return [...layers, { layer: 'default', name: '', limits: plans.defaultLayer(subject) }];
-}
-
-/** An adjustment hides the limit of the base. */
-function sourcesIn(
-  { layer, name, limits }: LayerOfSubject,
-  route: string | undefined,
+/**
+ * Where a limit can come from, the most specific layer first. An adjustment comes before the limit of the base.
+ * @param limit without `route` it is All methods
+ * @param defaults undefined if the default layer is not known
+ */
+export function sourcesOf(
+  limit: LimitInLayers,
+  plans: Plans,
+  defaults: Layer | undefined,
   adjustments: ReadonlyMap<string, Adjustment>,
 ): LimitSource[] {
-  const adjustment = adjustments.get(targetKey({ ...(layer === 'default' ? {} : { [layer]: name }), route }));
-  const base = limits?.unadjusted;
-  const windows = route === undefined ? base?.allMethods?.windows : base?.routeLimit(route);
-  return [
-    ...(adjustment === undefined ? [] : [{ layer, name, windows: adjustment.windows, adjustment }]),
-    ...(windows === undefined ? [] : [{ layer, name, windows, adjustment: undefined }]),
-  ];
+  const { route } = limit;
+  const named = (['account', 'provider', 'plan'] as const).flatMap((layer) => {
+    const name = limit[layer];
+    return name === undefined ? [] : [{ layer, name, limits: plans.layer({ layer, name }) }];
+  });
+  return [...named, { layer: 'default' as const, name: '', limits: defaults }].flatMap(({ layer, name, limits }) => {
+    const adjustment = adjustments.get(targetKey({ ...(layer === 'default' ? {} : { [layer]: name }), route }));
+    const base = limits?.unadjusted;
+    const windows = route === undefined ? base?.allMethods?.windows : base?.routeLimit(route);
+    return [
+      ...(adjustment === undefined ? [] : [{ layer, name, windows: adjustment.windows, adjustment }]),
+      ...(windows === undefined ? [] : [{ layer, name, windows, adjustment: undefined }]),
+    ];
+  });
 }

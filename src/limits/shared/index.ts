@@ -6,7 +6,7 @@
 export type { AdjustedLimit, Adjustment, AdjustmentEntry, AdjustTarget } from '../../core/adjustment.ts';
 export type { InstancesOptions } from '../../core/ports.ts';
 export type { PlanSource } from '../plans.ts';
-export type { ChangeOptions, LimitChange, PutOptions } from './change.ts';
+export type { AccountSubject, ChangeOptions, KnownLimit, LimitChange, PutOptions } from './change.ts';
 export { createSharedLimits, type SharedLimitsOptions } from './create-shared-limits.ts';
 export { AdjustmentConflictError, TooManyAdjustmentsError, UnconfirmedError } from './errors.ts';
 export type { LimitOrigin, LimitSource } from './explanation.ts';

@@ -1,16 +1,16 @@
 import type { Adjustment, AdjustTarget } from '../../core/adjustment.ts';
-import { layerOf } from '../../core/adjustment.ts';
 import { formatWindow, type Limit } from '../../core/limit.ts';
-import type { LimitLayer } from '../layers.ts';
 import { type Plans, placeOfTarget } from '../plans.ts';
 import type { CheckedChange } from './change.ts';
+import { sourcesOf } from './explanation.ts';
 
 /** What a change would do to one limit. */
 export interface LimitPreview {
   readonly target: AdjustTarget;
   /**
-   * The windows that apply now, the layer's own or those of the default layer. Undefined if there is no such limit, or
-   * if it is not known, because the base is a function.
+   * The windows that apply now: the layer's own, or those of the default layer. An account's come from its provider and
+   * plan too, if the change has a `subject`. Undefined if there is no such limit, or if it is not known, because the base
+   * is a function.
    */
   readonly before: Limit | undefined;
   /** The windows that would apply. */
@@ -24,28 +24,20 @@ export interface LimitPreview {
 /** A factor above this is rather a slip of the hand than a decision. */
 const MAX_FACTOR = 10;
 
-/** @param adjustment the current one */
+/** @param adjustments those that apply now, by `targetKey` */
 export function previewChange(
-  { target, windows }: CheckedChange,
+  { key, target, subject, windows }: CheckedChange,
   plans: Plans,
-  adjustment: Adjustment | undefined,
+  adjustments: ReadonlyMap<string, Adjustment>,
 ): LimitPreview {
-  const own = layerOf(target);
-  const layers = [plans.layer(own), plans.layer({ layer: 'default', name: '' })];
-  const base = [layers[0]?.unadjusted, layers[1]];
-  const before = firstLimit(layers, target.route);
-  const after = windows ?? firstLimit(own.layer === 'default' ? [base[0]] : base, target.route);
-  const place = placeOfTarget(target);
-  const warnings = windows === undefined ? [] : warningsOf(place, before, windows, own.layer !== 'account');
+  const sources = sourcesOf({ ...subject, ...target }, plans, plans.layer({ layer: 'default', name: '' }), adjustments);
+  const adjustment = adjustments.get(key);
+  const before = sources[0]?.windows;
+  const afterReset = adjustment === undefined ? sources : sources.filter((each) => each.adjustment !== adjustment);
+  const after = windows ?? afterReset[0]?.windows;
+  const isOfMany = target.account === undefined;
+  const warnings = windows === undefined ? [] : warningsOf(placeOfTarget(target), before, windows, isOfMany);
   return { target, before, after, adjustment, warnings };
-}
-
-function firstLimit(layers: readonly (LimitLayer | undefined)[], route: string | undefined): Limit | undefined {
-  for (const layer of layers) {
-    const limit = route === undefined ? layer?.allMethods?.windows : layer?.routeLimit(route);
-    if (limit !== undefined) return limit;
-  }
-  return undefined;
 }
 
 function warningsOf(place: string, before: Limit | undefined, after: Limit, isOfMany: boolean): string[] {

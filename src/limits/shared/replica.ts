@@ -10,17 +10,28 @@ import {
 } from '../../core/adjustment.ts';
 import { type AdjustmentReply, reconcile } from '../../core/lineage.ts';
 import type { AdjustmentStore } from '../../core/ports.ts';
+import { inSlices } from '../../core/slices.ts';
 import { Turns } from '../../core/turns.ts';
 
 /** Rounds of reading and restoring, or of appending, before a call gives up: other processes change the store. */
 const MAX_ROUNDS = 50;
+/** Longest wait between two changes of one process if no other has made one in between. */
+const COURTESY_MS = 5;
 
 /** Receives what a replica reads, while it reads. */
 export interface ReplicaObserver {
   /** The store has answered. */
   onReply(reply: AdjustmentReply): void;
-  /** These adjustments have changed, by `targetKey`. `entries` is empty if everything was read at once. */
-  onChange(keys: Iterable<string>, entries: readonly AdjustmentEntry[]): void;
+  /** The replica has what the store has. */
+  onRead(): void;
+  /** The adjustments have changed. */
+  onChange(entry: AdjustmentEntry): void;
+  /**
+   * Everything was read. Prepares for these adjustments, which may take long, in slices. The function that it returns is
+   * called in the step in which the replica takes them over, with the changes of this process among them that the store
+   * had not acknowledged.
+   */
+  prepare(adjustments: ReadonlyMap<string, Adjustment>): Promise<(unacknowledged: readonly AdjustmentEntry[]) => void>;
   /** The store's history was replaced by what this process knows. */
   onRestore(): void;
   /** The store has another history, which this process follows now. It does not have the changes `lost`. */
@@ -34,6 +45,10 @@ export class Replica {
   readonly #decide: typeof reconcile;
   #adjustments = new Map<string, Adjustment>();
   #known: Pick<AdjustmentState, 'head' | 'recent'> | undefined;
+  /** A change of this process to which the store has not replied. */
+  #unacknowledged: Head | undefined;
+  /** The last change of this process. */
+  #written: Head | undefined;
   /** Calls run one after the other, since each begins at the head that the one before has left. */
   readonly #turns = new Turns();
 
@@ -75,6 +90,8 @@ export class Replica {
   append(create: (head: Head | undefined) => AdjustmentEntry | undefined): Promise<AdjustmentEntry | undefined> {
     return this.#turns.run(async () => {
       let entry: AdjustmentEntry | undefined;
+      // A process that was refused has more to read, and would be later each time.
+      if (this.#written !== undefined && this.#written === this.head) await elapsed(Math.random() * COURTESY_MS);
       for (let round = 0; round < MAX_ROUNDS; round++) {
         // A process that has just written must read too: otherwise it is always faster than one that was refused.
         await this.#refresh();
@@ -82,8 +99,12 @@ export class Replica {
         if (entry !== undefined && this.#knows(entry)) return entry;
         entry = create(this.head);
         if (entry === undefined) return undefined;
-        if (await this.#store.append(this.head, entry)) {
-          this.#apply([entry]);
+        this.#unacknowledged = entry;
+        const isStored = await this.#store.append(this.head, entry);
+        this.#unacknowledged = undefined;
+        if (isStored) {
+          await this.#apply([entry]);
+          this.#written = this.head;
           return entry;
         }
       }
@@ -101,39 +122,50 @@ export class Replica {
       this.#observer?.onReply(reply);
       const step = this.#decide(this.#known, reply);
       switch (step.kind) {
-        case 'keep':
-          return;
-        case 'apply':
-          return this.#apply(step.entries);
-        case 'adopt':
-          return this.#adopt(step.state, step.forked);
         case 'restore':
           if (await this.#store.restore(step.seen, this.state as AdjustmentState)) this.#observer?.onRestore();
+          continue;
+        case 'apply':
+          await this.#apply(step.entries);
+          break;
+        case 'adopt':
+          await this.#adopt(step.state, step.forked);
       }
+      this.#observer?.onRead();
+      return;
     }
   }
 
-  #apply(entries: readonly AdjustmentEntry[]): void {
-    for (const entry of entries) {
+  /** Each entry is a whole change, so what is decided between two of them is right too. */
+  #apply(entries: readonly AdjustmentEntry[]): Promise<void> {
+    return inSlices(entries, (entry) => {
       applyEntry(this.#adjustments, entry);
       this.#known = { head: headOf(entry), recent: withEntry(this.#known?.recent ?? [], entry) };
-    }
-    const keys = entries.flatMap(({ limits }) => limits.map(({ target }) => targetKey(target)));
-    this.#observer?.onChange(keys, entries);
+      this.#observer?.onChange(entry);
+    });
   }
 
-  #adopt({ head, recent, adjustments }: AdjustmentState, forked: boolean): void {
-    const before = { recent: this.#known?.recent ?? [], keys: [...this.#adjustments.keys()] };
+  async #adopt({ head, recent, adjustments }: AdjustmentState, forked: boolean): Promise<void> {
+    const next = new Map<string, Adjustment>();
+    await inSlices(adjustments, (each) => next.set(targetKey(each.target), each));
+    const takeOver = await this.#observer?.prepare(next);
+    const before = this.#known?.recent ?? [];
     this.#known = { head, recent };
-    this.#adjustments = new Map(adjustments.map((each) => [targetKey(each.target), each]));
-    this.#observer?.onChange(new Set([...before.keys, ...this.#adjustments.keys()]), []);
+    this.#adjustments = next;
+    takeOver?.(recent.filter((entry) => isSameHead(entry, this.#unacknowledged)));
     if (!forked) return;
     const kept = new Set(recent.map(({ nonce }) => nonce));
     const oldest = recent[0]?.version ?? 0;
-    this.#observer?.onFork(before.recent.filter(({ version, nonce }) => version >= oldest && !kept.has(nonce)));
+    this.#observer?.onFork(before.filter(({ version, nonce }) => version >= oldest && !kept.has(nonce)));
   }
 }
 
 function headOf({ version, nonce }: Head): Head {
   return { version, nonce };
+}
+
+function elapsed(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
 }

@@ -8,7 +8,10 @@ import type { LimitPreview } from './preview.ts';
 
 /** What happened to shared limits. */
 export type SharedLimitsEvent =
-  /** Other adjustments apply from now on in this process. `entries` is empty if everything was read at once. */
+  /**
+   * Other adjustments apply from now on in this process. If everything was read at once, `entries` has only what this
+   * process had changed without an answer of the store.
+   */
   | { readonly type: 'changed'; readonly revision: string; readonly entries: readonly AdjustmentEntry[] }
   /** The store had lost changes, and this process has given them back. */
   | { readonly type: 'restored'; readonly revision: string }

@@ -1,5 +1,4 @@
 import {
-  type AdjustedLimit,
   type Adjustment,
   type AdjustmentEntry,
   type AdjustTarget,
@@ -13,25 +12,20 @@ import type { LimitInput } from '../../core/limit.ts';
 import type { AdjustmentReply } from '../../core/lineage.ts';
 import { createLogger, type Logger } from '../../core/logger.ts';
 import type { Plan } from '../../core/plan.ts';
-import type { AdjustmentInstance, AdjustmentStore, InstancesOptions } from '../../core/ports.ts';
+import type { AdjustmentStore, InstancesOptions } from '../../core/ports.ts';
 import { type Limits, placeOfTarget, type Subject } from '../plans.ts';
 import { AdjustedPlans } from './adjusted-plans.ts';
-import {
-  type ChangeOptions,
-  type CheckedChange,
-  checkChangeOptions,
-  checkInteger,
-  checkTarget,
-  type LimitChange,
-  type PutOptions,
-} from './change.ts';
+import { type ChangeOptions, checkChangeOptions, type LimitChange, type PutOptions } from './change.ts';
 import { createDetails } from './details.ts';
-import { AdjustmentConflictError, TooManyAdjustmentsError, UnconfirmedError } from './errors.ts';
+import { adjustedLimits, checkRoom, entryAfter } from './entry.ts';
+import { AdjustmentConflictError, UnconfirmedError } from './errors.ts';
 import type { LimitOrigin } from './explanation.ts';
+import { queryHistory } from './history.ts';
+import { listInstances, waitUntilApplied } from './instances.ts';
 import { Poll } from './poll.ts';
 import type { LimitPreview } from './preview.ts';
 import { Replica } from './replica.ts';
-import { headOf, randomText, revisionOf } from './revision.ts';
+import { revisionOf } from './revision.ts';
 import type {
   Applied,
   Changed,
@@ -45,10 +39,6 @@ import type {
 /** Every so many readings the process says that it lives. */
 const NOTED_EVERY = 4;
 const READY_MS = 2_000;
-const APPLIED_MS = 2_000;
-const ASK_APPLIED_MS = 50;
-const PAGE = 500;
-const MAX_HISTORY_LIMIT = 1_000;
 
 /** What {@link StoredLimits} needs, checked. */
 export interface StoredLimitsSettings {
@@ -76,6 +66,7 @@ export class StoredLimits implements SharedLimits {
   #unreadable = 0;
   /** What the store's clock showed, and when. */
   #answer: { readonly now: number; readonly at: number } | undefined;
+  #hasRead = false;
   #isBehind = false;
   /** Since the process has said that it lives. */
   #readings = NOTED_EVERY;
@@ -83,7 +74,7 @@ export class StoredLimits implements SharedLimits {
   constructor(settings: StoredLimitsSettings) {
     const { base, adjustments, refreshMs, maxAdjustments, instance, details, onEvent, logger } = settings;
     this.instance = instance;
-    this.#plans = new AdjustedPlans(base, (key) => this.#current(key));
+    this.#plans = new AdjustedPlans(base, (adjustment) => this.#isOver(adjustment));
     this.#store = adjustments;
     this.#maxAdjustments = maxAdjustments;
     this.#log = createLogger(logger);
@@ -91,7 +82,11 @@ export class StoredLimits implements SharedLimits {
     this.#details = createDetails(details, this.#log);
     this.#replica = new Replica(adjustments, {
       onReply: (reply) => this.#onReply(reply),
-      onChange: (keys, entries) => this.#onChange(keys, entries),
+      onRead: () => {
+        this.#hasRead = true;
+      },
+      onChange: (entry) => this.#onChange(entry),
+      prepare: (adjustments) => this.#prepare(adjustments),
       onRestore: () => this.#events.emit({ type: 'restored', revision: this.#revision }),
       onFork: (lost) => this.#onFork(lost),
     });
@@ -102,7 +97,7 @@ export class StoredLimits implements SharedLimits {
     return {
       revision: this.#revision,
       version: this.#replica.head?.version ?? 0,
-      source: this.#answer === undefined ? 'base' : this.#isBehind ? 'kept' : 'store',
+      source: !this.#hasRead ? 'base' : this.#isBehind ? 'kept' : 'store',
       ageMs: this.#answer && monotonicClock.now() - this.#answer.at,
       durable: this.#store.durable,
       adjustments: this.#plans.size,
@@ -119,7 +114,7 @@ export class StoredLimits implements SharedLimits {
   }
 
   ready({ timeoutMs = READY_MS }: { readonly timeoutMs?: number | undefined } = {}): Promise<void> {
-    return this.#poll.waitUntil(() => this.#answer !== undefined, timeoutMs);
+    return this.#poll.waitUntil(() => this.#hasRead, timeoutMs);
   }
 
   list(): readonly Adjustment[] {
@@ -135,8 +130,8 @@ export class StoredLimits implements SharedLimits {
   }
 
   put(target: AdjustTarget, windows: LimitInput | 'recommended', options: PutOptions): Promise<Changed> {
-    const { ifVersion, ...rest } = { ...options };
-    return this.change([{ target, windows, ifVersion }], rest);
+    const { ifVersion, subject, ...rest } = { ...options };
+    return this.change([{ target, windows, ifVersion, subject }], rest);
   }
 
   reset(target: AdjustTarget, options: PutOptions): Promise<Changed> {
@@ -158,8 +153,8 @@ export class StoredLimits implements SharedLimits {
       }
       const warnings = this.#plans.preview(checked).flatMap((each) => each.warnings);
       if (warnings.length > 0 && confirm !== true) throw new UnconfirmedError(warnings);
-      const limits = checked.flatMap((change) => this.#adjustedLimit(change, until));
-      this.#checkRoom(checked);
+      const limits = adjustedLimits(checked, this.#replica.adjustments, until);
+      checkRoom(checked, this.#replica.adjustments, this.#maxAdjustments);
       return limits.length === 0
         ? undefined
         : entryAfter(head, { at: this.#now, by, reason, source: 'change', limits });
@@ -171,42 +166,20 @@ export class StoredLimits implements SharedLimits {
     return { revision: revisionOf(head), version: head?.version ?? 0, limits: entry?.limits ?? [] };
   }
 
-  async history({ before, limit = 100, target }: HistoryQuery = {}): Promise<readonly AdjustmentEntry[]> {
-    if (before !== undefined) checkInteger('before', before, 1, Number.MAX_SAFE_INTEGER);
-    checkInteger('limit', limit, 1, MAX_HISTORY_LIMIT);
-    const key = target && checkTarget(target);
-    const found: AdjustmentEntry[] = [];
-    for (let next = before; ; ) {
-      const page = await this.#store.history(next, key === undefined ? limit - found.length : PAGE);
-      const isWanted = ({ limits }: AdjustmentEntry): boolean => limits.some((each) => targetKey(each.target) === key);
-      found.push(...(key === undefined ? page : page.filter(isWanted)));
-      next = page.at(-1)?.version;
-      if (found.length >= limit || next === undefined) return found.slice(0, limit);
-    }
+  history(query?: HistoryQuery): Promise<readonly AdjustmentEntry[]> {
+    return queryHistory(this.#store, query);
   }
 
-  async instances(options?: InstancesOptions): Promise<readonly Instance[]> {
-    const instances = await this.#store.instances(options);
-    return instances.map(({ head, ...each }) => ({ ...each, revision: revisionOf(head) }));
+  instances(options?: InstancesOptions): Promise<readonly Instance[]> {
+    return listInstances(this.#store, options);
   }
 
-  async applied(
-    revision: string,
-    { timeoutMs = APPLIED_MS }: { readonly timeoutMs?: number | undefined } = {},
-  ): Promise<Applied> {
-    const wanted = headOf(revision);
-    const end = monotonicClock.now() + timeoutMs;
-    for (;;) {
-      const instances = await this.#store.instances();
-      const missing = instances.filter((each) => !obeys(each, wanted)).map(({ name }) => name);
-      if ((missing.length === 0 && instances.length > 0) || monotonicClock.now() >= end)
-        return { instances: instances.length - missing.length, of: instances.length, missing };
-      await new Promise((resolve) => setTimeout(resolve, ASK_APPLIED_MS));
-    }
+  applied(revision: string, options: { readonly timeoutMs?: number | undefined } = {}): Promise<Applied> {
+    return waitUntilApplied(this.#store, revision, options.timeoutMs);
   }
 
   rebase(base: Limits): void {
-    this.#plans.rebase(base, this.#replica.adjustments.keys());
+    this.#plans.rebase(base, this.#replica.adjustments);
   }
 
   async close(): Promise<void> {
@@ -232,7 +205,10 @@ export class StoredLimits implements SharedLimits {
     }
     const over = this.#over();
     if (over.length === 0) return;
-    this.#plans.apply(over.map(({ target }) => targetKey(target)));
+    this.#plans.apply(
+      over.map(({ target }) => targetKey(target)),
+      this.#replica.adjustments,
+    );
     // Another process may come first, or the store may be away: the next reading tries again.
     await this.#replica.append((head) => this.#expiry(head)).catch(() => undefined);
   }
@@ -257,9 +233,20 @@ export class StoredLimits implements SharedLimits {
       this.#log(`headgate: ${unreadable} adjustments cannot be read by this version, and do not apply here`, undefined);
   }
 
-  #onChange(keys: Iterable<string>, entries: readonly AdjustmentEntry[]): void {
-    this.#plans.apply(keys);
-    this.#events.emit({ type: 'changed', revision: this.#revision, entries });
+  #onChange(entry: AdjustmentEntry): void {
+    this.#plans.apply(
+      entry.limits.map(({ target }) => targetKey(target)),
+      this.#replica.adjustments,
+    );
+    this.#events.emit({ type: 'changed', revision: this.#revision, entries: [entry] });
+  }
+
+  async #prepare(adjustments: ReadonlyMap<string, Adjustment>) {
+    const takeOver = await this.#plans.prepare(adjustments);
+    return (entries: readonly AdjustmentEntry[]): void => {
+      takeOver();
+      this.#events.emit({ type: 'changed', revision: this.#revision, entries });
+    };
   }
 
   #onFork(lost: readonly AdjustmentEntry[]): void {
@@ -293,32 +280,7 @@ export class StoredLimits implements SharedLimits {
     return revisionOf(this.#replica.head);
   }
 
-  /** What a change does to its limit. Empty if it resets what is not adjusted. */
-  #adjustedLimit({ key, target, windows }: CheckedChange, until: number | undefined): AdjustedLimit[] {
-    const from = this.#replica.adjustments.get(key)?.windows;
-    if (windows === undefined && from === undefined) return [];
-    return [{ target, from, to: windows, until: windows === undefined ? undefined : until }];
-  }
-
-  #checkRoom(changes: readonly CheckedChange[]): void {
-    const { adjustments } = this.#replica;
-    const added = changes.filter(({ key, windows }) => windows !== undefined && !adjustments.has(key)).length;
-    if (added > 0 && adjustments.size + added > this.#maxAdjustments)
-      throw new TooManyAdjustmentsError(this.#maxAdjustments);
-  }
-
   #checkOpen(): void {
     if (this.#poll.isClosed) throw new ClosedError('the shared limits');
   }
-}
-
-function entryAfter(head: Head | undefined, entry: Omit<AdjustmentEntry, keyof Head>): AdjustmentEntry {
-  return { version: (head?.version ?? 0) + 1, nonce: randomText(12), ...entry };
-}
-
-function obeys({ head }: AdjustmentInstance, wanted: Head | undefined): boolean {
-  if (wanted === undefined) return true;
-  if (head === undefined) return false;
-  const { version, nonce } = wanted;
-  return head.version > version || (head.version === version && head.nonce === nonce);
 }

@@ -110,7 +110,7 @@ async function load(path: string): Promise<AdjustmentState | undefined> {
   try {
     const stored = JSON.parse(text);
     if (stored?.format !== FORMAT) throw new TypeError(`format must be ${FORMAT}`);
-    return readState(stored);
+    return await readState(stored);
   } catch (error) {
     throw new Error(`${path} has no adjustments that can be read: correct it, or remove it to begin without any`, {
       cause: error,

@@ -1,6 +1,5 @@
 import { type Clock, monotonicClock } from '../../core/clock.ts';
-import { OptionError } from '../../core/errors.ts';
-import { checkOptions } from '../../core/options.ts';
+import { checkInteger, checkOptions } from '../../core/options.ts';
 import { checkClock, checkMaxKeys } from './options.ts';
 
 /** Options of {@link createMemoryClaimStore}. */
@@ -66,9 +65,9 @@ export function fillClaimOptions(options: MemoryClaimStoreOptions): FilledMemory
   const { maxKeys = DEFAULT_MAX_KEYS, maxBytes = DEFAULT_MAX_BYTES, clock = monotonicClock } = options;
   checkMaxKeys(maxKeys);
   const shares = checkedShares(options, maxKeys);
-  checkBetween('maxBytes', maxBytes, 0, Number.MAX_SAFE_INTEGER);
+  checkInteger('maxBytes', maxBytes, 0, Number.MAX_SAFE_INTEGER);
   const { maxBytesPerScope = Math.ceil(maxBytes / 2) } = options;
-  checkBetween('maxBytesPerScope', maxBytesPerScope, 0, maxBytes);
+  checkInteger('maxBytesPerScope', maxBytesPerScope, 0, maxBytes);
   checkClock(clock);
   return { maxKeys, ...shares, maxBytes, maxBytesPerScope, clock };
 }
@@ -82,12 +81,7 @@ export function checkedShares(
   maxKeys: number,
 ): Required<MemoryClaimShares> {
   const most = maxClaimsPerScope ?? Math.ceil(maxKeys / 2);
-  checkBetween('maxClaimsPerScope', most, 1, maxKeys);
-  if (minClaimsPerScope !== undefined) checkBetween('minClaimsPerScope', minClaimsPerScope, 1, most);
+  checkInteger('maxClaimsPerScope', most, 1, maxKeys);
+  if (minClaimsPerScope !== undefined) checkInteger('minClaimsPerScope', minClaimsPerScope, 1, most);
   return { maxClaimsPerScope: most, minClaimsPerScope };
-}
-
-function checkBetween(option: string, value: number, min: number, max: number): void {
-  if (Number.isSafeInteger(value) && value >= min && value <= max) return;
-  throw new OptionError(option, value, `must be an integer from ${min} to ${max}`);
 }

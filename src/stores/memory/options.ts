@@ -1,6 +1,6 @@
 import { type Clock, monotonicClock } from '../../core/clock.ts';
 import { ClockError, OptionError } from '../../core/errors.ts';
-import { checkOptions } from '../../core/options.ts';
+import { checkInteger, checkOptions } from '../../core/options.ts';
 
 /** Options of {@link createMemoryStore}. */
 export interface MemoryStoreOptions {
@@ -34,8 +34,7 @@ export function fillOptions(options: MemoryStoreOptions): Required<MemoryStoreOp
 
 /** @throws OptionError */
 export function checkMaxKeys(maxKeys: number): void {
-  if (Number.isSafeInteger(maxKeys) && maxKeys >= 1 && maxKeys <= LARGEST_MAX_KEYS) return;
-  throw new OptionError('maxKeys', maxKeys, `must be an integer from 1 to ${LARGEST_MAX_KEYS}`);
+  checkInteger('maxKeys', maxKeys, 1, LARGEST_MAX_KEYS);
 }
 
 /** @throws OptionError */

@@ -1,45 +1,72 @@
-import type { AdjustmentEntry, Head } from '../../core/adjustment.ts';
+import type { Adjustment, AdjustmentEntry, Head } from '../../core/adjustment.ts';
 import type { AdjustmentReply } from '../../core/lineage.ts';
 import type { AdjustmentInstance } from '../../core/ports.ts';
+import { inSlices } from '../../core/slices.ts';
 import { readAdjustment, readEach, readEntry } from '../shared/stored-adjustments.ts';
 
 const LISTED_MS = 10_000;
+const UTF8 = /* @__PURE__ */ new TextDecoder();
+
+/** A part of the adjustments. */
+export interface AdjustmentPart {
+  /** Where the next part begins; undefined after the last one. */
+  readonly next: string | undefined;
+  /** By `targetKey`. Undefined if this version cannot read the adjustment. */
+  readonly adjustments: ReadonlyMap<string, Adjustment | undefined>;
+}
+
+/** What the script replies. `all` has only the first part of the adjustments. */
+export type ReadReply =
+  | Exclude<AdjustmentReply, { readonly kind: 'same' | 'all' }>
+  | { readonly kind: 'same'; readonly now: number; readonly size: number }
+  | {
+      readonly kind: 'all';
+      readonly now: number;
+      readonly head: Head;
+      readonly recent: readonly AdjustmentEntry[];
+      readonly part: AdjustmentPart;
+    };
 
 /**
  * Reads the output of `adjustments-read.lua`. It is untrusted: anything that headgate does not write is an error. Only a
  * limit that cannot be read is left out and counted, because a later version may have written it, and the others apply.
  * @throws TypeError, OptionError
  */
-export function readAdjustmentReply(reply: unknown): AdjustmentReply {
-  const [time, kind, entries, head, adjustments] = listOf(reply);
+export async function readReadReply(reply: unknown): Promise<ReadReply> {
+  const [time, kind, ...rest] = listOf(reply);
   const now = integerOf(textOf(time));
-  let unreadable: number | undefined;
-  const count = (): void => {
-    unreadable = (unreadable ?? 0) + 1;
-  };
   switch (textOf(kind)) {
     case 'none':
       return { kind: 'none', now };
     case 'same':
-      return { kind: 'same', now };
-    case 'changes':
-      return { kind: 'changes', now, entries: readEntries(entries, count), unreadable };
+      return { kind: 'same', now, size: Number(rest[0]) };
+    case 'changes': {
+      let unreadable: number | undefined;
+      const entries = await readEntries(rest[0], () => {
+        unreadable = (unreadable ?? 0) + 1;
+      });
+      return { kind: 'changes', now, entries, unreadable };
+    }
     case 'all': {
-      const state = {
-        head: readHead(textOf(head)),
-        adjustments: readEach(listOf(adjustments), (each) => readAdjustment(parse(each)), count),
-        // Their limits are those of the past.
-        recent: readEntries(entries, () => {}),
-      };
-      return { kind: 'all', now, state, unreadable };
+      const [entries, head, next, fields] = rest;
+      const part = await readPart(next, fields);
+      // Their limits are those of the past.
+      const recent = await readEntries(entries, () => {});
+      return { kind: 'all', now, head: readHead(textOf(head)), recent, part };
     }
     default:
       throw unexpected(kind);
   }
 }
 
+/** Reads the output of `adjustments-read.lua` for one part, as {@link readReadReply} does. */
+export function readPartReply(reply: unknown): Promise<AdjustmentPart> {
+  const [, , next, fields] = listOf(reply);
+  return readPart(next, fields);
+}
+
 /** Reads the output of `adjustments-list.lua` for entries. */
-export function readHistory(reply: unknown): readonly AdjustmentEntry[] {
+export async function readHistory(reply: unknown): Promise<readonly AdjustmentEntry[]> {
   return readEntries(listOf(reply).slice(1), () => {});
 }
 
@@ -73,8 +100,25 @@ export function headText(head: Head | undefined): string {
   return head === undefined ? '' : `${head.version}:${head.nonce}`;
 }
 
-function readEntries(reply: unknown, onUnreadable: () => void): readonly AdjustmentEntry[] {
-  return listOf(reply).map((json) => readEntry(parse(json), onUnreadable));
+function readEntries(reply: unknown, onUnreadable: () => void): Promise<readonly AdjustmentEntry[]> {
+  return readEach(listOf(reply), (json) => readEntry(parse(json), onUnreadable));
+}
+
+async function readPart(next: unknown, reply: unknown): Promise<AdjustmentPart> {
+  const fields = listOf(reply);
+  const adjustments = new Map<string, Adjustment | undefined>();
+  await inSlices(fields.keys(), (i) => {
+    if (i % 2 === 1) adjustments.set(textOf(fields[i - 1]), readable(fields[i]));
+  });
+  return { next: textOf(next) === '0' ? undefined : textOf(next), adjustments };
+}
+
+function readable(json: unknown): Adjustment | undefined {
+  try {
+    return readAdjustment(parse(json));
+  } catch {
+    return undefined;
+  }
 }
 
 function readHead(text: string): Head {
@@ -101,7 +145,7 @@ function listOf(reply: unknown): readonly unknown[] {
 function textOf(value: unknown): string {
   if (typeof value === 'string') return value;
   if (!(value instanceof Uint8Array)) throw unexpected(value);
-  return new TextDecoder().decode(value);
+  return UTF8.decode(value);
 }
 
 function unexpected(value: unknown): TypeError {

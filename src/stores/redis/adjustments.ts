@@ -2,18 +2,28 @@ import { type AdjustmentEntry, type AdjustmentState, type Head, MAX_RECENT, targ
 import type { Clock } from '../../core/clock.ts';
 import type { AdjustmentReply } from '../../core/lineage.ts';
 import { createLogger, type Logger } from '../../core/logger.ts';
-import { checkOptions } from '../../core/options.ts';
+import { checkInteger, checkOptions } from '../../core/options.ts';
 import type { AdjustmentInstance, AdjustmentStore, InstancesOptions } from '../../core/ports.ts';
 import { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import { OutageLog } from '../shared/outage-log.ts';
-import { headText, readAdjustmentReply, readDetails, readHistory, readInstances } from './adjustments-reply.ts';
+import {
+  type AdjustmentPart,
+  headText,
+  type ReadReply,
+  readDetails,
+  readHistory,
+  readInstances,
+  readPartReply,
+  readReadReply,
+} from './adjustments-reply.ts';
+import { readWhole } from './adjustments-whole.ts';
 import { type Commands, commandsOf, type RedisClient } from './client.ts';
 import { isHarmless } from './errors.ts';
 import { type AdjustmentKeys, adjustmentKeys } from './keys.ts';
 import listSource from './lua/adjustments-list.lua';
 import readSource from './lua/adjustments-read.lua';
 import writeSource from './lua/adjustments-write.lua';
-import { checkInteger, checkPrefix } from './options.ts';
+import { checkPrefix } from './options.ts';
 import { readSettleReply } from './reply.ts';
 import { createScript, type Script, scriptTime } from './script.ts';
 
@@ -94,13 +104,11 @@ class RedisAdjustments implements AdjustmentStore {
     this.#parts = parts;
   }
 
-  read(known: Head | undefined, instance?: string, about = ''): Promise<AdjustmentReply> {
-    const { adjustments, history, processes, details } = this.#parts.keys;
-    const head = known === undefined ? ['', ''] : [String(known.version), known.nonce];
-    const noted = instance === undefined ? ['', '', ''] : ['1', instance, about];
-    const args = [...head, String(MAX_RECENT), ...noted];
-    const deadlineMs = this.#parts.deadlineMs * (known === undefined ? WHOLE : 1);
-    return this.#run(readScript, [adjustments, history, processes, details], args, readAdjustmentReply, deadlineMs);
+  async read(known: Head | undefined, instance?: string, about?: string): Promise<AdjustmentReply> {
+    const reply = await this.#read(known, instance, about);
+    if (reply.kind === 'same') return { kind: 'same', now: reply.now };
+    if (reply.kind !== 'all') return reply;
+    return readWhole(reply, { read: (head) => this.#read(head), readPart: (from) => this.#readPart(from) });
   }
 
   append(seen: Head | undefined, entry: AdjustmentEntry): Promise<boolean> {
@@ -137,6 +145,22 @@ class RedisAdjustments implements AdjustmentStore {
     return described;
   }
 
+  #read(known: Head | undefined, instance?: string, about = ''): Promise<ReadReply> {
+    const head = known === undefined ? ['', ''] : [String(known.version), known.nonce];
+    const noted = instance === undefined ? ['', '', ''] : ['1', instance, about];
+    const deadlineMs = this.#parts.deadlineMs * (known === undefined ? WHOLE : 1);
+    return this.#run(readScript, this.#all, [...head, String(MAX_RECENT), ...noted, ''], readReadReply, deadlineMs);
+  }
+
+  #readPart(from: string): Promise<AdjustmentPart> {
+    return this.#run(readScript, this.#all, ['', '', '', '', '', '', from], readPartReply);
+  }
+
+  get #all(): readonly string[] {
+    const { adjustments, history, processes, details } = this.#parts.keys;
+    return [adjustments, history, processes, details];
+  }
+
   #write(
     seen: Head | undefined,
     head: Head,
@@ -159,10 +183,11 @@ class RedisAdjustments implements AdjustmentStore {
     script: Script,
     keys: readonly string[],
     args: readonly string[],
-    read: (reply: unknown) => T,
+    read: (reply: unknown) => T | Promise<T>,
     deadlineMs = this.#parts.deadlineMs,
   ): Promise<T> {
     const { commands, breaker, clock } = this.#parts;
-    return breaker.run(async () => read(await script.run(commands, keys, [scriptTime(clock), ...args])), deadlineMs);
+    const send = (): Promise<unknown> => script.run(commands, keys, [scriptTime(clock), ...args]);
+    return breaker.run(send, deadlineMs, read);
   }
 }

@@ -1,8 +1,8 @@
 import type { Clock } from '../../core/clock.ts';
 import { createLogger, type Logger } from '../../core/logger.ts';
-import { checkOptions } from '../../core/options.ts';
+import { checkInteger, checkOptions } from '../../core/options.ts';
 import type { RedisClient } from './client.ts';
-import { checkInteger, checkPrefix } from './options.ts';
+import { checkPrefix } from './options.ts';
 
 /** Options of `createRedisClaimStore`. */
 export interface RedisClaimStoreOptions {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.ts';
 import { OptionError } from '../../core/errors.ts';
 import { createLogger, type Logger } from '../../core/logger.ts';
-import { checkOptions } from '../../core/options.ts';
+import { checkInteger, checkOptions } from '../../core/options.ts';
 import type { OnStoreFailure } from '../shared/failover.ts';
 
 /** Options of {@link createRedisStore}. */
@@ -98,9 +98,4 @@ export function fillOptions(options: RedisStoreOptions): FilledOptions {
 export function checkPrefix(prefix: unknown): void {
   if (typeof prefix === 'string' && !/[{}]/.test(prefix)) return;
   throw new OptionError('prefix', prefix, 'must be a string without braces');
-}
-
-export function checkInteger(option: string, value: number, min: number): void {
-  if (Number.isSafeInteger(value) && value >= min) return;
-  throw new OptionError(option, value, `must be an integer of ${min} or more`);
 }

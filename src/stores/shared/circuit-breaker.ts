@@ -56,18 +56,28 @@ export class CircuitBreaker {
 
   /**
    * @param deadlineMs longest wait for this answer
+   * @param read reads the answer, once it is there in time. If it rejects, the call has failed
    * @throws StoreTimeoutError, StoreUnavailableError
    */
-  async run<T>(send: () => Promise<T>, deadlineMs = this.#options.deadlineMs): Promise<T> {
+  run<T>(send: () => Promise<T>, deadlineMs?: number): Promise<T>;
+  run<Answer, T>(send: () => Promise<Answer>, deadlineMs: number, read: (answer: Answer) => T | Promise<T>): Promise<T>;
+  async run<Answer, T>(
+    send: () => Promise<Answer>,
+    deadlineMs = this.#options.deadlineMs,
+    read?: (answer: Answer) => T | Promise<T>,
+  ): Promise<Answer | T> {
     let sent = false;
-    const sending = (): Promise<T> => {
+    const sending = (): Promise<Answer> => {
       sent = true;
       return send();
     };
     try {
-      const answer = await this.#runIfClosed(() => this.#runWithDeadline(sending, deadlineMs));
+      const result = await this.#runIfClosed(async () => {
+        const answer = await this.#runWithDeadline(sending, deadlineMs);
+        return read === undefined ? answer : read(answer);
+      });
       this.#options.onAnswer?.();
-      return answer;
+      return result;
     } catch (error) {
       forgetCommand(error);
       this.#options.onError?.(error);

@@ -6,8 +6,9 @@ import type {
   AdjustTarget,
   Head,
 } from '../../core/adjustment.ts';
-import { targetKey } from '../../core/adjustment.ts';
+import { layerOf } from '../../core/adjustment.ts';
 import { type Limit, parseLimit } from '../../core/limit.ts';
+import { inSlices } from '../../core/slices.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -15,12 +16,12 @@ type Fields = Record<string, unknown>;
  * Reads what a store has as JSON. It is untrusted: a limit must not be guessed.
  * @throws TypeError, LimitError, OptionError
  */
-export function readState(value: unknown): AdjustmentState {
+export async function readState(value: unknown): Promise<AdjustmentState> {
   const { head, adjustments, recent } = fieldsOf(value);
   return {
     head: readHead(head),
-    adjustments: listOf(adjustments).map(readAdjustment),
-    recent: listOf(recent).map((each) => readEntry(each)),
+    adjustments: await readEach(listOf(adjustments), readAdjustment),
+    recent: await readEach(listOf(recent), (each) => readEntry(each)),
   };
 }
 
@@ -44,21 +45,23 @@ export function readEntry(value: unknown, onUnreadable?: () => void): Adjustment
   const fields = fieldsOf(value);
   const { source } = fields;
   if (source !== 'change' && source !== 'expiry') throw unexpected(value);
-  const limits = readEach(listOf(fields.limits), readLimit, onUnreadable);
-  return { ...readHead(fields), ...readAuthor(fields), source, limits };
-}
-
-/** @param onUnreadable is called for each value that cannot be read, which is left out then. By default it is an error */
-export function readEach<T>(values: readonly unknown[], read: (value: unknown) => T, onUnreadable?: () => void): T[] {
-  return values.flatMap((value) => {
+  const limits = listOf(fields.limits).flatMap((each) => {
     try {
-      return [read(value)];
+      return [readLimit(each)];
     } catch (error) {
       if (onUnreadable === undefined) throw error;
       onUnreadable();
       return [];
     }
   });
+  return { ...readHead(fields), ...readAuthor(fields), source, limits };
+}
+
+/** Reads a list, which may be long, in slices. */
+export async function readEach<T>(values: readonly unknown[], read: (value: unknown) => T): Promise<readonly T[]> {
+  const found: T[] = [];
+  await inSlices(values, (value) => found.push(read(value)));
+  return found;
 }
 
 function readHead(value: unknown): Head {
@@ -81,7 +84,7 @@ function readAuthor({ at, by, reason }: Fields): Pick<Adjustment, 'at' | 'by' | 
 function readTarget(value: unknown): AdjustTarget {
   const target = fieldsOf(value);
   for (const name of Object.values(target)) textOf(name);
-  targetKey(target);
+  layerOf(target);
   return target;
 }
 

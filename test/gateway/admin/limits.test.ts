@@ -1,6 +1,6 @@
 /** Limits that operators change over the Admin API. */
 import { hostname } from 'node:os';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { checkConfig } from '../../../src/gateway/config/config.ts';
 import { ADMIN, type AdminAsk, type AdminGateway, startAdminGateway } from '../../support/admin.ts';
 import { startCpuTimer } from '../../support/cpu-timer.ts';
@@ -56,6 +56,17 @@ describe('a limit', () => {
     expect((await ask('DELETE', ACC)).value).toMatchObject({ adjusted: null, effective: null });
     expect(await chats()).toBe(1_000);
     expect((await ask('DELETE', ACC)).status).toBe(200);
+  });
+
+  it('is logged twice: who asked for it, and what changed, with the same revision', async () => {
+    const { value } = await put(ACC, { windows: ['200/1m'], reason: 'INC-12' });
+    const { revision } = value;
+    await vi.waitFor(() =>
+      expect(gateway.lines().filter((line) => 'revision' in line)).toEqual([
+        expect.objectContaining({ msg: 'limits adjusted', by: 'olaf', reason: 'INC-12', revision }),
+        expect.objectContaining({ msg: 'admin request', operation: 'putLimit', by: 'olaf', status: 200, revision }),
+      ]),
+    );
   });
 
   it('stays over a reload, which changes what is below it', async () => {
@@ -138,6 +149,31 @@ describe('a limit', () => {
     expect((await ask('GET', '/v1/windows?account=acc_1')).value.routes[0].windows).toMatchObject(
       before.map(({ used }: { used: number }) => ({ used })),
     );
+  });
+
+  it('dryRun says of an account what its provider and plan say, and the change warns of the same', async () => {
+    const limits = { ...LIMITS, plans: { free: { allMethods: ['30/1m'] } } };
+    const accounts = [{ id: 'acc_9', application: 'app_1', provider: 'mock', plan: 'free' }];
+    const other = await startAdminGateway(upstream.url, { limits, accounts });
+    const change = async (query: string, windows: string[]) => {
+      const { text } = await other.admin('PUT', `/v1/limit?account=acc_9${query}`, {
+        as: 'operator',
+        json: { windows },
+      });
+      return JSON.parse(text);
+    };
+    const ofRoute = { account: 'acc_9', route: CHATS };
+    expect((await change(`&route=${encodeURIComponent(CHATS)}&dryRun=true`, ['60/1m'])).changes).toEqual([
+      { target: ofRoute, before: ['50/1m'], after: ['60/1m'], warnings: [] },
+    ]);
+    expect((await change('&dryRun=true', ['1000/1m'])).changes).toMatchObject([
+      { before: ['30/1m'], warnings: [expect.stringContaining('33 times more: 30/1m would become 1000/1m.')] },
+    ]);
+    expect(await change('', ['1000/1m'])).toMatchObject({
+      status: 422,
+      detail: expect.stringContaining('33 times more'),
+    });
+    await other.stop();
   });
 
   it.each<[string, string, object, Record<string, string>, string | RegExp]>([

@@ -201,6 +201,29 @@ describe('a change', () => {
     expect(await limits.history()).toHaveLength(1);
   });
 
+  it('that is stored, and not answered in time, is told with its author by the next reading', async () => {
+    const memory = createMemoryAdjustments();
+    let isLate = true;
+    const append: AdjustmentStore['append'] = async (seen, entry) => {
+      const isStored = await memory.append(seen, entry);
+      if (!isLate) return isStored;
+      isLate = false;
+      throw new Error('no answer in time');
+    };
+    const store = Object.assign(Object.create(memory), {
+      append,
+      read: memory.read.bind(memory),
+      restore: memory.restore.bind(memory),
+      history: memory.history.bind(memory),
+      instances: memory.instances.bind(memory),
+    }) as AdjustmentStore;
+    const { limits, maxOf, events } = start(store);
+    const change = limits.put({ account: 'acc_1' }, ['50/1m'], { ...JANE, reason: '🙂'.repeat(500) });
+    await expect(change).rejects.toThrow('no answer in time');
+    await vi.waitFor(() => expect(maxOf()).toEqual([50]));
+    expect(events).toMatchObject([{ type: 'changed', entries: [{ version: 1, by: 'jane', source: 'change' }] }]);
+  });
+
   it('names the version that it has seen', async () => {
     const { limits } = start(createMemoryAdjustments());
     await limits.put({}, ['50/1m'], { ...JANE, ifVersion: 0 });
@@ -308,6 +331,63 @@ describe('without the store', () => {
   });
 });
 
+describe('many adjustments', () => {
+  const MANY = 5_000;
+  const author = { at: START, by: 'jane' };
+  const stateOf = (nonce: string, max: number) => ({
+    head: { version: 1, nonce },
+    recent: [{ version: 1, nonce, ...author, source: 'change' as const, limits: [] }],
+    adjustments: Array.from({ length: MANY }, (_, i) => ({
+      ...{ target: { account: `acc_${i}` }, windows: [{ max, durationMs: 60_000 }], version: 1, ...author },
+    })),
+  });
+  const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
+  /** What the first and the last account had while the adjustments were taken over. */
+  const watch = async (maxOf: (subject: object) => number[], isDone: () => boolean, onTurn = (_: number) => {}) => {
+    const seen: string[] = [];
+    while (!isDone()) {
+      await nextTurn();
+      seen.push([0, MANY - 1].flatMap((i) => maxOf({ account: `acc_${i}` })).join());
+      onTurn(seen.length);
+    }
+    return seen;
+  };
+
+  it('are taken over all at once, and requests in between are decided', async () => {
+    const store = new MemoryAdjustments(monotonicClock);
+    store.replace(stateOf('one', 100));
+    const { limits, maxOf } = start(store);
+    const isReady = limits.ready().then(() => limits.state.source);
+    const first = await watch(maxOf, () => limits.state.source !== 'base');
+    expect(first.length).toBeGreaterThan(3);
+    expect(new Set(first)).toEqual(new Set(['60,60', '100,100']));
+    expect(await isReady).toBe('store');
+    store.replace(stateOf('other', 200));
+    await nextTurn();
+    const second = await watch(maxOf, () => limits.state.revision === '1.other');
+    expect(new Set(second)).toEqual(new Set(['100,100', '200,200']));
+    expect(limits.state.adjustments).toBe(MANY);
+  });
+
+  it('are right if the base is replaced meanwhile', async () => {
+    const store = new MemoryAdjustments(monotonicClock);
+    const { limits, maxOf } = start(store, { base: () => ({ allMethods: ['30/1m'] }) });
+    await limits.put({ account: 'before' }, ['31/1m'], JANE);
+    const state = stateOf('other', 200);
+    store.replace({
+      ...state,
+      adjustments: [{ ...(state.adjustments[0] as object), target: {} } as never, ...state.adjustments],
+    });
+    const isDone = () => limits.state.revision === '1.other';
+    const onTurn = (turn: number) => {
+      if (turn === 2) limits.rebase(BASE);
+    };
+    expect(new Set(await watch(maxOf, isDone, onTurn))).toContain('200,200');
+    expect([maxOf({ account: 'before' }), maxOf({ account: 'none' })]).toEqual([[200], [200]]);
+    expect(limits.state).toMatchObject({ adjustments: MANY + 1, unusable: 0 });
+  });
+});
+
 describe('what could be a mistake', () => {
   it.each([
     [{}, [], /^limits\.default\.allMethods would be removed for every account that it applies to\. Pass confirm: true/],
@@ -354,6 +434,50 @@ describe('a preview', () => {
       { before: undefined, after: windows(5), adjustment: undefined, warnings: [] },
     ]);
     expect(limits.list()).toHaveLength(1);
+  });
+
+  const LAYERS = {
+    default: { allMethods: ['60/1m'], routes: { 'GET /emails': ['9/1m'] } },
+    plans: { free: {}, pro: { allMethods: ['600/1m'] } },
+    providers: { linkedin: { allMethods: ['20/1m'] }, imap: { routes: { 'GET /emails': ['5/1m'] } } },
+  };
+  const SUBJECTS = [undefined, 'linkedin', 'imap', 'unlisted'].flatMap((provider) =>
+    [undefined, 'free', 'pro'].map((plan) => ({ provider, plan })),
+  );
+
+  it.each(SUBJECTS)(
+    'of an account says what its provider and plan say, as an explanation does: %j',
+    async (subject) => {
+      const { limits } = start(createMemoryAdjustments(), { base: LAYERS });
+      await limits.put({ provider: 'linkedin' }, ['10/1m'], JANE);
+      const explained = () => limits.explain({ ...ACCOUNT, ...subject }).map(({ applies }) => applies?.windows);
+      const targets = [{ account: 'acc_1', route: 'GET /emails' }, { account: 'acc_1' }];
+      const previewed = (windows: string[] | 'recommended') =>
+        limits.preview(targets.map((target) => ({ target, windows, subject })));
+      const initial = explained();
+      expect(previewed('recommended').map(({ before, after }) => [before, after])).toEqual(
+        initial.map((one) => [one, one]),
+      );
+      const adjusting = previewed(['30/1m']);
+      expect(adjusting.map(({ before }) => before)).toEqual(initial);
+      await limits.change(
+        targets.map((target) => ({ target, windows: ['30/1m'], subject })),
+        { ...JANE, confirm: true },
+      );
+      expect(adjusting.map(({ after }) => after)).toEqual(explained());
+      expect(previewed('recommended').map(({ before, after }) => [before, after])).toEqual(
+        explained().map((now, i) => [now, initial[i]]),
+      );
+    },
+  );
+
+  it('of an account warns of a change by more than ten times of what its provider and plan say', async () => {
+    const { limits } = start(createMemoryAdjustments(), { base: LAYERS });
+    const put = (max: number, subject?: object) =>
+      limits.put({ account: 'acc_1' }, [`${max}/1m`], { ...JANE, subject });
+    await expect(put(300, { provider: 'linkedin' })).rejects.toThrow('15 times more: 20/1m would become 300/1m.');
+    await expect(put(20, { plan: 'pro' })).rejects.toThrow('30 times less: 600/1m would become 20/1m.');
+    await put(300, { plan: 'pro' });
   });
 });
 
@@ -448,6 +572,9 @@ describe('bad input', () => {
     [put({}, ['50/1m'], { forMs: 0 }), /forMs: must be an integer of milliseconds up to a year/],
     [put({}, ['50/1m'], { until: 5 }), /until: must be milliseconds since 1970, in the future/],
     [put({}, ['50/1m'], { until: 5, forMs: 5 }), /until: must not be given beside forMs/],
+    [put({ account: 'a' }, ['50/1m'], { subject: { tier: 'pro' } }), /subject\.tier: unknown option/],
+    [put({ account: 'a' }, ['50/1m'], { subject: { provider: 7 } }), /subject\.provider: must be a string, got 7/],
+    [put({}, ['50/1m'], { subject: {} }), /subject: must only be given with target\.account/],
     [put({}, ['50/1m'], { ifVersion: -1 }), /ifVersion: must be the version of an adjustment/],
     [put({}, ['50/1m'], { confirm: 'yes' }), /confirm: must be a boolean/],
     [put({}, ['50/1m'], { why: 'x' }), /options\.why: unknown option/],

@@ -7,10 +7,11 @@ import type { AdjustmentStore } from '../../../src/core/ports.ts';
 import { Replica } from '../../../src/limits/shared/replica.ts';
 import { createRedisAdjustments, type RedisAdjustmentsOptions } from '../../../src/stores/redis/adjustments.ts';
 import {
-  readAdjustmentReply,
   readDetails,
   readHistory,
   readInstances,
+  readPartReply,
+  readReadReply,
 } from '../../../src/stores/redis/adjustments-reply.ts';
 import { adjustmentKeys } from '../../../src/stores/redis/keys.ts';
 import { slotOf } from '../../../src/stores/redis/server-time.ts';
@@ -89,6 +90,40 @@ describe('adjustments in Redis', () => {
     expect(state).toMatchObject({ head: { version: 150 }, adjustments: { length: 100 } });
     expect(await store.read(entries[139])).toMatchObject({ kind: 'changes', entries: { length: 10 } });
     expect(await store.read(entries[0])).toMatchObject({ kind: 'all', state: { adjustments: { length: 100 } } });
+  });
+
+  it('that are many come in parts, with the changes that come meanwhile', async () => {
+    const prefix = newPrefix();
+    const limitsOf = (from: number, window: string): AdjustedLimit[] =>
+      Array.from({ length: 2_000 }, (_, n) => ({
+        ...{ target: { account: `${from + n}`.padEnd(200, '-') }, from: undefined, to: parseLimit([window]) },
+      }));
+    const writer = storeAt(prefix);
+    const first = { ...entryAfter(undefined, {}, '5/1m'), limits: limitsOf(0, '5/1m') };
+    expect(await writer.append(undefined, first)).toBe(true);
+    // The server knows the script from now on, so each reading is one command.
+    await writer.read(first);
+    let replies = 0;
+    const second = { ...entryAfter(first, {}, '5/1m'), limits: limitsOf(1_000, '6/1m') };
+    const evalsha = Reflect.get(client, 'evalshaBuffer').bind(client);
+    const value = async (...command: string[]): Promise<unknown> => {
+      const reply = await evalsha(...command);
+      if (++replies === 2) expect(await writer.append(first, second)).toBe(true);
+      return reply;
+    };
+    const watched = Object.create(client, { evalshaBuffer: { value } }) as Redis;
+    const reader = createRedisAdjustments(watched, { prefix, deadlineMs: 10_000, logger: false });
+    const reply = await reader.read(undefined);
+    const { state } = reply as Extract<typeof reply, { kind: 'all' }>;
+    expect(replies).toBeGreaterThan(3);
+    expect(state.head).toEqual({ version: second.version, nonce: second.nonce });
+    const found = new Map(
+      state.adjustments.map(({ target, windows }) => [Number.parseInt(target.account ?? '', 10), windows]),
+    );
+    expect(found).toEqual(
+      new Map(Array.from({ length: 3_000 }, (_, n) => [n, parseLimit([n < 1_000 ? '5/1m' : '6/1m'])])),
+    );
+    expect(await reader.read(state.head)).toMatchObject({ kind: 'same' });
   });
 
   it('come back from the processes that know them, after the server has lost them', async () => {
@@ -201,10 +236,13 @@ describe('a reply about adjustments that headgate did not write', () => {
   const entry = { version: 1, nonce: 'n', at: 1, by: 'jane', source: 'change', limits: [] };
   const adjustment = { target: {}, windows: [], version: 1, at: 1, by: 'jane' };
   const all = (head: string, adjusted: unknown, of: unknown = entry) =>
-    ['1', 'all', [JSON.stringify(of)], head, [JSON.stringify(adjusted)]] as const;
+    ['1', 'all', [JSON.stringify(of)], head, '0', ['["default",""]', JSON.stringify(adjusted)]] as const;
 
-  it('is read if it is right', () => {
-    expect(readAdjustmentReply(all('1:n', adjustment))).toMatchObject({ kind: 'all', state: { head: { version: 1 } } });
+  it('is read if it is right', async () => {
+    expect(await readReadReply(all('1:n', adjustment))).toMatchObject({
+      ...{ kind: 'all', head: { version: 1 } },
+      part: { next: undefined, adjustments: new Map([['["default",""]', adjustment]]) },
+    });
   });
 
   it.each<unknown>([
@@ -216,8 +254,8 @@ describe('a reply about adjustments that headgate did not write', () => {
     all('x', adjustment),
     all('1:n', adjustment, { ...entry, source: 'x' }),
     all('1:n', adjustment, { ...entry, nonce: 7 }),
-  ])('is an error: %j', (reply) => {
-    expect(() => readAdjustmentReply(reply)).toThrow(/^unexpected (reply of Redis|value among) |^adjustment\[0\]: /);
+  ])('is an error: %j', async (reply) => {
+    await expect(readReadReply(reply)).rejects.toThrow(/^unexpected (reply of Redis|value among) |^adjustment\[0\]: /);
   });
 
   it.each([
@@ -226,24 +264,29 @@ describe('a reply about adjustments that headgate did not write', () => {
     { by: 7 },
     { until: 'x' },
     { target: { tenant: 'a' } },
-  ])('is left out and counted, if it is an adjustment: %j', (wrong) => {
-    const reply = all('1:n', { ...adjustment, ...wrong });
-    expect(readAdjustmentReply([...reply.slice(0, 4), [...reply[4], JSON.stringify(adjustment)]])).toMatchObject({
-      unreadable: 1,
-      state: { head: { version: 1 }, adjustments: [adjustment] },
-    });
+  ])('is left out, if it is an adjustment: %j', async (wrong) => {
+    const fields = ['wrong', JSON.stringify({ ...adjustment, ...wrong }), 'right', JSON.stringify(adjustment)];
+    expect((await readPartReply(['1', 'part', '7', fields])).adjustments).toEqual(
+      new Map([
+        ['wrong', undefined],
+        ['right', expect.objectContaining(adjustment)],
+      ]),
+    );
+  });
+
+  it('is left out and counted, if it is a limit of a change', async () => {
     const limits = [
       { target: {}, to: [] },
       { target: {}, to: 'x' },
     ];
-    expect(readAdjustmentReply(['1', 'changes', [JSON.stringify({ ...entry, limits })]])).toMatchObject({
+    expect(await readReadReply(['1', 'changes', [JSON.stringify({ ...entry, limits })]])).toMatchObject({
       unreadable: 1,
       entries: [{ version: 1, limits: [{ target: {}, to: [] }] }],
     });
   });
 
-  it('is an error in a list too', () => {
-    expect(() => readHistory(['1', '{}'])).toThrow(/unexpected value/);
+  it('is an error in a list too', async () => {
+    await expect(readHistory(['1', '{}'])).rejects.toThrow(/unexpected value/);
     expect(() => readInstances(['1', 'name', 'x'])).toThrow(/unexpected reply/);
     expect(() => readDetails(['1', 'a'], 2)).toThrow(/unexpected reply/);
     expect(readDetails(['1', null, 'a'], 2)).toEqual([undefined, 'a']);

@@ -7,9 +7,17 @@ import { limitsOf } from '../../config/limits.ts';
 import { limit as limitSchema, limits as limitsSchema } from '../../config/schema/limits.ts';
 import { shownEntry } from '../../traffic/limit-entry.ts';
 import { previewAccounts } from '../account-preview.ts';
-import { type AdminContext, audit } from '../context.ts';
+import type { AdminContext } from '../context.ts';
 import { refuseUnknownNames } from '../known-names.ts';
-import { checkedTarget, refuseChange, shownApplied, shownPreview, versionIn, windowsFor } from '../limit-change.ts';
+import {
+  checkedTarget,
+  refuseChange,
+  shownApplied,
+  shownPreview,
+  versionIn,
+  windowsFor,
+  withSubjects,
+} from '../limit-change.ts';
 import { byTarget, exportLimits, listLimits, type ShownLimit, shownLimit } from '../limit-list.ts';
 import { LAYERS } from '../limit-origins.ts';
 import {
@@ -54,20 +62,14 @@ export function limitOperations(context: AdminContext): Operation[] {
 
   /** @throws InputError, and what the store throws */
   const change = async (wanted: Wanted, caller: Caller): Promise<Changed | Answered | z.input<typeof previewed>> => {
-    const { changes, reason, forMs, until, confirm, query } = wanted;
+    const { reason, forMs, until, confirm, query } = wanted;
     try {
-      refuseUnknownNames(context, changes);
+      refuseUnknownNames(context, wanted.changes);
+      const changes = withSubjects(context, wanted.changes);
       const preview = sharedLimits.preview(changes);
       if (query.dryRun) return { changes: preview.map(shownPreview), ...(await previewAccounts(context, changes)) };
       const end = until === undefined ? { forMs } : { forMs, until: Date.parse(until) };
-      const done = await sharedLimits.change(changes, {
-        by: caller.name,
-        reason: reason || undefined,
-        confirm,
-        ...end,
-      });
-      audit(context, caller, 'limits changed', { revision: done.revision, limits: done.limits.length, reason });
-      return done;
+      return await sharedLimits.change(changes, { by: caller.name, reason: reason || undefined, confirm, ...end });
     } catch (error) {
       return refuseChange(error, etagOf);
     }
@@ -77,10 +79,13 @@ export function limitOperations(context: AdminContext): Operation[] {
     durable: sharedLimits.state.durable,
     ...(wait === undefined ? {} : { applied: shownApplied(await sharedLimits.applied(revision)) }),
   });
+  /** The line of the log has the revision, by which that of the change is found. */
+  const answered = ({ revision }: Changed, result: unknown, headers: Readonly<Record<string, string>> = {}) =>
+    new Answered(result, headers, { revision });
   const changeOne = async (of: AdjustTarget, wanted: Wanted, caller: Caller) => {
     const done = await change(wanted, caller);
     if (done instanceof Answered || 'changes' in done) return done;
-    return new Answered({ ...showOne(of), ...(await waited(done, wanted.query)) }, etagOf(of));
+    return answered(done, { ...showOne(of), ...(await waited(done, wanted.query)) }, etagOf(of));
   };
 
   return [
@@ -196,7 +201,7 @@ export function limitOperations(context: AdminContext): Operation[] {
         }));
         const done = await change({ changes: wanted, ...rest, query }, caller);
         if (done instanceof Answered || 'changes' in done) return done;
-        return { ...(await waited(done, query)), limits: showAll(wanted.map(({ target }) => target)) };
+        return answered(done, { ...(await waited(done, query)), limits: showAll(wanted.map(({ target }) => target)) });
       },
     }),
     operation({

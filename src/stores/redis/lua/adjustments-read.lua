@@ -13,9 +13,17 @@
     ARGV[5]  '1' if the process is noted
     ARGV[6]  its name
     ARGV[7]  its details, or ''
+    ARGV[8]  where the next part of the adjustments begins, or ''. With it, only that part is read
 
-  Output: a list of the time, the kind (same, none, changes or all), the entries, and for `all` the head and the
-    adjustments. If headgate did not write a value, the output is an error.
+  Output: a list of the time, the kind, and
+    same     how many adjustments there are
+    none     nothing
+    changes  the entries
+    all      the entries, the head, and a part of the adjustments
+    part     a part of the adjustments
+    A part is where the next one begins (0 after the last one), and a list of each field and its JSON. A field can be in
+    several parts, and a part can have what has changed since the one before. If headgate did not write a value, the
+    output is an error.
 
   Values: the adjustments are a hash. The field @head has version and nonce, with a colon between them; each other
     field has the JSON of one adjustment. The history is a stream with the id <version>-0: nonce and JSON of an entry.
@@ -30,6 +38,25 @@ if now == '' then
 end
 local known = ARGV[2] ~= '' and ARGV[2] .. ':' .. ARGV[3] or ''
 local most = tonumber(ARGV[4])
+
+-- Reads adjustments from a cursor on, about a quarter of a megabyte, for the same reason as below.
+local function readPart(cursor)
+  local fields, bytes = {}, 0
+  repeat
+    local page = redis.call('HSCAN', KEYS[1], cursor, 'COUNT', 100)
+    cursor = page[1]
+    for i = 1, #page[2], 2 do
+      if page[2][i] ~= '@head' then
+        fields[#fields + 1] = page[2][i]
+        fields[#fields + 1] = page[2][i + 1]
+        bytes = bytes + #page[2][i + 1]
+      end
+    end
+  until cursor == '0' or bytes > 262144
+  return cursor, fields
+end
+
+if ARGV[8] ~= '' then return { now, 'part', readPart(ARGV[8]) } end
 
 -- Makes room for another process: those that were not heard of for ten seconds are forgotten.
 local function forgetProcesses()
@@ -60,8 +87,8 @@ if ARGV[5] == '1' then
 end
 
 local head = redis.call('HGET', KEYS[1], '@head')
-if not head then return { now, 'none', {} } end
-if head == known then return { now, 'same', {} } end
+if not head then return { now, 'none' } end
+if head == known then return { now, 'same', redis.call('HLEN', KEYS[1]) - 1 } end
 
 -- Reads entries from `from` on, at most `count` and about a megabyte: a server that makes a larger reply serves no
 -- decision meanwhile. Also returns whether there are no more.
@@ -92,9 +119,4 @@ end
 local entries = read('XREVRANGE', '+', '-', -1, most)
 local oldestFirst = {}
 for i = math.min(#entries, most), 1, -1 do oldestFirst[#oldestFirst + 1] = entries[i][2][4] end
-local adjustments = {}
-local fields = redis.call('HGETALL', KEYS[1])
-for i = 1, #fields, 2 do
-  if fields[i] ~= '@head' then adjustments[#adjustments + 1] = fields[i + 1] end
-end
-return { now, 'all', oldestFirst, head, adjustments }
+return { now, 'all', oldestFirst, head, readPart('0') }

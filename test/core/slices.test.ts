@@ -1,0 +1,51 @@
+import { expect, it } from 'vitest';
+import { inSlices } from '../../src/core/slices.ts';
+
+/** Keeps the event loop busy. */
+function work(ms: number): void {
+  const end = performance.now() + ms;
+  while (performance.now() < end);
+}
+
+/** How often other work could run while a promise was pending. */
+async function turnsDuring(promise: Promise<void>): Promise<number> {
+  let turns = 0;
+  let isOver = false;
+  const count = (): void => {
+    turns++;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  await promise;
+  isOver = true;
+  return turns;
+}
+
+it('lets other work run between slices, and does everything in order', async () => {
+  const done: number[] = [];
+  const turns = await turnsDuring(
+    inSlices([1, 2, 3, 4, 5, 6], (item) => {
+      work(3);
+      done.push(item);
+    }),
+  );
+  expect(done).toEqual([1, 2, 3, 4, 5, 6]);
+  expect(turns).toBeGreaterThanOrEqual(3);
+});
+
+it('little work is done at once', async () => {
+  const done: number[] = [];
+  const promise = inSlices([1, 2], (item) => done.push(item));
+  expect(done).toEqual([1, 2]);
+  expect(await turnsDuring(promise)).toBe(0);
+});
+
+it('rejects with what the work throws, and goes no further', async () => {
+  const done: number[] = [];
+  const promise = inSlices([1, 2, 3], (item) => {
+    if (item === 2) throw new Error('two');
+    done.push(item);
+  });
+  await expect(promise).rejects.toThrow('two');
+  expect(done).toEqual([1]);
+});
