@@ -199,6 +199,8 @@ describe('src', () => {
       'limits/shared/stored-limits.ts',
       // How long a call of a store takes.
       'otel/store-telemetry.ts',
+      // A page of a scan that a failover breaks off is asked for again, a moment later.
+      'stores/redis/claim-scan.ts',
       // Large values wait for their turn, up to a bound.
       'stores/redis/large-values.ts',
       // Calls to a server have a deadline.

@@ -8,6 +8,7 @@ import type { RedisClient } from '../../../src/stores/redis/client.ts';
 import { claimKey, claimPattern, parseClaimKey } from '../../../src/stores/redis/keys.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { planFrom } from '../../support/plan.ts';
+import { CLIENTS_5, CLUSTER_CLIENTS_5, type ConnectedClient } from '../../support/redis-clients.ts';
 
 const { port, clusterPorts } = inject('redis');
 const redis = new Redis({ port });
@@ -138,6 +139,29 @@ describe('a list', () => {
       await expect(store.list(undefined, 1)).rejects.toMatchObject({ code: 'store_unavailable' });
     expect(errors).toHaveLength(6);
     expect(store.stats().breaker).toBe('closed');
+  });
+});
+
+describe('the older clients', () => {
+  it.each([...Object.keys(CLIENTS_5), ...Object.keys(CLUSTER_CLIENTS_5)])('list too: %s', async (name) => {
+    const connecting = CLIENTS_5[name]?.(port) ?? CLUSTER_CLIENTS_5[name]?.(clusterPorts);
+    const { client, disconnect } = await (connecting as Promise<ConnectedClient>);
+    const store = storeOf(client, newPrefix());
+    for (const key of ['a', 'b', 'c']) await begin(store, 'app', key);
+    expect(keysOf(await scan(store))).toEqual(['a', 'b', 'c']);
+    disconnect();
+  });
+
+  it('a prefix of ioredis itself is matched literally, and is no part of a key', async () => {
+    const prefix = newPrefix();
+    const prefixed = new Redis({ port, keyPrefix: 'tenant*:' });
+    const other = new Redis({ port, keyPrefix: 'tenant1:' });
+    await Promise.all([prefixed.ping(), other.ping()]);
+    await begin(storeOf(prefixed, prefix), 'app', 'mine');
+    await begin(storeOf(other, prefix), 'app', 'of another');
+    expect(keysOf(await scan(storeOf(prefixed, prefix)))).toEqual(['mine']);
+    prefixed.disconnect();
+    other.disconnect();
   });
 });
 
