@@ -112,3 +112,27 @@ test('if too many listen, it says what to do, and connects when there is room', 
   for (const client of others) client.destroy();
   await page.waitForSelector('text=Connected.');
 });
+
+test('a hidden tab does not listen; when it is seen again, nothing is missing and nothing is shown twice', async () => {
+  const page = await gateway.open('#/live?account=acc_1&outcome=accepted', 'viewer');
+  await page.waitForSelector('text=Connected.');
+  const rows = page.locator('.events li');
+  await gateway.admin('POST', '/v1/windows/reset', { json: { account: 'acc_1' } });
+  await gateway.send('acc_1', 1);
+  await page.waitForSelector('.events >> text=4 left');
+  const before = await rows.count();
+  const see = (state: 'hidden' | 'visible') =>
+    page.evaluate((value) => {
+      Object.defineProperty(document, 'visibilityState', { value, configurable: true });
+      document.dispatchEvent(new Event('visibilitychange'));
+    }, state);
+  const ended = page.waitForEvent('requestfailed', (request) => request.url().includes('v1/events'));
+  await see('hidden');
+  await ended;
+  await gateway.send('acc_1', 2);
+  expect(await rows.count()).toBe(before);
+  await see('visible');
+  await expect.poll(() => rows.count()).toBe(before + 2);
+  await gateway.send('acc_1', 1);
+  await expect.poll(() => rows.count()).toBe(before + 3);
+});

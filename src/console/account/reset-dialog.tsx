@@ -41,6 +41,7 @@ export function ResetDialog({
       <p>
         This empties {countText(windows.length, 'window')} on {countText(routes.length, 'route')}, {full} of them full.
         The account gets its whole allowance again at once: what it has already sent is forgotten. A block stays.
+        {route !== undefined && ' So does a count that several routes share: reset all counters to empty it.'}
       </p>
       <form onSubmit={submit}>
         <Field label="Reason" autocomplete="off" hint="The log has it." value={reason} onValue={setReason} />

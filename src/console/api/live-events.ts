@@ -27,7 +27,7 @@ export interface LiveEvents {
   pause(isPaused: boolean): void;
 }
 
-/** Many events may come in a second, and nobody reads faster. */
+/** Many events may come in a second. To draw each of them at once would cost time, and an eye is not faster. */
 const SHOW_EVERY_MS = 250;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 30_000;

@@ -20,7 +20,7 @@ export function AccountPage({ account }: { account: string }) {
   const { value, error, refresh } = usePolled(account, EVERY_MS, (signal) =>
     ask<Windows>('GET', 'v1/windows', { query: { account }, signal }),
   );
-  /** The route whose counters are to be reset; null: all of them. */
+  /** The route whose counters the dialog resets; null: every route. */
   const [resetting, setResetting] = useState<string | null | undefined>();
   const [done, setDone] = useState('');
   return (

@@ -1,7 +1,7 @@
 import type { ApiError } from '../api/client.ts';
 import { Notice } from './notice.tsx';
 
-/** Why a change was not made. Without an answer of the store, nobody knows whether it was. */
+/** Why a change was not made. If the store did not answer, the gateway cannot say whether it was. */
 export function ActionError({ error }: { error: ApiError | undefined }) {
   if (error === undefined) return null;
   const isUnsure = error.status === 503 || error.status === 0;

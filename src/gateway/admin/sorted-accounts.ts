@@ -55,7 +55,7 @@ async function merge(left: readonly Account[], right: readonly Account[]): Promi
   return all;
 }
 
-/** The first place from which on the test is true; the length of the list if there is none. */
+/** The first place from which the test is true; the length of the list if it never is. */
 function firstIndex(list: readonly Account[], test: (account: Account) => boolean): number {
   let low = 0;
   let high = list.length;
