@@ -86,7 +86,6 @@ describe('by keyboard only', () => {
     await pressAt(page, 'Done');
     const row = page.locator('tr', { hasText: EMAILS });
     await expect.poll(() => row.innerText()).toMatch(/4\/1m, 2000\/1d\s+4\/1m, 2000\/1d\s+olaf INC-12/);
-    // The focus is back where it was.
     expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Change');
     await pressAt(page, `Reset ${EMAILS_OF_LINKEDIN}`);
     await pressAt(page, 'Preview');
