@@ -12,7 +12,10 @@ import { CHATS, EMAILS, LIMITS, startConsole, startGateway } from './support/con
 
 const redis = await redisForFile();
 const store = `redis://127.0.0.1:${redis.port}`;
-const [atA, atB] = await Promise.all([startConsole({ store }), startGateway({ store })]);
+/** More than a page of the list has. */
+const plans = Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`plan_${i}`, { allMethods: ['50/1m'] }]));
+const limits = { ...LIMITS, plans };
+const [atA, atB] = await Promise.all([startConsole({ store, limits }), startGateway({ store, limits })]);
 
 /** Starts a program with the library. */
 async function startLibrary(options: Partial<SharedLimitsOptions> = {}) {
@@ -20,13 +23,13 @@ async function startLibrary(options: Partial<SharedLimitsOptions> = {}) {
   client.on('error', () => {});
   await eventually(() => client.status === 'ready', 'the connection');
   const adjustments = createRedisAdjustments(client, { logger: false });
-  const limits = createSharedLimits({ base: LIMITS, adjustments, logger: false, ...options });
+  const shared = createSharedLimits({ base: limits, adjustments, logger: false, ...options });
   afterFile(async () => {
-    await limits.close();
+    await shared.close();
     client.disconnect();
   });
-  await limits.ready();
-  return createLimiter({ store: createRedisStore(client, { logger: false }), limits });
+  await shared.ready();
+  return createLimiter({ store: createRedisStore(client, { logger: false }), limits: shared });
 }
 const library = await startLibrary();
 
@@ -46,7 +49,8 @@ test('a change of a provider at one gateway: the other one and the library obey 
   const subject = { account: 'acc_2', provider: 'linkedin', route: CHATS };
   const maxOfLibrary = () => library.plan(subject).windows.at(-1)?.max;
   expect([ratesOf(await sendToB(CHATS, 'acc_1')).limit, maxOfLibrary()]).toEqual([800, 800]);
-  const page = await atA.open('#/limits', 'operator');
+  const page = await atA.open('#/limits');
+  await page.getByRole('button', { name: 'Next page' }).click();
   await page.getByRole('button', { name: 'Change provider linkedin, all methods' }).click();
   await page.getByLabel('Window 2', { exact: true }).fill('700/1d');
   await page.getByLabel('Reason').fill('INC-12');

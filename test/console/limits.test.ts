@@ -11,9 +11,8 @@ const HTML = '<img src=x onerror=alert(1)>';
 const EMAILS_OF_LINKEDIN = `provider linkedin, ${EMAILS}`;
 const addressOf = (target: Record<string, string>) => `#/limits?${new URLSearchParams({ ...target, edit: '1' })}`;
 
-async function limitOf(target: Record<string, string>) {
-  return JSON.parse((await gateway.admin('GET', `/v1/limit?${new URLSearchParams(target)}`)).text);
-}
+const limitOf = async (target: Record<string, string>) =>
+  JSON.parse((await gateway.admin('GET', `/v1/limit?${new URLSearchParams(target)}`)).text);
 const put = (target: Record<string, string>, windows: string[]) =>
   gateway.admin('PUT', `/v1/limit?${new URLSearchParams(target)}`, {
     json: { windows, reason: 'INC-7', confirm: true },
@@ -87,7 +86,6 @@ describe('by keyboard only', () => {
     await pressAt(page, 'Done');
     const row = page.locator('tr', { hasText: EMAILS });
     await expect.poll(() => row.innerText()).toMatch(/4\/1m, 2000\/1d\s+4\/1m, 2000\/1d\s+olaf INC-12/);
-    // The focus is back where it was.
     expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Change');
     await pressAt(page, `Reset ${EMAILS_OF_LINKEDIN}`);
     await pressAt(page, 'Preview');
@@ -104,7 +102,6 @@ describe('by keyboard only', () => {
     await put(target, ['7/1m']);
     const page = await gateway.open(`#/limits/history?${new URLSearchParams(target)}`);
     const { version } = (await limitOf(target)).adjusted;
-    await page.waitForSelector(`td >> text=${version}`);
     await pressAt(page, `Put this back: change ${version}, account acc_2, ${EMAILS}`);
     await page.waitForSelector('dialog form');
     expect(await page.getByLabel('Window 1', { exact: true }).inputValue()).toBe('6/1m');
@@ -121,6 +118,18 @@ describe('by keyboard only', () => {
     expect(await page.getByLabel('New limit').inputValue()).toBe('reset');
     await page.keyboard.press('Escape');
     await page.waitForSelector('dialog', { state: 'detached' });
+  });
+
+  test('the history has pages', async () => {
+    const target = { account: 'acc_3', route: CHATS };
+    for (let max = 10; max <= 60; max++) await put(target, [`${max}/1m`]);
+    const page = await gateway.open(`#/limits/history?${new URLSearchParams(target)}`);
+    const newest = page.locator('tbody tr').first().locator('td').nth(5);
+    await expect.poll(() => newest.allInnerTexts()).toEqual(['60/1m']);
+    await pressAt(page, 'Older changes');
+    await expect.poll(() => newest.allInnerTexts()).toEqual(['10/1m']);
+    await pressAt(page, 'Newer changes');
+    await expect.poll(() => newest.allInnerTexts()).toEqual(['60/1m']);
   });
 
   test('a limit that is not listed is set, and a name that the config does not have is refused', async () => {
@@ -152,8 +161,7 @@ test('each window has its own fault beside it; the others stay', async () => {
   await press(page, 'Preview');
   const faultOf = async (row: number) => page.locator('.window-row').nth(row).locator('.fault').allInnerTexts();
   await expect.poll(() => faultOf(1)).toEqual(['a window is max/duration, such as "60/1m", got "many"']);
-  expect(await faultOf(0)).toEqual([]);
-  expect(await faultOf(2)).toEqual([expect.stringContaining('got "1q"')]);
+  expect([await faultOf(0), await faultOf(2)]).toEqual([[], [expect.stringContaining('got "1q"')]]);
   await press(page, 'Remove window 2');
   await page.getByLabel('Window 2', { exact: true }).fill('70/1m');
   await press(page, 'Preview');
@@ -223,28 +231,20 @@ test('if another operator was faster, it shows the limit of now, and the operato
   expect((await limitOf(target)).adjusted).toMatchObject({ windows: ['55/1m'], by: 'olaf' });
 });
 
-test.each([
-  ['503', (status: number) => ({ status, json: { detail: 'The store did not answer in time.', status } })],
-  ['no answer at all', () => undefined],
-])('after %s it says that the change may be stored, and reads the limit again', async (_, answer) => {
-  const target = { account: 'acc_3' };
-  const { adjusted } = await limitOf(target);
-  const page = await openDialog(target, adjusted === null ? '66/1m' : '67/1m');
+test('if the answer is lost it says that the change may be stored, and reads the limit again', async () => {
+  const page = await openDialog({ account: 'acc_3' }, '66/1m');
   await press(page, 'Preview');
   await waitForText(page, 'After');
   await page.route('**/v1/limit?*', async (route) => {
     if (route.request().method() !== 'PUT') return route.continue();
-    // The change is made. Only its answer is lost.
+    // The change is made.
     await route.fetch();
-    const lost = answer(503);
-    await (lost === undefined ? route.abort() : route.fulfill(lost));
+    await route.abort();
   });
   await press(page, 'Apply');
   await page.waitForSelector('h3:focus >> text=The change may have been stored');
   await waitForText(page, 'The limit has changed since you looked:');
-  expect(await dialogText(page)).toMatch(/6[67]\/1m by olaf/);
-  await press(page, 'Read again');
-  await waitForText(page, 'The limit has changed since you looked:');
+  expect(await dialogText(page)).toContain('66/1m by olaf');
 });
 
 test('the address of a limit opens its dialog, also of a name that looks like HTML; closing it takes `edit` away', async () => {
@@ -292,13 +292,8 @@ test('a viewer reads everything, and sees no button that changes anything', asyn
   expect(await buttons()).toEqual(['Export', 'Show']);
   await page.getByRole('link', { name: 'History' }).click();
   await page.waitForSelector('td >> text=ada');
-  expect(await buttons()).toEqual(['Export']);
-  await page.evaluate(
-    (hash) => {
-      location.hash = hash;
-    },
-    addressOf({ account: 'acc_1' }),
-  );
+  expect(await buttons()).toEqual(['Export', 'Newer changes', 'Older changes']);
+  await page.goto(`${gateway.url}${addressOf({ account: 'acc_1' })}`);
   await waitForText(page, 'Only operators may change limits.');
   expect(await page.locator('dialog').count()).toBe(0);
 });
