@@ -63,15 +63,20 @@ const GATEWAY_MAY_IMPORT: Record<string, readonly string[]> = {
 
 /** The same inside `console`. */
 const CONSOLE_MAY_IMPORT: Record<string, readonly string[]> = {
-  session: [],
   route: [],
   theme: [],
+  session: ['route'],
   api: ['session'],
-  parts: ['api'],
+  parts: ['api', 'route'],
   banners: ['api', 'parts'],
   help: ['parts'],
-  pages: ['api', 'parts', 'route', 'session'],
-  app: ['api', 'banners', 'help', 'pages', 'parts', 'route', 'session', 'theme'],
+  'lazy-page': ['parts'],
+  account: ['api', 'parts', 'route', 'session'],
+  claims: ['api', 'parts', 'route', 'session'],
+  limits: ['api', 'parts', 'route', 'session'],
+  system: ['api', 'parts'],
+  pages: ['account', 'api', 'claims', 'limits', 'parts', 'route', 'session', 'system'],
+  app: ['account', 'api', 'banners', 'help', 'lazy-page', 'pages', 'parts', 'route', 'session', 'theme'],
   main: ['app'],
 };
 

@@ -1,6 +1,6 @@
 import type { Limit } from '../api/answers.ts';
 import type { ApiError, Asked } from '../api/client.ts';
-import type { Target } from './target.ts';
+import type { Target } from '../parts/target.ts';
 
 /** What an operator wants of a limit. `reset`: as in the config. */
 export type Wish = 'windows' | 'recommended' | 'none' | 'reset';

@@ -1,8 +1,8 @@
 import { useEffect, useState } from 'preact/hooks';
 import { Choice, Field } from '../parts/field.tsx';
+import { LAYERS, type Layer, layerOf, targetOf } from '../parts/target.ts';
 import { Tick } from '../parts/tick.tsx';
 import { href, replaceWith } from '../route.ts';
-import { LAYERS, type Layer, layerOf, targetOf } from './target.ts';
 
 /** Which limits the list has. */
 export interface LimitFilter {

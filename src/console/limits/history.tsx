@@ -5,11 +5,11 @@ import { usePolled } from '../api/polled.ts';
 import { timeText, windowsText } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
 import { Pager, usePages } from '../parts/pager.tsx';
+import { type Target, targetText } from '../parts/target.ts';
 import { Wide } from '../parts/wide.tsx';
 import { href } from '../route.ts';
 import { may } from '../session.ts';
 import type { Beginning } from './draft.ts';
-import { type Target, targetText } from './target.ts';
 
 const EVERY_MS = 5_000;
 const PER_PAGE = 50;

@@ -1,8 +1,8 @@
 import { Dialog } from '../parts/dialog.tsx';
 import { ErrorNotice } from '../parts/notice.tsx';
+import { type Target, targetText } from '../parts/target.ts';
 import type { Beginning } from './draft.ts';
 import { LimitEditor } from './limit-editor.tsx';
-import { type Target, targetText } from './target.ts';
 import { useLimit } from './use-limit.ts';
 
 /** A window in which an operator changes one limit, also one that is not set yet. */

@@ -2,13 +2,13 @@ import { useState } from 'preact/hooks';
 import type { Limit, LimitChanged, LimitPreview } from '../api/answers.ts';
 import { ApiError, ask } from '../api/client.ts';
 import { ErrorNotice, Notice } from '../parts/notice.tsx';
+import type { Target } from '../parts/target.ts';
 import { Applied } from './applied.tsx';
 import { Conflict } from './conflict.tsx';
 import { CurrentLimit } from './current-limit.tsx';
 import { type Beginning, draftOf, effectOf, faultsOf, requestFor } from './draft.ts';
 import { DraftForm } from './draft-form.tsx';
 import { Preview } from './preview.tsx';
-import type { Target } from './target.ts';
 import { Unsure } from './unsure.tsx';
 
 interface Failure {

@@ -4,10 +4,10 @@ import { ask } from '../api/client.ts';
 import { usePolled } from '../api/polled.ts';
 import { ErrorNotice, Notice } from '../parts/notice.tsx';
 import { Pager, usePages } from '../parts/pager.tsx';
+import type { Target } from '../parts/target.ts';
 import type { Beginning } from './draft.ts';
 import type { LimitFilter } from './filter.tsx';
 import { LimitTable } from './limit-table.tsx';
-import type { Target } from './target.ts';
 
 const EVERY_MS = 5_000;
 

@@ -1,10 +1,10 @@
 import type { Limit } from '../api/answers.ts';
 import { timeText, windowsText } from '../parts/format.ts';
+import { layerText, type Target, targetText } from '../parts/target.ts';
 import { Wide } from '../parts/wide.tsx';
 import { may } from '../session.ts';
 import { ownText } from './current-limit.tsx';
 import type { Beginning } from './draft.ts';
-import { layerText, type Target, targetText } from './target.ts';
 
 /** Limits of the layers, and for operators the buttons that change them. */
 export function LimitTable({

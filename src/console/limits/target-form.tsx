@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { Choice, Field } from '../parts/field.tsx';
-import { LAYERS, type Layer, type Target, targetIn } from './target.ts';
+import { LAYERS, type Layer, type Target, targetIn } from '../parts/target.ts';
 
 /** Asks for a limit that the list need not have. */
 export function TargetForm({ onTarget }: { onTarget: (target: Target) => void }) {

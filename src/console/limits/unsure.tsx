@@ -2,8 +2,8 @@ import type { Limit } from '../api/answers.ts';
 import type { ApiError } from '../api/client.ts';
 import { Announced } from '../parts/announced.tsx';
 import { ErrorNotice } from '../parts/notice.tsx';
+import type { Target } from '../parts/target.ts';
 import { CurrentLimit } from './current-limit.tsx';
-import type { Target } from './target.ts';
 import { useLimit } from './use-limit.ts';
 
 /** A process reads changes twice a second. */

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Limit } from '../api/answers.ts';
 import { ApiError, ask } from '../api/client.ts';
-import type { Target } from './target.ts';
+import type { Target } from '../parts/target.ts';
 
 /** A limit as it was read. */
 export interface ReadLimit {

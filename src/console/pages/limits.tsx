@@ -5,10 +5,10 @@ import { FilterForm, filterOf } from '../limits/filter.tsx';
 import { History } from '../limits/history.tsx';
 import { LimitDialog } from '../limits/limit-dialog.tsx';
 import { LimitList } from '../limits/limit-list.tsx';
-import { type Target, targetOf } from '../limits/target.ts';
 import { TargetForm } from '../limits/target-form.tsx';
 import { Notice } from '../parts/notice.tsx';
 import { PageTitle } from '../parts/page-title.tsx';
+import { type Target, targetOf } from '../parts/target.ts';
 import { href, replaceWith, route } from '../route.ts';
 import { may } from '../session.ts';
 

@@ -1,9 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import type { Decision, LimitEntry, StateChange } from '../api/answers.ts';
 import type { StreamEvent } from '../api/event-stream.ts';
-import { targetText } from '../limits/target.ts';
 import { href } from '../route.ts';
 import { timeText, windowsText } from './format.ts';
+import { targetText } from './target.ts';
 import { windowName } from './verdict.ts';
 import type { ShownWindow } from './window-bar.tsx';
 
