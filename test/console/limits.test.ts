@@ -202,7 +202,7 @@ test('the preview shows the accounts that the dry run names', async () => {
 });
 
 test('an end at a time is a time of the operator', async () => {
-  const page = await openDialog({ account: 'acc_1' }, '61/1m');
+  const page = await openDialog({ account: 'acc_1', route: CHATS }, '61/1m');
   await page.getByLabel('Ends').selectOption({ label: 'At a time' });
   const end = new Date(Math.floor(Date.now() / 60_000) * 60_000 + 7_200_000);
   const local = new Date(end.getTime() - end.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
@@ -210,11 +210,11 @@ test('an end at a time is a time of the operator', async () => {
   await press(page, 'Preview');
   await press(page, 'Apply');
   await waitForText(page, 'processes obey');
-  expect((await limitOf({ account: 'acc_1' })).adjusted.until).toBe(end.toISOString());
+  expect((await limitOf({ account: 'acc_1', route: CHATS })).adjusted.until).toBe(end.toISOString());
 });
 
 test('if another operator was faster, it shows the limit of now, and the operator looks and decides again', async () => {
-  const target = { account: 'acc_2' };
+  const target = { account: 'acc_2', route: CHATS };
   const page = await openDialog(target, '55/1m');
   await press(page, 'Preview');
   await waitForText(page, 'After');
@@ -232,7 +232,7 @@ test('if another operator was faster, it shows the limit of now, and the operato
 });
 
 test('if the answer is lost it says that the change may be stored, and reads the limit again', async () => {
-  const page = await openDialog({ account: 'acc_3' }, '66/1m');
+  const page = await openDialog({ account: 'acc_3', route: CHATS }, '66/1m');
   await press(page, 'Preview');
   await waitForText(page, 'After');
   await page.route('**/v1/limit?*', async (route) => {
