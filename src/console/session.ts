@@ -1,15 +1,13 @@
 import { signal } from '@preact/signals';
+import type { Status } from '../gateway/admin/operations/status.ts';
 import { linkedToken } from './route.ts';
 
-/** What a token may do. Each role may do what the ones before it may. */
-const ROLES = ['viewer', 'operator', 'admin'] as const;
-export type Role = (typeof ROLES)[number];
-
 /** Who uses the console, as the gateway says. */
-export interface Caller {
-  readonly name: string;
-  readonly role: Role;
-}
+type Caller = Status['caller'];
+export type Role = Caller['role'];
+
+/** Each role may do what the ones before it may. */
+const ROLES: readonly Role[] = ['viewer', 'operator', 'admin'];
 
 const STORED = 'headgate-token';
 

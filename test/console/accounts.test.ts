@@ -87,9 +87,9 @@ test('by keyboard: an operator resets the counters of a route, and gets to the l
   await page.waitForSelector('text=1 route of 2 rejects requests now');
   const links = page.locator('a:text("Change this limit")');
   expect(await links.evaluateAll((all) => all.map((each) => each.getAttribute('href')))).toEqual([
-    `#/limits?account=acc_3&route=${new URLSearchParams([['', EMAILS]]).toString().slice(1)}&edit=1`,
-    '#/limits?account=acc_3&edit=1',
-    '#/limits?account=acc_3&edit=1',
+    `#/limits?${new URLSearchParams({ account: 'acc_3', route: EMAILS, windows: '5/1m', edit: '1' })}`,
+    `#/limits?${new URLSearchParams({ account: 'acc_3', windows: '20/1m,800/1d', edit: '1' })}`,
+    `#/limits?${new URLSearchParams({ account: 'acc_3', windows: '20/1m,800/1d', edit: '1' })}`,
   ]);
   await tabTo(page, `Reset counters of ${EMAILS}…`);
   await page.keyboard.press('Enter');

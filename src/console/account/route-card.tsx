@@ -1,6 +1,6 @@
 import { useId } from 'preact/hooks';
 import type { Windows } from '../api/answers.ts';
-import { limitName, spanText } from '../parts/format.ts';
+import { limitName, spanText, windowText } from '../parts/format.ts';
 import { type RouteWindows, verdictOf } from '../parts/verdict.ts';
 import { WindowBar } from '../parts/window-bar.tsx';
 import { href } from '../route.ts';
@@ -38,7 +38,7 @@ export function RouteCard({
       {windows.length === 0 && (
         <div class="row">
           <p>No limit: every request passes.</p>
-          <ChangeLink account={account.account} route={route} limit="route" />
+          <ChangeLink account={account.account} route={route} limit="route" windows={[]} />
         </div>
       )}
       {(['route', 'all-methods'] as const).map((limit) => (
@@ -70,7 +70,7 @@ function Limit({
     <div class="limit">
       <div class="row">
         <span class="soft">{sourceText(first, account)}</span>
-        <ChangeLink account={account.account} route={route} limit={first.limit} />
+        <ChangeLink account={account.account} route={route} limit={first.limit} windows={windows} />
       </div>
       {windows.map((each) => (
         <WindowBar key={each.durationMs} window={each} />
@@ -79,9 +79,21 @@ function Limit({
   );
 }
 
-function ChangeLink({ account, route, limit }: { account: string; route: string; limit: Window['limit'] }) {
+/** Leads to the limit of the account, with the windows that apply now, wherever they come from. */
+function ChangeLink({
+  account,
+  route,
+  limit,
+  windows,
+}: {
+  account: string;
+  route: string;
+  limit: Window['limit'];
+  windows: readonly Window[];
+}) {
   if (!may('operator')) return null;
-  const of = limit === 'route' ? { account, route } : { account };
+  const now = windows.length === 0 ? undefined : windows.map(windowText).join();
+  const of = { account, route: limit === 'route' ? route : undefined, windows: now };
   return (
     <a
       href={href('limits', undefined, { ...of, edit: '1' })}

@@ -18,6 +18,7 @@ export function useStatus(token: string): void {
   useEffect(() => {
     status.value = value;
     statusError.value = error;
-    if (value !== undefined && value.caller.name !== caller.peek()?.name) caller.value = value.caller;
+    if (value !== undefined && JSON.stringify(value.caller) !== JSON.stringify(caller.peek()))
+      caller.value = value.caller;
   }, [value, error]);
 }

@@ -20,7 +20,7 @@ interface Opened {
 
 /**
  * The limits of every layer, and the history of their changes. An address with `edit` opens the dialog of its limit:
- * `#/limits?account=acc_1&route=POST%20/api/v1/emails&edit=1`.
+ * `#/limits?account=acc_1&route=POST%20/api/v1/emails&edit=1`. With `windows`, such as `5/1m,100/1d`, it begins with them.
  */
 export function LimitsPage() {
   const { name, query } = route.value;
@@ -29,11 +29,11 @@ export function LimitsPage() {
   const [changes, setChanges] = useState(0);
   const isHistory = name === 'history';
   const isEdit = query.has('edit');
-  const shown = opened ?? (isEdit ? { target: targetOf(query), beginning: 'now' as const } : undefined);
+  const shown = opened ?? (isEdit ? { target: targetOf(query), beginning: beginningIn(query) } : undefined);
   const open = (target: Target, beginning: Beginning): void => setOpened({ target, beginning });
   const close = (): void => {
     setOpened(undefined);
-    const { edit, ...rest } = Object.fromEntries(query);
+    const { edit, windows, ...rest } = Object.fromEntries(query);
     if (isEdit) replaceWith(href('limits', name, rest));
   };
   return (
@@ -84,4 +84,8 @@ export function LimitsPage() {
       {isExporting && <ExportDialog onClose={() => setExporting(false)} />}
     </>
   );
+}
+
+function beginningIn(query: URLSearchParams): Beginning {
+  return query.get('windows')?.split(',') ?? 'now';
 }

@@ -50,7 +50,13 @@ export function timeText(moment: string | number | Date): string {
   return isToday ? TIME.format(date) : `${DATE.format(date)}, ${TIME.format(date)}`;
 }
 
-/** `60/1m` as it is written in a config. */
+/** A window as it is written in a config, such as `60/1m`. */
+export function windowText({ max, durationMs }: { readonly max: number; readonly durationMs: number }): string {
+  const [unit, length] = UNITS.find(([, each]) => durationMs % each === 0) ?? ['ms', 1];
+  return `${max}/${durationMs / length}${unit === 'min' ? 'm' : unit}`;
+}
+
+/** Windows as they are written in a config. */
 export function windowsText(windows: readonly string[] | null): string {
   if (windows === null) return 'no limit';
   return windows.length === 0 ? 'no limit (removed)' : windows.join(', ');

@@ -1,11 +1,12 @@
 import { useState } from 'preact/hooks';
+import { useAction } from '../api/action.ts';
 import type { Status } from '../api/answers.ts';
-import { ApiError, ask } from '../api/client.ts';
+import { ask } from '../api/client.ts';
 import { status } from '../api/status.ts';
+import { ActionError } from '../parts/action-error.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { Field } from '../parts/field.tsx';
 import { countText, numberText } from '../parts/format.ts';
-import { ErrorNotice } from '../parts/notice.tsx';
 
 /** Takes the process out of its load balancer, or puts it back. */
 export function DrainDialog({
@@ -21,18 +22,15 @@ export function DrainDialog({
   // The state changes while the dialog is open: what was asked stays.
   const [isDraining] = useState(state === 'draining');
   const [reason, setReason] = useState('');
-  const [error, setError] = useState<ApiError>();
-  const submit = async (event: SubmitEvent): Promise<void> => {
+  const { run, isRunning, error } = useAction();
+  const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    try {
-      const answer = await ask<Pick<Status, 'state'>>('POST', isDraining ? 'v1/undrain' : 'v1/drain', {
-        body: { reason },
-      });
+    run(async () => {
+      const path = isDraining ? 'v1/undrain' : 'v1/drain';
+      const answer = await ask<Pick<Status, 'state'>>('POST', path, { body: { reason } });
       if (status.value !== undefined) status.value = { ...status.value, ...answer };
       onClose();
-    } catch (caught) {
-      setError(caught instanceof ApiError ? caught : new ApiError(0, String(caught)));
-    }
+    });
   };
   const othersText =
     others === 0
@@ -54,7 +52,7 @@ export function DrainDialog({
           <p>The process serves on whatever still reaches it. Only SIGTERM ends it.</p>
         </>
       )}
-      <form onSubmit={(event) => void submit(event)}>
+      <form onSubmit={submit}>
         <Field
           label="Reason"
           hint="The log has it."
@@ -63,8 +61,10 @@ export function DrainDialog({
           value={reason}
           onValue={setReason}
         />
-        <ErrorNotice error={error} />
-        <button type="submit">{isDraining ? 'End the draining' : 'Drain'}</button>
+        <ActionError error={error} />
+        <button type="submit" disabled={isRunning}>
+          {isDraining ? 'End the draining' : 'Drain'}
+        </button>
       </form>
     </Dialog>
   );
