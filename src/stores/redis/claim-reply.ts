@@ -111,9 +111,9 @@ export function readListed(reply: unknown): Omit<ListedClaim, 'scope' | 'key'> |
   const keptMs = parts.integer(1);
   const status = parts.optional();
   // A packed value has one character more.
-  const valueBytes = parts.integer(0) - 1;
-  const view = { state, generation, dispatched, inherited, leaseMs, keptMs, status };
-  return parts.end({ ...view, valueBytes: valueBytes < 0 ? undefined : valueBytes }).reply;
+  const bytes = parts.integer(0) - 1;
+  const valueBytes = bytes < 0 ? undefined : bytes;
+  return parts.end({ state, generation, dispatched, inherited, leaseMs, keptMs, status, valueBytes }).reply;
 }
 
 function isState(word: string): word is ClaimView['state'] {
