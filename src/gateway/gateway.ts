@@ -87,6 +87,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   const { metrics, limits, sharedLimits, idempotency, upstreams } = parts;
   // The first request must be judged by the adjustments, if the store answers.
   await sharedLimits.ready({ timeoutMs: Math.min(READY_MS, FIRST_READING * config.storeDeadlineMs) });
+  telemetry?.watchLimits(() => sharedLimits.state);
   let current = { config, rules: adoptRules(config, parts) };
   const tls = {
     listen: new ListenerTls('listen', config.listen.tls, { log, metrics }),
@@ -94,6 +95,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   };
   const main = createGatewayServer({
     rules: () => current.rules,
+    revision: () => sharedLimits.state.revision,
     tls: tls.listen.options,
     log,
     metrics,

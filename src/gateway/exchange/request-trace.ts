@@ -68,12 +68,15 @@ export class RequestTrace {
     return context.bind(this.#context, run);
   }
 
-  /** @param name of a route of the config, such as `GET /api/v1/chats/{chat_id}` */
-  onRoute(name: string): void {
+  /**
+   * @param name of a route of the config, such as `GET /api/v1/chats/{chat_id}`
+   * @param revision the last change of limits that this process obeys
+   */
+  onRoute(name: string, revision: string): void {
     const path = name.slice(name.indexOf(' ') + 1);
     const metadata = this.#context.getValue(RPC_METADATA) as { route?: string } | undefined;
     if (metadata !== undefined) metadata.route = path;
-    this.#span?.setAttribute('http.route', path).updateName(name);
+    this.#span?.setAttributes({ 'http.route': path, 'headgate.limits.revision': revision }).updateName(name);
   }
 
   /** The gateway refuses the request before any gate has seen it. */

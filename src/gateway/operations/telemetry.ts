@@ -1,9 +1,12 @@
-import { metrics, type ProxyTracerProvider, trace } from '@opentelemetry/api';
+import { metrics, type ObservableCallback, type ProxyTracerProvider, trace } from '@opentelemetry/api';
+import type { SharedLimitsState } from '../../limits/shared/shared-limits.ts';
 import { instrument, isInstrumented } from '../../otel/instrument.ts';
 import { hasMetering, hasTracing } from '../exchange/request-trace.ts';
 
 /** What the process reports to OpenTelemetry. */
 export interface Telemetry {
+  /** Reports how old the knowledge of the adjustments is. */
+  watchLimits(state: () => Pick<SharedLimitsState, 'ageMs'>): void;
   /** Sends what is recorded, for at most a moment. Nothing more is recorded afterwards. Never rejects. */
   close(): Promise<void>;
 }
@@ -18,13 +21,26 @@ const FLUSH_MS = 2_000;
 export function startTelemetry(): Telemetry | undefined {
   if (!hasTracing() && !hasMetering()) return undefined;
   const instrumentation = isInstrumented() ? undefined : instrument();
+  const age = metrics.getMeter('headgate').createObservableGauge('headgate.limits.age', {
+    unit: 's',
+    description: 'Time since the adjustments of the limits were read',
+  });
+  let observe: ObservableCallback | undefined;
   return {
+    watchLimits(state) {
+      observe = (result) => {
+        const { ageMs } = state();
+        if (ageMs !== undefined) result.observe(ageMs / 1_000);
+      };
+      age.addCallback(observe);
+    },
     async close() {
       const provider = trace.getTracerProvider() as Partial<ProxyTracerProvider>;
       const flushed = Promise.allSettled([provider.getDelegate?.() ?? provider, metrics.getMeterProvider()].map(flush));
       await Promise.race([flushed, new Promise((resolve) => setTimeout(resolve, FLUSH_MS).unref())]);
       // A gauge is only asked while it is instrumented.
       instrumentation?.disable();
+      if (observe !== undefined) age.removeCallback(observe);
     },
   };
 }

@@ -20,6 +20,8 @@ import { closeSilentConnections, type SilenceLimits } from './silence.ts';
 export interface ServerOptions {
   /** The rules of now. Asked once per request, when its turn comes. */
   readonly rules: () => Rules;
+  /** The last change of limits that the process obeys. */
+  readonly revision: () => string;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly traffic: Pick<Traffic, 'onAnswered'>;
@@ -94,7 +96,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   };
   const enterGate = (exchange: Exchange, rules: Rules, refusal: Refusal | undefined): void => {
     const { trace, route } = exchange;
-    if (route !== undefined) trace?.onRoute(route.name);
+    if (route !== undefined) trace?.onRoute(route.name, options.revision());
     if (refusal !== undefined) {
       trace?.onRefused();
       refuseExchange(exchange, refusal);

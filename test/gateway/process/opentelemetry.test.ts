@@ -65,6 +65,7 @@ it('a request is one trace: caller, server, store, upstream; the log has its ids
     parentSpanId: spanId,
     attributes: {
       'http.route': '/api/v1/messages',
+      'headgate.limits.revision': expect.any(String),
       'headgate.outcome': 'accepted',
       'headgate.limit': 'all-methods',
       'headgate.window.duration_ms': 60_000,
@@ -105,6 +106,7 @@ it('a request is one trace: caller, server, store, upstream; the log has its ids
       attributes: expect.objectContaining({ 'headgate.store.operation': 'consume' }),
     }),
   );
+  expect(collector.metrics('headgate.limits.age').at(-1)?.value).toBeGreaterThanOrEqual(0);
   expect(collector.metrics('headgate.store.breaker')).toContainEqual(
     expect.objectContaining({ value: 0, attributes: { 'headgate.store': 'limits' } }),
   );

@@ -30,6 +30,7 @@ async function start({ admit, gate, forward, ...parts }: Parts = {}) {
       gate: gate ?? { enter: () => passageOf() },
       forward: forward ?? (({ response }) => void response.end('forwarded')),
     }),
+    revision: () => '0',
     log,
     metrics,
     traffic: { onAnswered() {} },
