@@ -7,7 +7,7 @@ import { type GoogleFault, startGoogle } from '../../support/google.ts';
 import { startService } from '../../support/service.ts';
 
 const google = await startGoogle();
-const service = await startService({ ...google.environment, SEND_TIMEOUT_MS: '2000' });
+const service = await startService({ ...google.environment, SEND_TIMEOUT_MS: '5000' });
 const application = await service.application();
 const client = clientOf(service.url, application.token);
 let users = 0;
@@ -137,7 +137,7 @@ test('without the permission for drafts, an email whose answer is lost is not se
   expect(google.sent(email)).toHaveLength(1);
   // Nothing has reached Google in this one.
   once(email, 'messages/send', { kind: 'cut', when: 'before' });
-  const large = { attachments: [{ filename: 'a', content: Buffer.alloc(9_000_000).toString('base64') }] };
+  const large = { attachments: [{ filename: 'a', content: Buffer.alloc(4_000_000).toString('base64') }] };
   expect(await send('early', large)).toMatchObject({ status: 503, body: { type: 'errors/network_down' } });
   expect(await send('early', large)).toMatchObject({ status: 201 });
   expect(google.sent(email)).toHaveLength(2);
