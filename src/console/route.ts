@@ -9,12 +9,16 @@ export interface Route {
   readonly query: URLSearchParams;
 }
 
+const TOKEN = /^#token=(.+)$/;
+
 /** The token of a link such as `…/#token=…`. It is taken off the address, so that nobody reads it there, and no page is named so. */
 export const linkedToken = takeToken();
 
 const hash = signal(location.hash);
 addEventListener('hashchange', () => {
-  hash.value = location.hash;
+  // A link with a token, in a tab that has the console already.
+  if (TOKEN.test(location.hash)) location.reload();
+  else hash.value = location.hash;
 });
 
 export const route = computed<Route>(() => {
@@ -26,7 +30,8 @@ export const route = computed<Route>(() => {
 /** The address of a page. Names may have any characters. */
 export function href(page: string, name?: string, query: Readonly<Record<string, string | undefined>> = {}): string {
   const given = Object.entries(query).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]]));
-  const path = name === undefined ? page : `${page}/${encodeURIComponent(name)}`;
+  // Half a surrogate pair has no encoding. URLSearchParams replaces it too.
+  const path = name === undefined ? page : `${page}/${encodeURIComponent(name.replace(/\p{Surrogate}/gu, '\ufffd'))}`;
   return `#/${path}${given.length === 0 ? '' : `?${new URLSearchParams(given)}`}`;
 }
 
@@ -48,7 +53,7 @@ function decoded(part: string): string {
 }
 
 function takeToken(): string | undefined {
-  const found = /^#token=(.+)$/.exec(location.hash)?.[1];
+  const found = TOKEN.exec(location.hash)?.[1];
   if (found === undefined) return undefined;
   history.replaceState(null, '', location.pathname + location.search);
   return decoded(found);

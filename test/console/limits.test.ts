@@ -291,6 +291,8 @@ test('a viewer reads everything, and sees no button that changes anything', asyn
   const buttons = () => page.locator('main').getByRole('button').allInnerTexts();
   expect(await buttons()).toEqual(['Export', 'Show']);
   await page.getByRole('link', { name: 'History' }).click();
+  // The list of limits names her too.
+  await page.waitForSelector('h1 >> text=History of limits');
   await page.waitForSelector('td >> text=ada');
   expect(await buttons()).toEqual(['Export', 'Newer changes', 'Older changes']);
   await page.goto(`${gateway.url}${addressOf({ account: 'acc_1' })}`);

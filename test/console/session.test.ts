@@ -36,6 +36,15 @@ test('a link with a token signs in, and the address does not show the token', as
   expect(await page.evaluate(() => history.length)).toBe(2);
 });
 
+test('a link with a token is taken in a tab that has the console already', async () => {
+  const page = await gateway.newPage();
+  await page.goto(gateway.url);
+  await page.waitForSelector('label >> text=Token');
+  await page.goto(`${gateway.url}#token=${TOKENS.admin}`);
+  await page.waitForSelector('.person >> text=ada admin');
+  expect(page.url()).toBe(gateway.url);
+});
+
 test('an expired token ends the session, and the page says why', async () => {
   const page = await gateway.newPage();
   await page.goto(`${gateway.url}#token=${TOKENS.expired}`);

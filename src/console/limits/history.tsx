@@ -12,6 +12,8 @@ import { may } from '../session.ts';
 import type { Beginning } from './draft.ts';
 
 const EVERY_MS = 5_000;
+/** For the changes of one limit the gateway reads the whole history. */
+const OF_ONE_EVERY_MS = 60_000;
 const PER_PAGE = 50;
 
 interface HistoryPage {
@@ -33,7 +35,9 @@ export function History({
 }) {
   const key = JSON.stringify(of);
   const pages = usePages(key);
-  const { value, error, refresh } = usePolled(`${key} ${pages.cursor}`, EVERY_MS, (signal) =>
+  const isOfOne = Object.keys(of).length > 0;
+  const everyMs = isOfOne ? OF_ONE_EVERY_MS : EVERY_MS;
+  const { value, error, refresh } = usePolled(`${key} ${pages.cursor}`, everyMs, (signal) =>
     ask<HistoryPage>('GET', 'v1/limits/history', {
       query: { ...of, limit: PER_PAGE, before: pages.cursor },
       signal,
@@ -44,7 +48,7 @@ export function History({
   }, [changes]);
   return (
     <>
-      {Object.keys(of).length > 0 && (
+      {isOfOne && (
         <p>
           Only {targetText(of)}. <a href={href('limits', 'history')}>Every change</a>
         </p>

@@ -1,9 +1,11 @@
-import { type Adjustment, type AdjustTarget, layerOf, targetKey } from '../../core/adjustment.ts';
+import { type Adjustment, type AdjustTarget, layerOf, type TargetLayer, targetKey } from '../../core/adjustment.ts';
 import { type LimitInput, parseLimit } from '../../core/limit.ts';
+import { inSlices } from '../../core/slices.ts';
 import type { LayeredLimits, LimitSet } from '../../limits/layers.ts';
 import { recommendedLimits } from '../../limits/recommended.ts';
 import type { Config } from '../config/schema.ts';
 import { textsOf } from './limit-origins.ts';
+import { sortInSlices } from './sort-in-slices.ts';
 
 /** One limit of a layer, as the Admin API shows it. */
 export interface ShownLimit {
@@ -48,12 +50,34 @@ export function recommendationFor(target: AdjustTarget): string[] | null {
   return limitIn(recommendedSet(target), target.route);
 }
 
-/** Every limit, by layer and name. There may be many, so what a page shows of them is computed for that page only. */
-export function listLimits(limits: LayeredLimits, adjustments: readonly Adjustment[]): ListedLimit[] {
+/** Which limits a list has. */
+export interface LimitFilter {
+  readonly layer?: TargetLayer['layer'] | undefined;
+  readonly name?: string | undefined;
+  /** Only what operators have set. */
+  readonly adjusted?: boolean | undefined;
+}
+
+/**
+ * The limits of a filter, by layer and name. There may be 100,000 of them, so this is done in slices, and what a page
+ * shows of them is computed for that page only.
+ */
+export async function listLimits(
+  limits: LayeredLimits,
+  adjustments: readonly Adjustment[],
+  { layer, name, adjusted }: LimitFilter = {},
+): Promise<readonly ListedLimit[]> {
   const byKey = new Map<string, ListedLimit>();
-  for (const target of targetsIn(limits)) byKey.set(targetKey(target), { target, adjustment: undefined });
-  for (const [key, adjustment] of byTarget(adjustments)) byKey.set(key, { target: adjustment.target, adjustment });
-  return [...byKey.keys()].sort().map((key) => byKey.get(key) as ListedLimit);
+  const add = (target: AdjustTarget, adjustment?: Adjustment): void => {
+    const of = layerOf(target);
+    if (layer !== undefined && layer !== of.layer) return;
+    if (name !== undefined && (of.layer === 'default' || name !== of.name)) return;
+    byKey.set(targetKey(target), { target, adjustment });
+  };
+  if (adjusted !== true) await inSlices(targetsIn(limits), (target) => add(target));
+  await inSlices(adjustments, (adjustment) => add(adjustment.target, adjustment));
+  const sorted = await sortInSlices([...byKey], ([key]) => key);
+  return sorted.map(([, listed]) => listed);
 }
 
 /** The adjustments by `targetKey`. */
@@ -79,19 +103,17 @@ export function exportLimits({ limits }: Config, adjustments: readonly Adjustmen
   return merged;
 }
 
-function targetsIn({ default: common = {}, plans = {}, providers = {}, accounts = {} }: LayeredLimits): AdjustTarget[] {
-  const ofSet = (layer: AdjustTarget, { allMethods, routes = {} }: LimitSet): AdjustTarget[] => [
-    ...(allMethods === undefined ? [] : [layer]),
-    ...Object.keys(routes).map((route) => ({ ...layer, route })),
-  ];
-  const ofSets = (layer: 'plan' | 'provider' | 'account', sets: Readonly<Record<string, LimitSet>>) =>
-    Object.entries(sets).flatMap(([name, set]) => ofSet({ [layer]: name }, set));
-  return [
-    ...ofSet({}, common),
-    ...ofSets('plan', plans),
-    ...ofSets('provider', providers),
-    ...ofSets('account', accounts),
-  ];
+function* targetsIn(limits: LayeredLimits): Generator<AdjustTarget> {
+  const { default: common = {}, plans = {}, providers = {}, accounts = {} } = limits;
+  yield* targetsOf({}, common);
+  for (const [layer, sets] of Object.entries({ plan: plans, provider: providers, account: accounts })) {
+    for (const name of Object.keys(sets)) yield* targetsOf({ [layer]: name }, sets[name] as LimitSet);
+  }
+}
+
+function* targetsOf(layer: AdjustTarget, { allMethods, routes = {} }: LimitSet): Generator<AdjustTarget> {
+  if (allMethods !== undefined) yield layer;
+  for (const route of Object.keys(routes)) yield { ...layer, route };
 }
 
 function setOf(limits: LayeredLimits, target: AdjustTarget): LimitSet | undefined {

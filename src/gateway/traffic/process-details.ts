@@ -83,6 +83,7 @@ function saidTop(top: Readonly<Record<Ranking, TopList>>, bytes: number): SaidTo
 
 /** Reads what another process has said. It is untrusted: undefined if it is not such a text. */
 export function readDetails(text: string): ProcessDetails | undefined {
+  if (text.length > MAX_BYTES) return undefined;
   const { data } = said.safeParse(parse(text));
   if (data === undefined) return undefined;
   const { startedAt, perSecond, top, ...rest } = data;

@@ -141,6 +141,7 @@ export class Replica {
     return inSlices(entries, (entry) => {
       applyEntry(this.#adjustments, entry);
       this.#known = { head: headOf(entry), recent: withEntry(this.#known?.recent ?? [], entry) };
+      if (isSameHead(entry, this.#unacknowledged)) this.#unacknowledged = undefined;
       this.#observer?.onChange(entry);
     });
   }
@@ -152,7 +153,9 @@ export class Replica {
     const before = this.#known?.recent ?? [];
     this.#known = { head, recent };
     this.#adjustments = next;
-    takeOver?.(recent.filter((entry) => isSameHead(entry, this.#unacknowledged)));
+    const stored = recent.filter((entry) => isSameHead(entry, this.#unacknowledged));
+    if (stored.length > 0) this.#unacknowledged = undefined;
+    takeOver?.(stored);
     if (!forked) return;
     const kept = new Set(recent.map(({ nonce }) => nonce));
     const oldest = recent[0]?.version ?? 0;

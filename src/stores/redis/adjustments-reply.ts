@@ -15,10 +15,15 @@ export interface AdjustmentPart {
   readonly adjustments: ReadonlyMap<string, Adjustment | undefined>;
 }
 
+/** How many adjustments there are. */
+interface Sized {
+  readonly size: number;
+}
+
 /** What the script replies. `all` has only the first part of the adjustments. */
 export type ReadReply =
-  | Exclude<AdjustmentReply, { readonly kind: 'same' | 'all' }>
-  | { readonly kind: 'same'; readonly now: number; readonly size: number }
+  | Extract<AdjustmentReply, { readonly kind: 'none' }>
+  | (Extract<AdjustmentReply, { readonly kind: 'same' | 'changes' }> & Sized)
   | {
       readonly kind: 'all';
       readonly now: number;
@@ -45,7 +50,7 @@ export async function readReadReply(reply: unknown): Promise<ReadReply> {
       const entries = await readEntries(rest[0], () => {
         unreadable = (unreadable ?? 0) + 1;
       });
-      return { kind: 'changes', now, entries, unreadable };
+      return { kind: 'changes', now, entries, unreadable, size: Number(rest[1]) };
     }
     case 'all': {
       const [entries, head, next, fields] = rest;

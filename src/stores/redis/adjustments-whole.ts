@@ -1,4 +1,12 @@
-import { type Adjustment, applyEntry, type Head, withEntry } from '../../core/adjustment.ts';
+import {
+  type Adjustment,
+  type AdjustmentEntry,
+  type AdjustmentState,
+  applyEntry,
+  type Head,
+  targetKey,
+  withEntry,
+} from '../../core/adjustment.ts';
 import type { AdjustmentReply } from '../../core/lineage.ts';
 import { inSlices } from '../../core/slices.ts';
 import type { AdjustmentPart, ReadReply } from './adjustments-reply.ts';
@@ -10,8 +18,11 @@ export interface PartReader {
   readPart(from: string): Promise<AdjustmentPart>;
 }
 
+type History = Pick<AdjustmentState, 'head' | 'recent'>;
+
 /** Times that everything is read again before the reading fails, because the server was replaced meanwhile. */
 const MAX_ROUNDS = 5;
+const NO_CHANGES = { entries: [], unreadable: 0 };
 
 /**
  * Reads the adjustments part after part: one reply with all of them would keep the server busy. The result is what the
@@ -33,33 +44,37 @@ export async function readWhole(
       await collect(following, found, unreadable);
       next = following.next;
     }
-    const state = { head, recent, adjustments: [...found.values()] };
-    const all = { kind: 'all' as const, now: reply.now, state, unreadable: unreadable.size || undefined };
+    const all = ({ now }: ReadReply, brought: History, left: number) => ({
+      ...{ kind: 'all' as const, now, state: { ...brought, adjustments: [...found.values()] } },
+      unreadable: left || undefined,
+    });
     // The first part was read in the same step as the head.
-    if (part.next === undefined) return all;
+    if (part.next === undefined) return all(reply, { head, recent }, unreadable.size);
     reply = await reader.read(head);
-    if (reply.kind === 'changes') {
-      let brought = { head, recent };
-      for (const entry of reply.entries) {
-        applyEntry(found, entry);
-        brought = { head: { version: entry.version, nonce: entry.nonce }, recent: withEntry(brought.recent, entry) };
-      }
-      const left = unreadable.size + (reply.unreadable ?? 0);
-      return {
-        ...all,
-        now: reply.now,
-        state: { ...brought, adjustments: [...found.values()] },
-        unreadable: left || undefined,
-      };
-    }
-    if (reply.kind === 'same') {
-      if (found.size + unreadable.size === reply.size) return { ...all, now: reply.now };
-      // The key was deleted and written again meanwhile, so the place where a part begins meant nothing.
+    if (reply.kind === 'same' || reply.kind === 'changes') {
+      const { entries, unreadable: unread = 0 } = reply.kind === 'changes' ? reply : NO_CHANGES;
+      let brought: History = { head, recent };
+      for (const entry of entries) brought = bringForward(brought, entry, found, unreadable);
+      // A limit of a change that cannot be read may be one more or one less.
+      if (Math.abs(reply.size - found.size - unreadable.size) <= unread)
+        return all(reply, brought, unreadable.size + unread);
+      // Another server answers, or the key was written again, so the place where a part begins meant nothing.
       reply = await reader.read(undefined);
     }
   }
   if (reply.kind === 'none') return reply;
   throw new Error(`the adjustments were replaced ${MAX_ROUNDS} times while they were read`);
+}
+
+function bringForward(
+  { recent }: History,
+  entry: AdjustmentEntry,
+  found: Map<string, Adjustment>,
+  unreadable: Set<string>,
+): History {
+  applyEntry(found, entry);
+  for (const { target } of entry.limits) unreadable.delete(targetKey(target));
+  return { head: { version: entry.version, nonce: entry.nonce }, recent: withEntry(recent, entry) };
 }
 
 function collect(

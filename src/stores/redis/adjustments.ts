@@ -106,8 +106,11 @@ class RedisAdjustments implements AdjustmentStore {
 
   async read(known: Head | undefined, instance?: string, about?: string): Promise<AdjustmentReply> {
     const reply = await this.#read(known, instance, about);
-    if (reply.kind === 'same') return { kind: 'same', now: reply.now };
-    if (reply.kind !== 'all') return reply;
+    if (reply.kind === 'none') return reply;
+    if (reply.kind !== 'all') {
+      const { size: _, ...rest } = reply;
+      return rest;
+    }
     return readWhole(reply, { read: (head) => this.#read(head), readPart: (from) => this.#readPart(from) });
   }
 

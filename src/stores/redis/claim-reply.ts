@@ -100,6 +100,15 @@ export function readInspectReply(reply: unknown): Timed<ClaimView | undefined> {
 
 /** What `claims-list.lua` returns about one key. Undefined if there is no claim, or if headgate did not write it. */
 export function readListed(reply: unknown): Omit<ListedClaim, 'scope' | 'key'> | undefined {
+  try {
+    return listedIn(reply);
+  } catch {
+    // As an error it would end each scan at this key.
+    return undefined;
+  }
+}
+
+function listedIn(reply: unknown): ReturnType<typeof readListed> {
   if (Array.isArray(reply) && reply.length === 0) return undefined;
   const parts = new Parts(reply);
   const state = parts.word;

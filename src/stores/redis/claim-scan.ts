@@ -137,11 +137,15 @@ function writePlace({ run, address, position, now, later }: ScanPlace): string {
   return [run, address, position, now, later].join('/');
 }
 
+/** Redis answers a larger one with an error. */
+const LAST_POSITION = 2n ** 64n - 1n;
+
 /** @throws OptionError for a text that no scan has returned */
 export function readPlace(cursor: string): ScanPlace {
   const [, run, address, position, nowText = '', laterText = ''] = PLACE.exec(cursor) ?? [];
   const now = SlotSet.parse(nowText);
   const later = SlotSet.parse(laterText);
   if (run === undefined || address === undefined || position === undefined || !now || !later) throw wrongCursor(cursor);
+  if (BigInt(position) > LAST_POSITION) throw wrongCursor(cursor);
   return { run, address, position, now, later };
 }

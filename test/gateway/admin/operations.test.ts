@@ -4,7 +4,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AdminAsk, type AdminGateway, startAdminGateway, TOKENS } from '../../support/admin.ts';
 import { expectProblem, ratesOf, TOKEN } from '../../support/gateway.ts';
-import { eventually, openRaw } from '../../support/raw-http.ts';
+import { eventually, openRaw, pause } from '../../support/raw-http.ts';
 import { startUpstream, type Upstream } from '../../support/upstream.ts';
 
 const CHATS = 'GET /api/v1/chats';
@@ -536,6 +536,18 @@ describe('events', () => {
     clients[0]?.end();
     const another = await eventually(() => listen('types=state', 'admin').catch(() => undefined), 'the free place');
     for (const client of [...clients, another]) client.end();
+  });
+
+  it('a client that asks three times on one connection, and leaves, leaves three places free', async () => {
+    const client = await openRaw(gateway.adminPort);
+    const fields = `Host: localhost\r\nAuthorization: Bearer ${TOKENS.viewer}\r\n`;
+    client.write(`GET /v1/events?types=state HTTP/1.1\r\n${fields}\r\n`.repeat(3));
+    await eventually(() => client.received().includes(': events follow'), 'the beginning of the stream');
+    expect((await gateway.admin('GET', '/v1/events', { as: 'viewer' })).status).toBe(503);
+    client.destroy();
+    await pause(50);
+    const another = await Promise.all([1, 2, 3].map(() => listen('types=state')));
+    for (const each of another) each.end();
   });
 
   it('a change of limits, with its author and what it changes', async () => {

@@ -54,6 +54,7 @@ describe('details of a process', () => {
     '[]',
     '{}',
     { ...said, state: 'gone' },
+    { ...said, later: 'x'.repeat(8_192) },
     { ...said, startedAt: 1e300 },
     { ...said, top: { ...said.top, routes: [] } },
     { ...said, top: { ...said.top, near: { ...said.top.near, rows: [['a', -1, 0, 0, null]] } } },

@@ -1,5 +1,6 @@
 /** Shared limits of processes with one store. The stores are tested with `adjustmentStoreSuite`. */
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { AdjustmentEntry, AdjustmentState } from '../../../src/core/adjustment.ts';
 import { monotonicClock } from '../../../src/core/clock.ts';
 import { isHeadgateError } from '../../../src/core/errors.ts';
 import type { AdjustmentStore, InstancesOptions } from '../../../src/core/ports.ts';
@@ -202,7 +203,7 @@ describe('a change', () => {
   });
 
   it('that is stored, and not answered in time, is told with its author by the next reading', async () => {
-    const memory = createMemoryAdjustments();
+    const memory = new MemoryAdjustments(monotonicClock);
     let isLate = true;
     const append: AdjustmentStore['append'] = async (seen, entry) => {
       const isStored = await memory.append(seen, entry);
@@ -222,6 +223,15 @@ describe('a change', () => {
     await expect(change).rejects.toThrow('no answer in time');
     await vi.waitFor(() => expect(maxOf()).toEqual([50]));
     expect(events).toMatchObject([{ type: 'changed', entries: [{ version: 1, by: 'jane', source: 'change' }] }]);
+    // It is told once: what comes later is not that change.
+    await start(memory).limits.put({ account: 'acc_2' }, ['40/1m'], JANE);
+    await vi.waitFor(() => expect(limits.state.version).toBe(2), PATIENCE_MS);
+    const { recent, adjustments } = memory.state as AdjustmentState;
+    const [own, second] = recent as [AdjustmentEntry, AdjustmentEntry];
+    const head = { version: 2, nonce: 'another' };
+    memory.replace({ head, recent: [own, { ...second, ...head }], adjustments });
+    await vi.waitFor(() => expect(limits.state.revision).toBe('2.another'), PATIENCE_MS);
+    expect(events.findLast(({ type }) => type === 'changed')).toMatchObject({ entries: [] });
   });
 
   it('names the version that it has seen', async () => {

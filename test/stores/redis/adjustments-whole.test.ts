@@ -64,7 +64,7 @@ describe('adjustments in parts', () => {
     const { reply } = await read(
       partOf('7', A),
       [partOf(undefined, adjustmentOf('b', 20, 2), C)],
-      [{ kind: 'changes', now: 6, entries, unreadable: 1 }],
+      [{ kind: 'changes', now: 6, entries, unreadable: 1, size: 4 }],
     );
     expect(reply).toMatchObject({
       ...{ kind: 'all', now: 6, unreadable: 1 },
@@ -94,6 +94,30 @@ describe('adjustments in parts', () => {
     );
     expect(reply).toMatchObject({ state: { adjustments: [A, B, C] } });
     expect(asked).toEqual(['7', 1, undefined]);
+  });
+
+  it('a part that is missing is noticed, although a change came meanwhile', async () => {
+    const { reply, asked } = await read(
+      partOf('7', A),
+      [partOf(undefined, C)],
+      [
+        { kind: 'changes', now: 6, entries: [entryOf(2, 'd', 40)], size: 4 },
+        allOf(partOf(undefined, A, B, C, adjustmentOf('d', 40, 2)), 2),
+      ],
+    );
+    expect(reply).toMatchObject({ state: { head: { version: 2 }, adjustments: { length: 4 } } });
+    expect(asked).toEqual(['7', 1, undefined]);
+  });
+
+  it('what this version could not read, and a change has replaced or removed, is not counted any more', async () => {
+    const entries = [entryOf(2, 'b', 20), entryOf(3, 'c')];
+    const [keyOfB, keyOfC] = [targetKey(B.target), targetKey(C.target)];
+    const { reply } = await read(
+      partOf('7', A),
+      [partOf(undefined, keyOfB, keyOfC, 'later')],
+      [{ kind: 'changes', now: 6, entries, size: 3 }],
+    );
+    expect(reply).toMatchObject({ unreadable: 1, state: { adjustments: [A, adjustmentOf('b', 20, 2)] } });
   });
 
   it('a server that has lost everything meanwhile has none', async () => {

@@ -70,6 +70,33 @@ describe('adjustments in Redis', () => {
     expect([await client.hlen(processes), await client.hlen(details)]).toEqual([121, 60]);
   });
 
+  it('and a process that is one of a thousand goes on to be listed; only a new one finds no room', async () => {
+    const prefix = newPrefix();
+    const { processes } = adjustmentKeys(prefix);
+    let now = 1_000_000;
+    const store = storeAt(prefix, { clock: { now: () => now } });
+    await store.read(undefined, 'mine');
+    const others = Array.from({ length: 999 }, (_, i) => [`p${i}`, `${now + 5_000}::`]);
+    await client.hset(processes, Object.fromEntries(others));
+    now += 9_000;
+    await store.read(undefined, 'mine');
+    await store.read(undefined, 'new');
+    const listed = await store.instances();
+    expect(listed).toHaveLength(1_000);
+    expect(listed.find(({ name }) => name === 'mine')?.ageMs).toBe(0);
+  });
+
+  it('and what a process has said goes with it, when another one comes', async () => {
+    const prefix = newPrefix();
+    const { processes, details } = adjustmentKeys(prefix);
+    let now = 1_000_000;
+    const store = storeAt(prefix, { clock: { now: () => now } });
+    await store.read(undefined, 'gone', '{"top":"acc_1"}');
+    now += 10_001;
+    await store.read(undefined, 'new');
+    expect([await client.hkeys(processes), await client.hkeys(details)]).toEqual([['new'], []]);
+  });
+
   it('and many large changes: a reply has about a megabyte of them, so that the server is not kept busy', async () => {
     const store = storeAt(newPrefix());
     const entries: AdjustmentEntry[] = [];

@@ -94,6 +94,11 @@ describe('a list', () => {
     await redis.rpush(`${prefix}:claim:{app:list}`, 'x');
     await redis.hset(`${prefix}:claim:{app:hash}`, { state: 'completed', keptUntil: 'soon', leaseUntil: '0' });
     await redis.hset(`${prefix}:claim:{app:other}`, { state: 'lost', keptUntil: '99999999999999', leaseUntil: '0' });
+    const claim = { state: 'completed', keptUntil: '99999999999999', leaseUntil: '0' };
+    await redis.hset(`${prefix}:claim:{app:part}`, claim);
+    await redis.hset(`${prefix}:claim:{app:wrong}`, { ...claim, generation: '1', dispatched: 'x', inherited: '0' });
+    await redis.hset(`${prefix}:claim:{app:long}`, { ...claim, generation: '1', keptUntil: '1e300' });
+    await redis.set(`${prefix}:claim:{app:many}`, 'free|99999999999999999999|99999999999999|=f');
     await redis.set(`${prefix}:claim:{nothing`, 'x');
     await createRedisStore(redis, { prefix: `${prefix}:claim` }).consume('acc', 'r}', planFrom(['1/1m']), 1);
     expect(keysOf(await scan(store))).toEqual(['mine']);
@@ -111,6 +116,23 @@ describe('a list', () => {
     expect(claims.find(({ key }) => key === 'large')).toMatchObject({ status: '200', valueBytes: value.length });
     expect(pages.join()).not.toMatch(/the-value|the-owner|the-fingerprint|xxx/);
     expect(await recordsOf(prefix)).toEqual(before);
+  });
+
+  it('refuses a position that Redis would refuse, without a call', async () => {
+    const errors: unknown[] = [];
+    const prefix = newPrefix();
+    const store = createRedisClaimStore(redis, {
+      prefix,
+      deadlineMs: 10_000,
+      logger: false,
+      onError: (e) => errors.push(e),
+    });
+    for (let i = 0; i < 200; i++) await begin(store, 'app', `k${i}`);
+    const { next } = await store.list(undefined, 1);
+    const at = (position: bigint) => (next as string).replace(/^(\w+\/\/)\d+/, (_, start) => `${start}${position}`);
+    expect(await store.list(at(2n ** 64n - 1n), 1)).toMatchObject({ looked: expect.any(Number) });
+    await expect(store.list(at(2n ** 64n), 1)).rejects.toMatchObject({ code: 'invalid_option' });
+    expect(errors).toEqual([]);
   });
 
   it('begins again with a server that has restarted, because its positions are others', async () => {

@@ -68,14 +68,16 @@ export function eventOperations({ traffic }: AdminContext): Operation[] {
  * token is no longer valid.
  */
 function keepOpen(response: ServerResponse, caller: Caller, end: () => void): void {
-  response.socket?.setTimeout(0);
+  // A response that waits for an earlier one of its connection has no socket, and is never told that the client is gone.
+  const { socket } = response.req;
+  socket.setTimeout(0);
   let stalledMs = 0;
   const heartbeat = setInterval(() => {
     stalledMs = response.writableNeedDrain ? stalledMs + HEARTBEAT_MS : 0;
-    if (stalledMs >= STALLED_MS || !caller.isPermitted()) response.destroy();
+    if (stalledMs >= STALLED_MS || !caller.isPermitted()) socket.destroy();
     else if (stalledMs === 0) response.write(':\n\n');
   }, HEARTBEAT_MS).unref();
-  response.once('close', () => {
+  socket.once('close', () => {
     clearInterval(heartbeat);
     end();
   });

@@ -103,17 +103,10 @@ export function limitOperations(context: AdminContext): Operation[] {
         ...paging,
       }),
       answer: z.object({ revision: z.string(), durable: z.boolean(), limits: z.array(shown), next }),
-      run({ query }) {
+      async run({ query }) {
         const { revision, durable } = sharedLimits.state;
         const limits = limitsOf(config());
-        const found = listLimits(limits, sharedLimits.list()).filter(({ target, adjustment }) => {
-          const [layer = 'default', name] = Object.entries(target).find(([field]) => field !== 'route') ?? [];
-          if (query.layer !== undefined && query.layer !== layer) return false;
-          return (
-            (query.name === undefined || query.name === name) && (query.adjusted !== true || adjustment !== undefined)
-          );
-        });
-        const page = pageOf(found, query);
+        const page = pageOf(await listLimits(limits, sharedLimits.list(), query), query);
         return { revision, durable, limits: page.entries.map((each) => shownLimit(limits, each)), next: page.next };
       },
     }),

@@ -18,7 +18,7 @@
   Output: a list of the time, the kind, and
     same     how many adjustments there are
     none     nothing
-    changes  the entries
+    changes  the entries, and how many adjustments there are
     all      the entries, the head, and a part of the adjustments
     part     a part of the adjustments
     A part is where the next one begins (0 after the last one), and a list of each field and its JSON. A field can be in
@@ -58,7 +58,8 @@ end
 
 if ARGV[8] ~= '' then return { now, 'part', readPart(ARGV[8]) } end
 
--- Makes room for another process: those that were not heard of for ten seconds are forgotten.
+-- Makes room for another process, whose predecessor may be gone: those that were not heard of for ten seconds are
+-- forgotten, with what they have said.
 local function forgetProcesses()
   local processes = redis.call('HGETALL', KEYS[3])
   for i = 1, #processes, 2 do
@@ -73,8 +74,9 @@ end
 if ARGV[5] == '1' then
   -- So many processes are a fault, or an attack.
   local most = 1000
-  if redis.call('HLEN', KEYS[3]) >= most then forgetProcesses() end
-  if redis.call('HLEN', KEYS[3]) < most then
+  local isListed = redis.call('HEXISTS', KEYS[3], ARGV[6]) == 1
+  if not isListed then forgetProcesses() end
+  if isListed or redis.call('HLEN', KEYS[3]) < most then
     redis.call('HSET', KEYS[3], ARGV[6], now .. ':' .. (known == '' and ':' or known))
     redis.call('PEXPIRE', KEYS[3], 3600000)
     if ARGV[7] == '' then
@@ -113,7 +115,7 @@ if known ~= '' then
   if isComplete and #entries > 1 and entries[1][1] == ARGV[2] .. '-0' and entries[1][2][2] == ARGV[3] then
     local list = {}
     for i = 2, #entries do list[#list + 1] = entries[i][2][4] end
-    return { now, 'changes', list }
+    return { now, 'changes', list, redis.call('HLEN', KEYS[1]) - 1 }
   end
 end
 local entries = read('XREVRANGE', '+', '-', -1, most)
