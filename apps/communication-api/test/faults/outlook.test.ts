@@ -13,7 +13,7 @@ const graph = await startHttpFaultProxy(new URL(microsoft.graph.url).origin);
 const service = await startService({
   ...microsoft.environment,
   MICROSOFT_API_URL: `${graph.url}/v1.0`,
-  SEND_TIMEOUT_MS: '2000',
+  SEND_TIMEOUT_MS: '4000',
 });
 const application = await service.application();
 const client = clientOf(service.url, application.token);
