@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { inSlices } from '../../src/core/slices.ts';
 
 /** Keeps the event loop busy. */
@@ -48,4 +48,25 @@ it('rejects with what the work throws, and goes no further', async () => {
   });
   await expect(promise).rejects.toThrow('two');
   expect(done).toEqual([1]);
+});
+
+it('does so on a runtime without setImmediate', async () => {
+  vi.stubGlobal('setImmediate', undefined);
+  try {
+    const done: string[] = [];
+    const timer = new Promise<void>((resolve) =>
+      setTimeout(() => {
+        done.push('other work');
+        resolve();
+      }, 0),
+    );
+    await inSlices([1, 2], (item) => {
+      work(5);
+      done.push(`item ${item}`);
+    });
+    await timer;
+    expect(done).toEqual(['item 1', 'other work', 'item 2']);
+  } finally {
+    vi.unstubAllGlobals();
+  }
 });
