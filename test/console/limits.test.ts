@@ -213,6 +213,21 @@ test('an end at a time is a time of the operator', async () => {
   expect((await limitOf({ account: 'acc_1', route: CHATS })).adjusted.until).toBe(end.toISOString());
 });
 
+test('a limit that ends keeps its end when it is changed', async () => {
+  const query = new URLSearchParams({ account: 'acc_3', route: CHATS });
+  await gateway.admin('PUT', `/v1/limit?${query}`, { json: { windows: ['70/1m'], forMs: 3_600_000 } });
+  const { until } = (await limitOf({ account: 'acc_3', route: CHATS })).adjusted;
+  const page = await openDialog({ account: 'acc_3', route: CHATS }, '71/1m');
+  await press(page, 'Preview');
+  await press(page, 'Apply');
+  await waitForText(page, 'processes obey');
+  const { adjusted } = await limitOf({ account: 'acc_3', route: CHATS });
+  expect([adjusted.windows, Math.abs(Date.parse(adjusted.until) - Date.parse(until)) < 1_000]).toEqual([
+    ['71/1m'],
+    true,
+  ]);
+});
+
 test('if another operator was faster, it shows the limit of now, and the operator looks and decides again', async () => {
   const target = { account: 'acc_2', route: CHATS };
   const page = await openDialog(target, '55/1m');

@@ -25,7 +25,8 @@ it('lets other work run between slices, and does everything in order', async () 
   const done: number[] = [];
   const turns = await turnsDuring(
     inSlices([1, 2, 3, 4, 5, 6], (item) => {
-      work(3);
+      // More than a slice, so other work can run after each item.
+      work(5);
       done.push(item);
     }),
   );

@@ -6,7 +6,7 @@ export function CurrentLimit({ limit: { base, adjusted } }: { limit: Limit }) {
   return (
     <dl class="pairs">
       <dt>In the config</dt>
-      <dd>{ownText(base)}</dd>
+      <dd>{base === null ? 'not set here: the limit of another layer applies, if there is one' : windowsText(base)}</dd>
       <dt>Set by an operator</dt>
       <dd>
         {adjusted === null ? (

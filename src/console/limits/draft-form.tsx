@@ -57,6 +57,7 @@ export function DraftForm({
           label="Date and time"
           hint="In your own time zone, at most a year from now."
           type="datetime-local"
+          step={1}
           required
           value={at}
           onValue={(value) => set({ at: value })}

@@ -22,7 +22,8 @@ export interface Draft {
 /** The change that a dialog begins with: the limit of now, a reset, or windows to put back (null: the config applied). */
 export type Beginning = 'now' | 'reset' | readonly string[] | null;
 
-export function draftOf({ effective }: Limit, beginning: Beginning): Draft {
+/** A limit that ends keeps its end, unless the operator chooses another one: a grant for an hour must not become permanent. */
+export function draftOf({ effective, adjusted }: Limit, beginning: Beginning): Draft {
   const isReset = beginning === 'reset' || beginning === null;
   const windows = isReset || beginning === 'now' ? (effective ?? []) : beginning;
   const isRemoval = Array.isArray(beginning) && beginning.length === 0;
@@ -30,8 +31,7 @@ export function draftOf({ effective }: Limit, beginning: Beginning): Draft {
     wish: isReset ? 'reset' : isRemoval ? 'none' : 'windows',
     windows: windows.length === 0 ? [''] : windows,
     reason: '',
-    end: 'never',
-    at: '',
+    ...(adjusted?.until ? { end: 'at', at: localText(adjusted.until) } : { end: 'never', at: '' }),
   };
 }
 
@@ -60,6 +60,12 @@ export function requestFor(
     ...(end === 'at' ? { until: new Date(at).toISOString() } : end !== 'never' && { forMs: Number(end) }),
   };
   return ['PUT', { query: { ...target, ...query }, body }];
+}
+
+/** A moment as an input of the browser takes it: in the operator's time zone, to the second. */
+function localText(moment: string): string {
+  const date = new Date(moment);
+  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
 }
 
 const FAULT = /windows\[(\d+)\]: (.*?)(?:; (?=\w+(?:\[\d+\])?: )|$)/g;

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { LimitPreview } from '../api/answers.ts';
 import { Announced } from '../parts/announced.tsx';
 import { countText, numberText, timeText, windowsText } from '../parts/format.ts';
@@ -25,10 +25,14 @@ export function Preview({
   onApply: (confirm: boolean) => void;
 }) {
   const [isConfirmed, setConfirmed] = useState(false);
+  const form = useRef<HTMLFormElement>(null);
+  // The operator must see the button as well as what it would do.
+  useLayoutEffect(() => form.current?.scrollIntoView({ block: 'nearest' }), []);
   const warnings = change?.warnings ?? [];
   const end = endOf(draft);
   return (
     <form
+      ref={form}
       class="preview"
       onSubmit={(event) => {
         event.preventDefault();

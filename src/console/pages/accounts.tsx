@@ -38,9 +38,10 @@ function AccountSearch() {
   );
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    const found = value?.accounts ?? [];
+    // Before the list has come, what was typed or pasted is taken for the whole id.
+    const found = value?.accounts ?? [{ id: prefix }];
     const chosen = found.find(({ id }) => id === prefix) ?? (found.length === 1 ? found[0] : undefined);
-    if (chosen !== undefined) goTo(href('accounts', chosen.id));
+    if (chosen?.id) goTo(href('accounts', chosen.id));
   };
   return (
     <>
@@ -52,7 +53,7 @@ function AccountSearch() {
           autocomplete="off"
           hint="An id or its beginning. Enter opens the only account that is found."
           value={prefix}
-          onValue={setPrefix}
+          onValue={(typed) => setPrefix(typed.trim())}
         />
       </form>
       <ErrorNotice error={error} />

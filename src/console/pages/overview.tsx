@@ -184,7 +184,7 @@ function TopAccounts({ by, title, nobody }: { by: Top['by']; title: string; nobo
               <span>{countText(count, by === 'near' ? 'request' : 'time')}</span>
             </p>
             <p class="soft">{route}</p>
-            {tightest && <WindowBar window={tightest} />}
+            {tightest && <WindowBar window={tightest} isPast />}
           </li>
         ))}
       </ol>

@@ -17,6 +17,7 @@ export function Field({
   onValue: (value: string) => void;
   type?: 'text' | 'password' | 'search' | 'number' | 'datetime-local';
   min?: number;
+  step?: number;
   autocomplete?: 'off';
   placeholder?: string;
   required?: boolean;

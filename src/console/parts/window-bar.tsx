@@ -18,8 +18,11 @@ export function isNear({ max, used, remaining }: ShownWindow): boolean {
   return remaining > 0 && used / max >= NEAR;
 }
 
-/** One window as a bar: how much of it is used, and when it is over. */
-export function WindowBar({ window }: { window: ShownWindow }) {
+/**
+ * One window as a bar: how much of it is used, and when it is over.
+ * @param isPast it is as it was at an earlier request, so it may be over
+ */
+export function WindowBar({ window, isPast = false }: { window: ShownWindow; isPast?: boolean }) {
   const { limit, max, used, remaining, durationMs } = window;
   const share = max === 0 ? 1 : used / max;
   const state = remaining <= 0 ? 'full' : isNear(window) ? 'near' : 'free';
@@ -42,7 +45,7 @@ export function WindowBar({ window }: { window: ShownWindow }) {
       >
         <div class="fill" style={{ width: `${Math.min(100, share * 100)}%` }} />
       </div>
-      <span class="window-reset soft">{endText(window)}</span>
+      <span class="window-reset soft">{isPast ? 'at its last such request' : endText(window)}</span>
     </div>
   );
 }
