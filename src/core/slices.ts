@@ -16,10 +16,13 @@ export async function inSlices<Item>(items: Iterable<Item>, work: (item: Item) =
 }
 
 /** Lets everything that has happened meanwhile run. */
-function nextTurn(): Promise<void> {
+export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
-    // Not every runtime has setImmediate.
-    if (typeof setImmediate === 'function') setImmediate(resolve);
-    else setTimeout(resolve, 0);
+    try {
+      setImmediate(resolve);
+    } catch {
+      // Some runtimes do not have it, and that of the Edge runtime of Next.js throws.
+      setTimeout(resolve, 0);
+    }
   });
 }

@@ -1,5 +1,6 @@
 import { expect, it, vi } from 'vitest';
 import { inSlices } from '../../src/core/slices.ts';
+import { turnsOf } from '../support/turns.ts';
 
 /** Keeps the event loop busy. */
 function work(ms: number): void {
@@ -7,23 +8,9 @@ function work(ms: number): void {
   while (performance.now() < end);
 }
 
-/** How often other work could run while a promise was pending. */
-async function turnsDuring(promise: Promise<void>): Promise<number> {
-  let turns = 0;
-  let isOver = false;
-  const count = (): void => {
-    turns++;
-    if (!isOver) setImmediate(count);
-  };
-  setImmediate(count);
-  await promise;
-  isOver = true;
-  return turns;
-}
-
 it('lets other work run between slices, and does everything in order', async () => {
   const done: number[] = [];
-  const turns = await turnsDuring(
+  const turns = await turnsOf(
     inSlices([1, 2, 3, 4, 5, 6], (item) => {
       // More than a slice, so other work can run after each item.
       work(5);
@@ -38,7 +25,7 @@ it('little work is done at once', async () => {
   const done: number[] = [];
   const promise = inSlices([1, 2], (item) => done.push(item));
   expect(done).toEqual([1, 2]);
-  expect(await turnsDuring(promise)).toBe(0);
+  expect(await turnsOf(promise)).toBe(0);
 });
 
 it('rejects with what the work throws, and goes no further', async () => {
@@ -51,8 +38,16 @@ it('rejects with what the work throws, and goes no further', async () => {
   expect(done).toEqual([1]);
 });
 
-it('does so on a runtime without setImmediate', async () => {
-  vi.stubGlobal('setImmediate', undefined);
+it.each([
+  ['without setImmediate', undefined],
+  [
+    'whose setImmediate throws',
+    () => {
+      throw new Error('not supported');
+    },
+  ],
+])('does so on a runtime %s', async (_runtime, setImmediate) => {
+  vi.stubGlobal('setImmediate', setImmediate);
   try {
     const done: string[] = [];
     const timer = new Promise<void>((resolve) =>

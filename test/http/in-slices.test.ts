@@ -2,20 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { fieldOfBody } from '../../src/adapters/fetch.ts';
 import { fingerprint } from '../../src/http/fingerprint/fingerprint.ts';
 import { inSlices } from '../../src/http/in-slices.ts';
-
-/** How many turns of the event loop pass until `work` is done. */
-async function turnsOf(work: Promise<unknown>): Promise<number> {
-  let turns = 0;
-  let isOver = false;
-  const count = (): void => {
-    turns++;
-    if (!isOver) setImmediate(count);
-  };
-  setImmediate(count);
-  await work;
-  isOver = true;
-  return turns;
-}
+import { turnsOf } from '../support/turns.ts';
 
 describe('a long body that is in memory does not block the event loop', () => {
   it('passes every byte on, in order, with a pause after every 64 KiB', async () => {

@@ -57,7 +57,7 @@ import { Events } from './webhooks/events.ts';
 import { FanOut } from './webhooks/fan-out.ts';
 
 /** A change of limits in another process applies here this much later at most, and one query later. */
-export const LIMITS_POLL_MS = 500;
+const LIMITS_POLL_MS = 500;
 /** A job that another process has added begins this much later at most, if that process does not do it. */
 const JOBS_POLL_MS = 1_000;
 

@@ -36,7 +36,11 @@ type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
  * @throws ApiError
  */
 export async function ask<Answer>(method: Method, path: string, asked: Asked = {}): Promise<Answer> {
-  return (await (await open(method, path, asked)).json()) as Answer;
+  const response = await open(method, path, asked);
+  return (await response.json().catch(() => {
+    if (asked.signal?.aborted) throw asked.signal.reason;
+    throw new ApiError(0, 'The answer is not that of a gateway. A proxy in between may have sent it.');
+  })) as Answer;
 }
 
 /**

@@ -9,6 +9,9 @@ export interface AnswerDraft {
 /** What is wrong, by field. */
 export type DraftFaults = { readonly [Field in keyof AnswerDraft]?: string };
 
+/** An answer for the Admin API. */
+export type ReadAnswer = NonNullable<ReturnType<typeof readDraft>['answer']>;
+
 /** The answer for the Admin API, or what is wrong with it. */
 export function readDraft({ status, headers: text, body }: AnswerDraft) {
   const headers = parse(text.trim() === '' ? '{}' : text);

@@ -1,9 +1,7 @@
 import { useState } from 'preact/hooks';
-import { useAction } from '../api/action.ts';
 import type { Claim } from '../api/answers.ts';
 import { ask } from '../api/client.ts';
-import { ActionError } from '../parts/action-error.tsx';
-import { Dialog } from '../parts/dialog.tsx';
+import { ActionDialog } from '../parts/action-dialog.tsx';
 import { Field } from '../parts/field.tsx';
 import { spanText } from '../parts/format.ts';
 import { Notice } from '../parts/notice.tsx';
@@ -22,21 +20,32 @@ export function ReleaseDialog({
   const [leftMs] = useState(leaseMs);
   const isForced = leftMs > 0;
   const [typed, setTyped] = useState('');
-  const [reason, setReason] = useState('');
-  const { run, isRunning, error } = useAction();
-  const submit = (event: SubmitEvent): void => {
-    event.preventDefault();
-    if (isForced && typed !== key) return;
-    run(async () => {
-      const { outcome } = await ask<{ outcome: string }>('POST', 'v1/claims/release', {
-        body: { application, key, force: isForced, reason },
-      });
-      onDone(`${outcome}: the next retry is executed.`);
-      onClose();
-    });
-  };
   return (
-    <Dialog title={`Release ${key} of ${application}?`} onClose={onClose}>
+    <ActionDialog
+      title={`Release ${key} of ${application}?`}
+      button={isForced ? 'Release by force' : 'Release'}
+      isDanger
+      isReady={!isForced || typed === key}
+      work={async (reason) => {
+        const { outcome } = await ask<{ outcome: string }>('POST', 'v1/claims/release', {
+          body: { application, key, force: isForced, reason },
+        });
+        onDone(`${outcome}: the next retry is executed.`);
+      }}
+      onClose={onClose}
+      fields={
+        isForced && (
+          <Field
+            label="Type the key to release it by force"
+            autocomplete="off"
+            required
+            hint={key}
+            value={typed}
+            onValue={setTyped}
+          />
+        )
+      }
+    >
       <p>
         The key becomes free, and the next retry is executed. If the provider has executed the request already, it is
         executed a second time.
@@ -47,28 +56,6 @@ export function ReleaseDialog({
           claim away from it.
         </Notice>
       )}
-      <form onSubmit={submit}>
-        {isForced && (
-          <Field
-            label="Type the key to release it by force"
-            autocomplete="off"
-            required
-            hint={key}
-            value={typed}
-            onValue={setTyped}
-          />
-        )}
-        <Field label="Reason" autocomplete="off" hint="The log has it." value={reason} onValue={setReason} />
-        <ActionError error={error} />
-        <div class="actions">
-          <button type="submit" class="danger" disabled={isRunning || (isForced && typed !== key)}>
-            {isForced ? 'Release by force' : 'Release'}
-          </button>
-          <button type="button" class="quiet" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    </ActionDialog>
   );
 }

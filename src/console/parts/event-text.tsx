@@ -123,8 +123,8 @@ function StateText({ data: { state, by } }: { data: StateChange }) {
 function LimitsText({ data: { version, by, reason, changes = [] } }: { data: Partial<LimitEntry> }) {
   return (
     <span>
-      <span class="badge care">limits</span> {by ? <strong>{by}</strong> : 'somebody'} changed limits (change {version})
-      {reason && `: ${reason}`}
+      <span class="badge care">limits</span> {by && <strong>{by}</strong>}{' '}
+      {by ? 'changed limits' : 'limits were read again'} (change {version}){reason && `: ${reason}`}
       <ul>
         {changes.map((change) => (
           <li key={JSON.stringify(change.target)}>

@@ -1,11 +1,8 @@
 import { useState } from 'preact/hooks';
-import { useAction } from '../api/action.ts';
 import type { Status } from '../api/answers.ts';
 import { ask } from '../api/client.ts';
 import { status } from '../api/status.ts';
-import { ActionError } from '../parts/action-error.tsx';
-import { Dialog } from '../parts/dialog.tsx';
-import { Field } from '../parts/field.tsx';
+import { ActionDialog } from '../parts/action-dialog.tsx';
 import { countText, numberText } from '../parts/format.ts';
 
 /** Takes the process out of its load balancer, or puts it back. */
@@ -21,24 +18,22 @@ export function DrainDialog({
 }) {
   // The state changes while the dialog is open: what was asked stays.
   const [isDraining] = useState(state === 'draining');
-  const [reason, setReason] = useState('');
-  const { run, isRunning, error } = useAction();
-  const submit = (event: SubmitEvent): void => {
-    event.preventDefault();
-    run(async () => {
-      const path = isDraining ? 'v1/undrain' : 'v1/drain';
-      const answer = await ask<Pick<Status, 'state'>>('POST', path, { body: { reason } });
-      if (status.value !== undefined) status.value = { ...status.value, ...answer };
-      onClose();
-    });
-  };
   const othersText =
     others === 0
       ? 'No other process with this store was heard of.'
       : `${countText(others ?? 0, 'other process', 'other processes')} with this store would go on.`;
   const served = `It accepts ${numberText(perSecond.accepted)} requests per second now.`;
   return (
-    <Dialog title={isDraining ? 'End the draining' : 'Drain this process'} onClose={onClose}>
+    <ActionDialog
+      title={isDraining ? 'End the draining' : 'Drain this process'}
+      button={isDraining ? 'End the draining' : 'Drain'}
+      work={async (reason) => {
+        const path = isDraining ? 'v1/undrain' : 'v1/drain';
+        const answer = await ask<Pick<Status, 'state'>>('POST', path, { body: { reason } });
+        if (status.value !== undefined) status.value = { ...status.value, ...answer };
+      }}
+      onClose={onClose}
+    >
       {isDraining ? (
         <p>
           <code>/readyz</code> of {instance} will answer 200 again, so that a load balancer sends requests to it.
@@ -52,20 +47,6 @@ export function DrainDialog({
           <p>The process serves on whatever still reaches it. Only SIGTERM ends it.</p>
         </>
       )}
-      <form onSubmit={submit}>
-        <Field
-          label="Reason"
-          hint="The log has it."
-          autocomplete="off"
-          maxLength={500}
-          value={reason}
-          onValue={setReason}
-        />
-        <ActionError error={error} />
-        <button type="submit" disabled={isRunning}>
-          {isDraining ? 'End the draining' : 'Drain'}
-        </button>
-      </form>
-    </Dialog>
+    </ActionDialog>
   );
 }

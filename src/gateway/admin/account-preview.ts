@@ -1,10 +1,10 @@
 import { createPlan, type Plan } from '../../core/plan.ts';
+import { inSlices } from '../../core/slices.ts';
 import type { LimitChange } from '../../limits/shared/change.ts';
 import type { Account, Config } from '../config/schema.ts';
 import type { SeenAccount } from '../traffic/top-accounts.ts';
 import { type ChangedLimit, type ChangeOfLayer, changedLimits, changeOfLayer, isOf } from './changed-limits.ts';
 import type { AdminContext } from './context.ts';
-import { createSlices } from './slices.ts';
 import { peekEach } from './window-state.ts';
 
 /** What a change of limits would do to the accounts that were seen lately. */
@@ -40,13 +40,11 @@ export async function previewAccounts(context: AdminContext, changes: readonly L
   const { accounts, traffic, store, sharedLimits } = context;
   const effectOf = createEffects(context, changes.map(changeOfLayer));
   const touched: { readonly account: Account; readonly effect: Effect }[] = [];
-  const slice = createSlices();
-  for (const seen of traffic.seen()) {
+  await inSlices(traffic.seen(), (seen) => {
     const account = accounts().find(seen.account);
     const effect = account && effectOf(account, seen);
     if (account !== undefined && effect !== undefined) touched.push({ account, effect });
-    await slice();
-  }
+  });
   const planOf = createPlans();
   const busiest = touched.filter(({ effect }) => hasWindows(effect)).slice(0, MAX_PEEKED);
   const now = await peekEach(busiest, async ({ account: { id, provider, plan }, effect }) => {

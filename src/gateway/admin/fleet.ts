@@ -1,7 +1,7 @@
+import { inSlices } from '../../core/slices.ts';
 import type { Instance } from '../../limits/shared/shared-limits.ts';
 import { type ProcessDetails, readDetails } from '../traffic/process-details.ts';
 import type { AdminContext } from './context.ts';
-import { createSlices } from './slices.ts';
 
 /** A process with the same store, and what it has said about itself. */
 export interface FleetProcess extends Pick<Instance, 'name' | 'revision' | 'ageMs'> {
@@ -13,12 +13,10 @@ export interface FleetProcess extends Pick<Instance, 'name' | 'revision' | 'ageM
 
 /** @throws what the store throws */
 export async function listFleet({ sharedLimits, details }: AdminContext): Promise<FleetProcess[]> {
-  const slice = createSlices();
   const fleet: FleetProcess[] = [];
-  for (const { details: text, ...each } of await sharedLimits.instances({ details: true })) {
+  await inSlices(await sharedLimits.instances({ details: true }), ({ details: text, ...each }) => {
     const self = each.name === sharedLimits.instance;
     fleet.push({ ...each, self, details: self ? details() : text === undefined ? undefined : readDetails(text) });
-    await slice();
-  }
+  });
   return fleet;
 }

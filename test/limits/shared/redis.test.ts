@@ -36,18 +36,15 @@ async function start(prefix: string, options: Partial<SharedLimitsOptions> = {},
 }
 
 describe('two processes', () => {
-  it('a hundred changes of one are obeyed by the other, within a second', async () => {
+  it('a hundred changes of one are obeyed by the other a second later, each of them', async () => {
     const [one, other] = await Promise.all([start('spread'), start('spread')]);
     const rounds = Array.from({ length: 100 }, async (_, i) => {
       await pause(i * 25);
       await one.limits.put({ account: `acc_${i}` }, [`${61 + i}/1m`], JANE);
-      const since = performance.now();
-      await eventually(() => other.maxOf(`acc_${i}`) === 61 + i, `change ${i}`);
-      return performance.now() - since;
+      await pause(1_000);
+      return other.maxOf(`acc_${i}`) === 61 + i;
     });
-    const obeyedMs = (await Promise.all(rounds)).sort((a, b) => a - b);
-    // A busy machine may stop for some of them, and not for half of three seconds.
-    expect(obeyedMs[50]).toBeLessThan(1_000);
+    expect((await Promise.all(rounds)).filter((obeyed) => !obeyed)).toEqual([]);
   });
 
   it('on a cluster with three masters', async () => {
@@ -126,7 +123,7 @@ describe('Redis frozen', () => {
       const began = performance.now();
       await expect(one.limits.put({ account: 'a' }, ['62/1m'], JANE)).rejects.toThrow(/did not answer|unavailable/);
       // A reading that is on its way has its deadline too.
-      expect(performance.now() - began).toBeLessThan(3_000);
+      expect(performance.now() - began).toBeLessThan(1_000);
       expect(one.maxOf('a')).toBe(61);
     } finally {
       redis.thaw();

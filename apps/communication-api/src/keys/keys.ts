@@ -68,7 +68,7 @@ export interface KeyFilter {
 const ACCOUNT_ROLES = ['account', 'scoped'] as const;
 const CACHED_KEYS = 10_000;
 /** A revocation in another process is noticed this much later at most, and one query later. */
-export const CACHE_MS = 500;
+const CACHE_MS = 500;
 
 /** API keys. */
 export class Keys {

@@ -1,8 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { startRedis } from '../../../../test/support/redis-server.ts';
-import { CACHE_MS } from '../../src/keys/keys.ts';
 import { limitProvider } from '../../src/limits/book.ts';
-import { LIMITS_POLL_MS } from '../../src/service.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { clientOf, inDays } from '../support/client.ts';
 import { newMember } from '../support/dashboard.ts';
@@ -10,6 +8,9 @@ import { secret } from '../support/secret.ts';
 import { startService } from '../support/service.ts';
 import { createTestDatabase } from '../support/test-database.ts';
 import { PlainBrowser } from '../wizard/plain-browser.ts';
+
+/** How soon a change in one process holds in another one. */
+const NOTICED_MS = 1_000;
 
 const database = await createTestDatabase();
 // Hooks run in the reverse order, so the services close first.
@@ -26,14 +27,9 @@ const [here, there] = [clientOf(one.url, token), clientOf(other.url, token)];
 const provider = limitProvider(applicationId, 'mock');
 const route = 'POST /api/v1/emails';
 
-test('each process looks for changes often enough to obey within a second', () => {
-  // The other half of the second is for the reading. Below, a busy machine may take longer.
-  for (const ms of [LIMITS_POLL_MS, CACHE_MS]) expect(ms).toBeLessThanOrEqual(500);
-});
+const soon = { timeout: NOTICED_MS, interval: 20 };
 
-const soon = { interval: 20 };
-
-describe('a change in one process holds in the other one soon', () => {
+describe('a change in one process holds in the other one within a second', () => {
   test('of a limit', async () => {
     const { id: account_id } = await linkAccount(one.rooms, applicationId);
     const windows = async () => (await there('GET', `/v2/limits?account_id=${account_id}`)).body.data[0].windows;
@@ -84,8 +80,8 @@ describe('a change in one process holds in the other one soon', () => {
     expect([await status(global.api_key), await status(scoped.api_key)]).toEqual([200, 200]);
     await here('DELETE', `/v2/api-keys/${global.id}`);
     await here('POST', `/v2/scopes/${scope_id}/disable`);
-    await expect.poll(() => status(global.api_key), { interval: 100 }).toBe(401);
-    await expect.poll(() => status(scoped.api_key), { interval: 100 }).toBe(403);
+    await expect.poll(() => status(global.api_key), { ...soon, interval: 100 }).toBe(401);
+    await expect.poll(() => status(scoped.api_key), { ...soon, interval: 100 }).toBe(403);
   });
 });
 
@@ -98,7 +94,7 @@ test('all processes count together in Redis, and a reset in one of them holds in
   expect([await consume(one), await consume(other)]).toEqual([false, false]);
   expect((await here('POST', '/v2/limits/counters/reset', { account_id: account })).status).toBe(200);
   // A process remembers a rejection for up to a second.
-  await expect.poll(() => consume(other), soon).toBe(true);
+  await expect.poll(() => consume(other), { timeout: 2 * NOTICED_MS }).toBe(true);
 });
 
 test('changes of one limit at the same time in both processes leave both with the same limit', async () => {

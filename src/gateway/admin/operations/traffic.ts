@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { inSlices } from '../../../core/slices.ts';
 import { refuse } from '../../exchange/refusal.ts';
 import { OUTCOMES, outcomeOf } from '../../traffic/event-feed.ts';
 import { FleetSum } from '../../traffic/fleet-top.ts';
@@ -8,7 +9,6 @@ import type { AdminContext } from '../context.ts';
 import { listFleet } from '../fleet.ts';
 import { type Operation, operation } from '../operation.ts';
 import { moment, named, windowState } from '../schemas.ts';
-import { createSlices } from '../slices.ts';
 import { stateOf } from '../window-state.ts';
 
 const tag = 'Traffic';
@@ -152,16 +152,14 @@ export function trafficOperations(context: AdminContext): Operation[] {
 
 async function topOfFleet(context: AdminContext, by: Ranking, limit: number) {
   const others = (await listFleet(context)).filter(({ self }) => !self);
-  const slice = createSlices();
   const sum = new FleetSum();
   // This process knows more of itself than it says to the others.
   sum.add(context.traffic.top(by, MAX_TOP));
   const processes = { counted: 1, of: others.length + 1 };
-  for (const { details } of others) {
-    if (details?.top === undefined) continue;
+  await inSlices(others, ({ details }) => {
+    if (details?.top === undefined) return;
     sum.add(details.top[by]);
     processes.counted++;
-    await slice();
-  }
+  });
   return { ...sum.top(limit), processes };
 }

@@ -1,0 +1,61 @@
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { useAction } from '../api/action.ts';
+import { ActionError } from './action-error.tsx';
+import { Dialog } from './dialog.tsx';
+import { Field } from './field.tsx';
+
+/** Asks before something is done: what it does, why, and a button that does it. */
+export function ActionDialog({
+  title,
+  button,
+  isDanger = false,
+  isReady = true,
+  reasonHint = 'The log has it.',
+  fields,
+  children,
+  work,
+  onClose,
+}: {
+  title: string;
+  /** Text of the button that does it. */
+  button: string;
+  isDanger?: boolean;
+  /** Whether the button may be pressed. */
+  isReady?: boolean;
+  reasonHint?: string;
+  /** What else the operator fills in. */
+  fields?: ComponentChildren;
+  /** What it does. */
+  children: ComponentChildren;
+  /** Does it; undefined if something that was filled in is wrong. The dialog closes at the end. */
+  work: (reason: string) => Promise<void> | undefined;
+  onClose: () => void;
+}) {
+  const [reason, setReason] = useState('');
+  const { run, isRunning, error } = useAction();
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    if (isRunning || !isReady) return;
+    const working = work(reason);
+    if (working !== undefined) run(() => working.then(onClose));
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      {children}
+      <form onSubmit={submit}>
+        {fields}
+        <Field label="Reason" autocomplete="off" hint={reasonHint} maxLength={500} value={reason} onValue={setReason} />
+        <ActionError error={error} />
+        <div class="actions">
+          <button type="submit" class={isDanger ? 'danger' : undefined} disabled={isRunning || !isReady}>
+            {button}
+          </button>
+          <button type="button" class="quiet" onClick={onClose}>
+            Cancel
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
