@@ -6,7 +6,7 @@ import { UserError } from '../domain/user-error.ts';
  * PGlite never returns from that call: the whole process would stand still. So the service stops writing before.
  */
 const RESERVE_BYTES = 48 * 2 ** 20;
-/** How long a look at the disk counts. The service writes far less than the reserve in this time. */
+/** How long a look that found space counts. The service writes far less than the reserve in this time. */
 const LOOK_MS = 100;
 
 /** The disk of the embedded database has too little space. */
@@ -29,7 +29,7 @@ export function createSpaceCheck(folder: string): () => void {
   let hasSpace = true;
   return () => {
     const now = performance.now();
-    if (now - lookedAt >= LOOK_MS) {
+    if (!hasSpace || now - lookedAt >= LOOK_MS) {
       const { bavail, bsize } = statfsSync(folder);
       [lookedAt, hasSpace] = [now, bavail * bsize >= RESERVE_BYTES];
     }
