@@ -1,14 +1,14 @@
 import { type AdjustTarget, layerOf, targetKey } from '../../core/adjustment.ts';
 import { parseLimit } from '../../core/limit.ts';
-import { inSlices } from '../../core/slices.ts';
 import type { AllMethodsScope } from '../../core/plan.ts';
+import { inSlices } from '../../core/slices.ts';
 import type { LayeredLimits, LimitSet } from '../../limits/layers.ts';
 import { placeOfTarget } from '../../limits/plans.ts';
 import { limitsOf } from '../config/limits.ts';
 import type { AdminContext } from './context.ts';
 import { byTarget, listLimits, type ShownLimit, shownLimit } from './limit-list.ts';
-import { MAX_CHANGES } from './limit-schemas.ts';
 import { textsOf } from './limit-origins.ts';
+import { MAX_CHANGES } from './limit-schemas.ts';
 
 /** What makes a candidate the limits in force. */
 export interface Promotion {

@@ -131,7 +131,9 @@ export function shadowIssues({ limits, store }: JsonObject, file: JsonObject): C
 
 /** The figures of one worker would say nothing about the others. */
 function shadowStoreFlaw({ workers = 1 }: JsonObject): string | undefined {
-  return workers === 1 ? undefined : 'must be "same" with several workers: in memory each of them would count by itself';
+  return workers === 1
+    ? undefined
+    : 'must be "same" with several workers: in memory each of them would count by itself';
 }
 
 /** @param place `limits` or `shadow.limits` */
@@ -147,10 +149,7 @@ function limitIssues(place: string, limits: JsonObject, { accounts, routes }: Na
   ];
   return [
     // As in the library: without it, an account whose plan was forgotten would not be limited.
-    ...issueIf(
-      `${place}.default`,
-      limits.plans !== undefined && limits.default === undefined ? NO_DEFAULT : undefined,
-    ),
+    ...issueIf(`${place}.default`, limits.plans !== undefined && limits.default === undefined ? NO_DEFAULT : undefined),
     ...unknownNames([...root, 'accounts'], objectOrEmpty(limits.accounts), accounts, 'account'),
     ...layers.flatMap(([path, layer]) => layerIssues(path, objectOrEmpty(layer), routes)),
   ];

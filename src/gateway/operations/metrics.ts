@@ -4,8 +4,8 @@ import { isPromise } from '../../core/maybe-promise.ts';
 import type { LimitStore } from '../../core/ports.ts';
 import type { GateEvent } from '../../gate/events.ts';
 import type { IdempotencyEvent } from '../../idempotency/events.ts';
-import { UPSTREAM_CAUSES, type UpstreamCause } from '../exchange/upstream-failure.ts';
 import type { ShadowDecision } from '../../shadow/checks.ts';
+import { UPSTREAM_CAUSES, type UpstreamCause } from '../exchange/upstream-failure.ts';
 import type { ListenerName } from '../tls/listener-tls.ts';
 import { type ConfigMetrics, createConfigMetrics } from './config-metrics.ts';
 import type { ScrapedMetric } from './store-metrics.ts';
@@ -121,8 +121,14 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     'candidate',
   );
   const shadowMissed = {
-    dropped: counter('shadow_dropped_total', 'Requests that no candidate was asked about, because too many checks were under way'),
-    failed: counter('shadow_failed_total', "Checks of a candidate in which its store failed, or did not answer in time"),
+    dropped: counter(
+      'shadow_dropped_total',
+      'Requests that no candidate was asked about, because too many checks were under way',
+    ),
+    failed: counter(
+      'shadow_failed_total',
+      'Checks of a candidate in which its store failed, or did not answer in time',
+    ),
   };
   const refunds = counter('refunds_total', 'Refunded charges, by route', 'route');
   const failures = counter('failures_total', 'Internal errors in the gate, by stage', 'stage');

@@ -10,7 +10,14 @@ import type { Metrics } from '../operations/metrics.ts';
 import type { GatewayStore } from '../store/store.ts';
 import type { SaidShadow } from '../traffic/process-details.ts';
 import type { Traffic } from '../traffic/traffic.ts';
-import { type Candidate, configuredCandidate, layersOf, newCandidate, readCandidate, writeCandidate } from './candidate.ts';
+import {
+  type Candidate,
+  configuredCandidate,
+  layersOf,
+  newCandidate,
+  readCandidate,
+  writeCandidate,
+} from './candidate.ts';
 
 /** A candidate that decides about requests now. */
 export interface RunningCandidate {

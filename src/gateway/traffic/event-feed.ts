@@ -11,7 +11,15 @@ export type EventType = (typeof EVENT_TYPES)[number];
 
 /** What an operator did to the process. */
 export interface StateChange {
-  readonly state: 'draining' | 'serving' | 'reloaded' | 'shadow_started' | 'shadow_ended' | 'windows_reset' | 'claim_completed' | 'claim_released';
+  readonly state:
+    | 'draining'
+    | 'serving'
+    | 'reloaded'
+    | 'shadow_started'
+    | 'shadow_ended'
+    | 'windows_reset'
+    | 'claim_completed'
+    | 'claim_released';
   /** Name of the token; undefined for a reload. */
   readonly by?: string | undefined;
 }
@@ -178,7 +186,14 @@ function dataOf(what: Happening['what']): object {
     const { requestId, decision } = what.event;
     const { account, route } = decision.current;
     const candidate = decision.outcome === 'onlyCurrent' ? 'accepted' : 'rejected';
-    return { req_id: requestId, account, route, current: outcomeOf(decision.current), candidate, limit: decision.limit };
+    return {
+      req_id: requestId,
+      account,
+      route,
+      current: outcomeOf(decision.current),
+      candidate,
+      limit: decision.limit,
+    };
   }
   if (what.type === 'limits') return shownChange(what.event);
   const { type, scope, key } = what.event;

@@ -66,7 +66,9 @@ export function shadowOperations(context: AdminContext): Operation[] {
       tag,
       summary: 'Runs a candidate in every gateway with the same store',
       description: 'It replaces the one that an operator has put before, and takes precedence over that of the config.',
-      query: z.strictObject({ dryRun: z.boolean().default(false).describe('Only checks it, and says what would promote it') }),
+      query: z.strictObject({
+        dryRun: z.boolean().default(false).describe('Only checks it, and says what would promote it'),
+      }),
       body: shadowSchema.extend({ reason }),
       answer: shadowState,
       errors: [503],
@@ -74,7 +76,13 @@ export function shadowOperations(context: AdminContext): Operation[] {
         check(settings);
         if (dryRun) {
           const promotion = shownPromotion(await promotionOf(context, layersOf(config(), settings)));
-          const candidate = { source: 'operator' as const, ...settings, by: caller.name, reason: reason || null, at: null };
+          const candidate = {
+            source: 'operator' as const,
+            ...settings,
+            by: caller.name,
+            reason: reason || null,
+            at: null,
+          };
           return { candidate, durable: shadow.isDurable, figures: null, promotion };
         }
         await shadow.put(settings, caller.name, reason || undefined);
