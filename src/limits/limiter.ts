@@ -132,7 +132,8 @@ export function createLimiter(options: LimiterOptions): Limiter {
       checks.unknownProvider(provider);
     };
   }
-  return new StoreLimiter(store, plans, checks);
+  // A computed name in the class would keep bundlers from leaving the class out.
+  return Object.defineProperty(new StoreLimiter(store, plans, checks), STORE, { value: store });
 }
 
 /** Under this name a limiter has its store, also if two copies of the package are loaded (ESM and CJS). */
@@ -153,10 +154,6 @@ class StoreLimiter implements Limiter {
 
   get synchronous(): boolean {
     return this.#store.synchronous;
-  }
-
-  get [STORE](): LimitStore {
-    return this.#store;
   }
 
   constructor(store: LimitStore, plans: PlanSource, checks: LimiterChecks | undefined) {
