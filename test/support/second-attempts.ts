@@ -11,16 +11,15 @@ export default class SecondAttempts implements Reporter {
   onTestRunEnd(modules: ReadonlyArray<TestModule>): void {
     const tests = modules.flatMap((module) => [...module.children.allTests('passed')]);
     const late = tests.filter((test) => test.diagnostic()?.flaky);
+    const print = (line: string) => process.stdout.write(`${line}\n`);
     for (const test of late) {
-      console.log(
-        `passed at the second attempt: ${test.project.name} ${test.module.relativeModuleId} > ${test.fullName}`,
-      );
+      print(`passed at the second attempt: ${test.project.name} ${test.module.relativeModuleId} > ${test.fullName}`);
       for (const { message, stacks } of test.result().errors ?? [])
-        console.log(`  the first: ${message} (${stacks?.[0]?.file}:${stacks?.[0]?.line})`);
+        print(`  the first: ${message} (${stacks?.[0]?.file}:${stacks?.[0]?.line})`);
     }
-    console.log(`Second attempts: ${late.length}.`);
+    print(`Second attempts: ${late.length}.`);
     if (late.length <= MOST) return;
-    console.log(`More than ${MOST} second attempts fail the run.`);
+    print(`More than ${MOST} second attempts fail the run.`);
     process.exitCode = 1;
   }
 }
