@@ -1,4 +1,3 @@
-import 'uplot/dist/uPlot.min.css';
 import './style.css';
 import { render } from 'preact';
 import { App } from './app.tsx';
