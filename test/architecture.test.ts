@@ -91,7 +91,7 @@ const PACKAGES: Record<string, readonly string[]> = {
   adapters: ['h3', '@nestjs/common'],
   otel: ['@opentelemetry/api'],
   gateway: ['#console', '@opentelemetry/api', 'ioredis', 'pino', 'prom-client', 'zod'],
-  console: ['@preact/signals', 'preact', 'preact/hooks'],
+  console: ['@preact/signals', 'preact', 'preact/hooks', 'uplot/dist/uPlot.min.css'],
 };
 
 /** Files that may use Node's modules; all others run on every runtime. */

@@ -29,4 +29,5 @@ function choose(chosen: Theme): void {
   theme.value = chosen;
   localStorage.setItem(STORED, chosen);
   document.documentElement.dataset.theme = chosen;
+  dispatchEvent(new Event('themechange'));
 }

@@ -13,6 +13,7 @@ test.each(VIEWS)(
     const meter = page.locator('section:has(h2:text("Most rejected")) [role=meter]');
     expect(await meter.getAttribute('aria-valuetext')).toBe('5 of 5 used');
     expect(await page.textContent('.figures')).toMatch(/Store\s*ok/);
+    await page.waitForSelector('canvas');
     await expect
       .poll(() => page.getAttribute('[role=img]', 'aria-label'), { timeout: 15_000 })
       .toMatch(/ and [1-9]\d* rejected\.$/);

@@ -1,3 +1,5 @@
+import { useEffect, useRef } from 'preact/hooks';
+import type uPlot from 'uplot';
 import { minuteText, numberText, timeText } from './format.ts';
 import { Wide } from './wide.tsx';
 
@@ -10,11 +12,10 @@ export interface Line {
   readonly values: readonly (number | null)[];
 }
 
-/** Height of the drawing, in units of its own: the browser stretches it. */
-const HEIGHT = 100;
+const HEIGHT = 200;
 
 /**
- * Values over time, with a sentence and a table for those who do not see the drawing.
+ * Values over time, on a canvas, with a sentence and a table for those who do not see it.
  * @param stacked whether each line begins on top of the one before it
  */
 export function TimeChart({
@@ -26,38 +27,86 @@ export function TimeChart({
 }: {
   title: string;
   sentence: string;
-  /** Seconds since 1970, at least one. */
+  /** Seconds since 1970. */
   times: readonly number[];
   lines: readonly Line[];
   stacked?: boolean;
 }) {
-  const tops = stacked ? stack(lines) : lines.map(({ values }) => values);
-  const [first, last] = [times[0] as number, times.at(-1) as number];
-  const ends = times.map((_, at) => (times[at + 1] ?? last + 1) - first);
-  const most = roundUp(Math.max(1, ...tops.flat().map(Number)));
-  const heights = tops.map((values) => values.map((value) => (value === null ? null : HEIGHT * (1 - value / most))));
+  const place = useRef<HTMLDivElement>(null);
+  const legend = useRef<HTMLUListElement>(null);
+  const chart = useRef<{ plot?: uPlot | undefined; data: uPlot.AlignedData }>({ data: [[]] });
+  const data = [times, ...(stacked ? stack(lines) : lines.map(({ values }) => values))] as uPlot.AlignedData;
+  chart.current.data = data;
+  useEffect(() => chart.current.plot?.setData(data));
+  const names = lines.map(({ name }) => name).join();
+  // The chart is made anew only for other lines.
+  useEffect(() => {
+    let isGone = false;
+    let sizes: ResizeObserver | undefined;
+    const theme = matchMedia('(prefers-color-scheme: dark)');
+    const make = async (): Promise<void> => {
+      const { default: Plot } = await import('uplot');
+      if (isGone || place.current === null || legend.current === null) return;
+      chart.current.plot?.destroy();
+      const width = place.current.clientWidth;
+      const colors = [...legend.current.querySelectorAll('i')].map((each) => getComputedStyle(each).backgroundColor);
+      const axis = { stroke: getComputedStyle(legend.current).color, grid: { show: false }, ticks: { show: false } };
+      const plot = new Plot(
+        {
+          width,
+          height: HEIGHT,
+          legend: { show: false },
+          cursor: { show: false },
+          scales: { y: { range: (_plot, _min, max) => [0, Math.max(1, max * 1.1)] } },
+          axes: [
+            { ...axis, values: (_plot, ticks) => ticks.map(minuteText) },
+            { ...axis, size: 56, values: (_plot, ticks) => ticks.map(numberText) },
+          ],
+          series: [
+            {},
+            ...colors.map((color) => ({
+              stroke: color,
+              width: stacked ? 0 : 2,
+              points: { show: false },
+              ...(Plot.paths.stepped && { paths: Plot.paths.stepped({ align: 1 }) }),
+              ...(stacked && { fill: color }),
+            })),
+          ],
+        },
+        chart.current.data,
+        place.current,
+      );
+      chart.current.plot = plot;
+      sizes?.disconnect();
+      sizes = new ResizeObserver(
+        ([entry]) => entry && plot.setSize({ width: entry.contentRect.width, height: HEIGHT }),
+      );
+      sizes.observe(place.current);
+    };
+    const again = (): void => void make();
+    theme.addEventListener('change', again);
+    addEventListener('themechange', again);
+    again();
+    return () => {
+      isGone = true;
+      sizes?.disconnect();
+      theme.removeEventListener('change', again);
+      removeEventListener('themechange', again);
+      chart.current.plot?.destroy();
+      chart.current.plot = undefined;
+    };
+  }, [names, stacked]);
   return (
     <figure class="chart">
       <figcaption>{title}</figcaption>
-      <ul class="legend">
+      <ul class="legend" ref={legend}>
         {lines.map(({ name, color }) => (
           <li key={name}>
             <i class={color} aria-hidden="true" /> {name}
           </li>
         ))}
       </ul>
-      <div class="drawing">
-        <Labels class="heights" texts={[most, most / 2, 0].map(numberText)} />
-        <svg role="img" aria-label={sentence} viewBox={`0 0 ${ends.at(-1)} ${HEIGHT}`} preserveAspectRatio="none">
-          {lines.map(({ name, color }, at) => {
-            const steps = pathOf(ends, heights[at] as readonly (number | null)[]);
-            // Without gaps: what is stacked is 0 where it has no value.
-            const d = stacked ? `${steps.replace('M', `M0 ${HEIGHT}L`)}V${HEIGHT}Z` : steps;
-            return <path key={name} class={`${color} ${stacked ? 'area' : ''}`} d={d} />;
-          })}
-        </svg>
-        <Labels class="moments" texts={[first, (first + last) / 2, last].map(minuteText)} />
-      </div>
+      <div class="canvas" role="img" aria-label={sentence} ref={place} />
       <details>
         <summary>As a table</summary>
         <Wide label={title}>
@@ -89,36 +138,6 @@ export function TimeChart({
       </details>
     </figure>
   );
-}
-
-function Labels({ class: name, texts }: { class: string; texts: readonly string[] }) {
-  return (
-    <div class={`${name} soft`} aria-hidden="true">
-      {texts.map((text, at) => (
-        <span key={at}>{text}</span>
-      ))}
-    </div>
-  );
-}
-
-/** Steps: a value holds until the next moment. null is a gap. */
-function pathOf(ends: readonly number[], heights: readonly (number | null)[]): string {
-  let isGap = true;
-  return heights
-    .map((height, at) => {
-      const wasGap = isGap;
-      isGap = height === null;
-      if (height === null) return '';
-      const y = height.toFixed(2);
-      return `${wasGap ? `M${ends[at - 1] ?? 0} ${y}` : `V${y}`}H${ends[at]}`;
-    })
-    .join('');
-}
-
-/** The next of 1, 2, 5, 10, 20 … */
-function roundUp(most: number): number {
-  const power = 10 ** Math.floor(Math.log10(most));
-  return ([1, 2, 5].find((each) => each * power >= most) ?? 10) * power;
 }
 
 const ROWS = 60;
