@@ -5,6 +5,7 @@ import { status, statusError, useStatus } from './api/status.ts';
 import { Banners } from './banners.tsx';
 import { Help } from './help.tsx';
 import { lazyPage } from './lazy-page.tsx';
+import { OfferedToken } from './offered-token.tsx';
 import { OverviewPage } from './pages/overview.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
 import { ErrorNotice } from './parts/notice.tsx';
@@ -86,6 +87,7 @@ function Session({ used }: { used: string }) {
         </div>
       </header>
       <main id="main" tabIndex={-1}>
+        <OfferedToken />
         {status.value && <Banners status={status.value} />}
         <ErrorNotice error={statusError.value} />
         {caller.value === undefined ? null : shown === undefined ? <Unknown /> : <shown.Page key={shown.page} />}

@@ -47,7 +47,13 @@ export function minuteText(seconds: number): string {
 export function timeText(moment: string | number | Date): string {
   const date = new Date(moment);
   const isToday = date.toDateString() === new Date().toDateString();
-  return isToday ? TIME.format(date) : `${DATE.format(date)}, ${TIME.format(date)}`;
+  return isToday ? TIME.format(date) : momentText(date);
+}
+
+/** In the operator's time zone, always with the date. */
+export function momentText(moment: string | Date): string {
+  const date = new Date(moment);
+  return `${DATE.format(date)}, ${TIME.format(date)}`;
 }
 
 /** A window as it is written in a config, such as `60/1m`. */

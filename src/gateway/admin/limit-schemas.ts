@@ -99,6 +99,7 @@ export const entry = z.object({
       target,
       old: windowTexts.nullable().describe('The adjustment before; null: there was none'),
       new: windowTexts.nullable().describe('The adjustment after; null: it was reset'),
+      until: moment.nullable().describe('When the adjustment after ends; null: never'),
     }),
   ),
 });

@@ -171,7 +171,7 @@ describe('events', () => {
     expect(data).toEqual([
       {
         ...{ at, version: 17, by: 'jane', reason: null, source: 'expiry' },
-        changes: [{ target: { account: 'a' }, old: null, new: ['5/1m'] }],
+        changes: [{ target: { account: 'a' }, old: null, new: ['5/1m'], until: null }],
       },
       { at, version: 19, by: null, reason: null, source: 'read', changes: [] },
     ]);
