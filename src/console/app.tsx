@@ -25,6 +25,7 @@ const PAGES: readonly { readonly page: string; readonly title: string; readonly 
   { page: 'limits', title: 'Limits', Page: lazyPage(async () => (await import('./pages/limits.tsx')).LimitsPage) },
   { page: 'claims', title: 'Claims', Page: lazyPage(async () => (await import('./pages/claims.tsx')).ClaimsPage) },
   { page: 'live', title: 'Live', Page: lazyPage(async () => (await import('./pages/live.tsx')).LivePage) },
+  { page: 'shadow', title: 'Shadow', Page: lazyPage(async () => (await import('./pages/shadow.tsx')).ShadowPage) },
   { page: 'system', title: 'System', Page: lazyPage(async () => (await import('./pages/system.tsx')).SystemPage) },
 ];
 

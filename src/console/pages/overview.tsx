@@ -1,9 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Instance, Second, Top } from '../api/answers.ts';
-import { ApiError, ask } from '../api/client.ts';
+import { ask } from '../api/client.ts';
+import { askFleet } from '../api/fleet.ts';
 import { usePolled } from '../api/polled.ts';
 import { status } from '../api/status.ts';
-import { countText, limitName, numberText, timeText } from '../parts/format.ts';
+import { countText, limitName, numberText, processesText, timeText } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
 import { PageTitle } from '../parts/page-title.tsx';
 import { ProcessTable } from '../parts/process-table.tsx';
@@ -89,11 +90,7 @@ function Figures({ instances }: { instances: readonly Instance[] | undefined }) 
 /** What every process says about its decisions. */
 function decisionsOf(instances: readonly Instance[]) {
   const said = instances.flatMap(({ decisionsPerSecond }) => decisionsPerSecond ?? []);
-  return { value: numberText(sum(said)), more: processesText(said.length, instances.length) };
-}
-
-function processesText(counted: number, of: number): string {
-  return `${counted} of ${countText(of, 'process', 'processes')}`;
+  return { value: numberText(sum(said)), more: processesText({ counted: said.length, of: instances.length }) };
 }
 
 function Figure({ name, value, more }: { name: string; value: string; more?: string | undefined }) {
@@ -186,7 +183,9 @@ function useSeries() {
 }
 
 function TopAccounts({ by, title, nobody }: { by: Top['by']; title: string; nobody: string }) {
-  const { value, error } = usePolled(by, LISTS_EVERY_MS, (signal) => topOf(by, signal));
+  const { value, error } = usePolled(by, LISTS_EVERY_MS, (signal) =>
+    askFleet<Top>('v1/top', { by, limit: TOP }, signal),
+  );
   const id = `top-${by}`;
   return (
     <section aria-labelledby={id}>
@@ -221,16 +220,7 @@ function TopAccounts({ by, title, nobody }: { by: Top['by']; title: string; nobo
   );
 }
 
-/** The top of all processes. While the store is away, only that of this process is known. */
-function topOf(by: Top['by'], signal: AbortSignal): Promise<Top> {
-  const query = { by, limit: TOP };
-  return ask<Top>('GET', 'v1/top', { query: { ...query, fleet: true }, signal }).catch((error: unknown) => {
-    if (!(error instanceof ApiError && error.status === 503)) throw error;
-    return ask<Top>('GET', 'v1/top', { query, signal });
-  });
-}
-
 function sourceText({ processes, since }: Top): string {
-  const of = processes === undefined ? HERE : processesText(processes.counted, processes.of);
+  const of = processes === undefined ? HERE : processesText(processes);
   return `Since ${timeText(since)}, ${of}`;
 }

@@ -77,3 +77,8 @@ export function limitName(limit: 'route' | 'all-methods'): string {
 export function countText(count: number, one: string, many = `${one}s`): string {
   return `${numberText(count)} ${count === 1 ? one : many}`;
 }
+
+/** `3 of 4 processes` */
+export function processesText({ counted, of }: { readonly counted: number; readonly of: number }): string {
+  return `${counted} of ${countText(of, 'process', 'processes')}`;
+}
