@@ -1,5 +1,5 @@
 /** What a process last knew, in a file: for a start while the store is away, or has lost its data. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, expect, it } from 'vitest';
@@ -55,6 +55,7 @@ it('a change is in the file at once, and the file belongs to its user only', asy
   const { limits } = start(createMemoryAdjustments(), path);
   await limits.put(TARGET, ['50/1m'], JANE);
   await expect.poll(() => readdirSync(folder).includes(`${files - 1}.json`) && keptMax(path)).toBe(50);
+  expect(statSync(path).mode & 0o777).toBe(0o600);
   // The next one follows within a second, and at the latest when the process ends.
   await limits.put(TARGET, ['40/1m'], JANE);
   await limits.close();

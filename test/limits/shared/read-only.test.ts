@@ -21,7 +21,8 @@ function startReader(stores: { readonly current: AdjustmentStore }) {
   };
   const adjustments: AdjustmentStore = {
     durable: true,
-    read: (known, ...noted) => (noted.some((each) => each !== undefined) ? refuse('note')() : stores.current.read(known)),
+    read: (known, ...noted) =>
+      noted.some((each) => each !== undefined) ? refuse('note')() : stores.current.read(known),
     append: refuse('append'),
     restore: refuse('restore'),
     history: (...args) => stores.current.history(...args),
