@@ -1,5 +1,5 @@
 /** Shared limits on real Redis servers, which lose their data, freeze, and are a cluster. */
-import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import { afterAll, describe, expect, inject, it } from 'vitest';
 import { createLimiter } from '../../../src/limits/limiter.ts';
 import {
@@ -18,7 +18,7 @@ const JANE = { by: 'jane' };
 
 const clients: Redis[] = [];
 const opened: SharedLimits[] = [];
-const connect = (options: RedisOptions = {}): Redis => {
+const connect = (options: { readonly username?: string; readonly password?: string } = {}): Redis => {
   const client = new Redis({ ...options, port: redis.port, host: '127.0.0.1', enableOfflineQueue: false });
   client.on('error', () => {});
   clients.push(client);
