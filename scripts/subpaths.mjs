@@ -8,7 +8,7 @@ export const SUBPATHS = {
   './recommended': 'src/limits/recommended.ts',
   './shared-limits': 'src/limits/shared/index.ts',
   './memory': 'src/stores/memory/index.ts',
-  './file': 'src/stores/file/adjustments.ts',
+  './file': 'src/stores/file/index.ts',
   './redis': 'src/stores/redis/index.ts',
   './http': 'src/http/index.ts',
   './node': 'src/adapters/node.ts',

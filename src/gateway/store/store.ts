@@ -1,9 +1,10 @@
 import type { StoreUnavailableError } from '../../core/errors.ts';
 import { parseLimit } from '../../core/limit.ts';
 import { createPlan } from '../../core/plan.ts';
-import type { AdjustmentStore, ClaimStore, LimitStore } from '../../core/ports.ts';
+import type { AdjustmentStore, ClaimStore, KeptFile, LimitStore } from '../../core/ports.ts';
 import { describeThrown } from '../../core/thrown.ts';
 import { createFileAdjustments } from '../../stores/file/adjustments.ts';
+import { createKeptFile } from '../../stores/file/kept-file.ts';
 import { createMemoryAdjustments } from '../../stores/memory/adjustments.ts';
 import { createMemoryClaimStore, type MemoryClaimStoreOptions } from '../../stores/memory/claims.ts';
 import { createMemoryStore } from '../../stores/memory/limits.ts';
@@ -33,6 +34,8 @@ export interface GatewayStore {
   readonly kind: 'memory' | 'redis' | 'redis-cluster';
   /** Limits that operators have adjusted. Its failures are those of the other stores, which are logged. */
   readonly adjustments: AdjustmentStore;
+  /** A copy of what this process knows of them. Undefined if it has no file, or has the adjustments only there. */
+  readonly keptFile: KeptFile | undefined;
   /** Whether commands are sent. A store in memory has no circuit breaker. */
   breaker(): 'closed' | 'open' | 'half-open';
   readonly limits: LimitStore;
@@ -86,6 +89,7 @@ async function openMemory(config: Config): Promise<GatewayStore> {
   return {
     kind: 'memory',
     adjustments: await openAdjustments(config.adjustments.file),
+    keptFile: undefined,
     breaker: () => 'closed',
     limits,
     claims,
@@ -146,6 +150,7 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
   return {
     kind: url.kind,
     adjustments: createRedisAdjustments(client, { deadlineMs, onError, logger: false }),
+    keptFile: config.adjustments.file === undefined ? undefined : createKeptFile(config.adjustments.file),
     breaker: () => limits.stats().breaker,
     limits,
     claims,

@@ -118,13 +118,13 @@ describe('a limit', () => {
     expect(await preview('/v1/limit?dryRun=true', ['3/1m'])).toMatchObject({
       accounts: { affected: 2 },
       now: [
-        { account: 'acc_1', route: CHATS, used: 3, max: 3, wouldReject: true },
-        { account: 'acc_2', route: CHATS, used: 1, max: 3, wouldReject: false },
+        { account: 'acc_1', route: CHATS, used: 3, max: 3, wouldReject: true, perMinute: 3, fullAfterMs: null },
+        { account: 'acc_2', route: CHATS, used: 1, max: 3, wouldReject: false, perMinute: 1, fullAfterMs: null },
       ],
     });
     // Of two windows the fuller one counts; that of a new duration has not counted anything.
     expect((await preview(`${ACC}&dryRun=true`, ['2/1m', '500/1d'])).now).toEqual([
-      { account: 'acc_1', route: CHATS, used: 3, max: 2, wouldReject: true },
+      { account: 'acc_1', route: CHATS, used: 3, max: 2, wouldReject: true, perMinute: 3, fullAfterMs: 40_000 },
     ]);
     expect((await preview(`${ACC}&dryRun=true`, ['500/1d'])).now).toMatchObject([{ used: 0, wouldReject: false }]);
     expect(await preview(`${ACC}&dryRun=true`, [])).toMatchObject({ accounts: { affected: 1 }, now: [] });
