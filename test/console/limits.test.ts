@@ -192,6 +192,16 @@ test('a warning needs a tick; any other wish needs another preview', async () =>
   expect((await limitOf({ provider: 'linkedin' })).adjusted.windows).toEqual(['20/1m', '800/1d']);
 });
 
+test('a limit of 0 for one account needs a tick', async () => {
+  const target = { account: 'acc_2', route: EMAILS };
+  const before = await limitOf(target);
+  const page = await openDialog(target, '0/1m');
+  await press(page, 'Preview');
+  await press(page, 'Apply');
+  expect(await page.evaluate(() => document.activeElement?.matches('[type=checkbox]:invalid'))).toBe(true);
+  expect((await limitOf(target)).adjusted).toEqual(before.adjusted);
+});
+
 test('the preview shows the accounts that the dry run names', async () => {
   await gateway.send('acc_1', 3, CHATS);
   const reply = await gateway.admin('PUT', '/v1/limit?dryRun=true&account=acc_1', { json: { windows: ['2/1m'] } });
@@ -207,8 +217,9 @@ test('the preview shows the accounts that the dry run names', async () => {
     ),
   ).toBe(accounts !== undefined);
   expect(await page.locator('.preview tbody tr').allInnerTexts()).toEqual(
-    now.map(() => `acc_1\t${CHATS}\t3 of 2\trejected`),
+    now.map(() => expect.stringMatching(/^acc_1\t.*chats\t3 of 2\trejected\t[\d.]+\t(never|\d.*)$/)),
   );
+  expect(text).toMatch(/acc_1 makes [\d.]+ requests per minute at this process: at that rate the new limit is /);
   // What decides comes before what leads away, and Back from there does not return to the dialog.
   const order = await page
     .locator('.preview')
