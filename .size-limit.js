@@ -18,6 +18,7 @@ const WHOLE = {
   './stores': 3_300,
   './recommended': 300,
   './shared-limits': 10_600,
+  './shadow': 9_000,
   './memory': 9_300,
   './file': 3_600,
   './redis': 41_000,

@@ -7,6 +7,7 @@ export const SUBPATHS = {
   './stores': 'src/stores/index.ts',
   './recommended': 'src/limits/recommended.ts',
   './shared-limits': 'src/limits/shared/index.ts',
+  './shadow': 'src/shadow/shadow.ts',
   './memory': 'src/stores/memory/index.ts',
   './file': 'src/stores/file/index.ts',
   './redis': 'src/stores/redis/index.ts',

@@ -13,6 +13,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   http: ['core'],
   limits: ['core'],
   idempotency: ['core'],
+  shadow: ['core', 'limits'],
   // Of idempotency, the port of timers.
   worker: ['core', 'limits', 'idempotency'],
   gate: ['core', 'http', 'limits', 'idempotency'],
@@ -25,7 +26,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   otel: ['core', 'gate'],
   testing: ['core', 'http', 'gate', 'limits', 'idempotency', 'stores'],
   index: ['core', 'gate', 'idempotency', 'limits', 'worker'],
-  gateway: ['core', 'stores', 'http', 'limits', 'idempotency', 'gate', 'ip-address', 'otel'],
+  gateway: ['core', 'stores', 'http', 'limits', 'shadow', 'idempotency', 'gate', 'ip-address', 'otel'],
   // Types only, those of the answers: it runs in a browser.
   console: ['gateway'],
 };
@@ -39,11 +40,12 @@ const GATEWAY_MAY_IMPORT: Record<string, readonly string[]> = {
   tls: ['config'],
   operations: ['exchange', 'tls'],
   traffic: ['exchange'],
-  admin: ['config', 'admission', 'exchange', 'tls', 'operations', 'traffic', 'store'],
+  shadow: ['config', 'operations', 'store', 'traffic'],
+  admin: ['config', 'admission', 'exchange', 'tls', 'operations', 'traffic', 'store', 'shadow'],
   store: ['config', 'operations'],
   proxy: ['config', 'body', 'exchange'],
   server: ['exchange', 'operations', 'traffic', 'tls'],
-  rules: ['config', 'exchange', 'admission', 'operations', 'traffic', 'proxy', 'server'],
+  rules: ['config', 'exchange', 'admission', 'operations', 'traffic', 'shadow', 'proxy', 'server'],
   gateway: [
     'admin',
     'config',
@@ -52,6 +54,7 @@ const GATEWAY_MAY_IMPORT: Record<string, readonly string[]> = {
     'operations',
     'traffic',
     'store',
+    'shadow',
     'proxy',
     'server',
     'rules',
@@ -216,7 +219,7 @@ describe('src', () => {
   it('the library reads the time and sets timers only in core/clock.ts and in the files listed here', () => {
     const readers = files
       .filter((file) =>
-        ['core', 'stores', 'http', 'gate', 'adapters', 'limits', 'idempotency', 'otel'].includes(roomOf(file)),
+        ['core', 'stores', 'http', 'gate', 'adapters', 'limits', 'shadow', 'idempotency', 'otel'].includes(roomOf(file)),
       )
       .filter((file) =>
         /Date\.now\(|new Date\(|performance\.now\(|setTimeout\(|setInterval\(/.test(readFileSync(file, 'utf8')),
@@ -239,6 +242,10 @@ describe('src', () => {
       'limits/shared/replica.ts',
       // How long a call of a store takes.
       'otel/store-telemetry.ts',
+      // A call to the store of a candidate has a deadline.
+      'shadow/calls.ts',
+      // A candidate decides in a later turn of the event loop, also where there is no setImmediate.
+      'shadow/checks.ts',
       // A page of a scan that a failover breaks off is asked for again, a moment later.
       'stores/redis/claim-scan.ts',
       // Large values wait for their turn, up to a bound.

@@ -6,6 +6,7 @@ export class Emitter<Event> {
   constructor(
     protected readonly listener: ((event: Event) => void) | undefined,
     protected readonly log: Logger,
+    private readonly option = 'onEvent',
   ) {}
 
   /** Whether events are received. If not, the caller need not create them. */
@@ -24,6 +25,6 @@ export class Emitter<Event> {
   }
 
   #report(error: unknown): void {
-    this.log('headgate: the listener onEvent failed', error);
+    this.log(`headgate: the listener ${this.option} failed`, error);
   }
 }

@@ -28,6 +28,7 @@ import { createRules, type LimitedRules, type RuleParts } from './rules.ts';
 import { ADMIN_PLACES, type Address, LISTEN_PLACES, listen } from './server/listen.ts';
 import { createGatewayServer } from './server/server.ts';
 import type { SilenceLimits } from './server/silence.ts';
+import { ShadowRunner } from './shadow/shadow-runner.ts';
 import { createAdjustedLimits } from './store/adjusted-limits.ts';
 import { type GatewayStore, openStore } from './store/store.ts';
 import { ListenerTls } from './tls/listener-tls.ts';
@@ -74,6 +75,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   const health = createHealth(() => store.health());
   const startedAt = new Date();
   const traffic = new Traffic();
+  let shadow: ShadowRunner | undefined;
   const details = (): ProcessDetails => ({
     version,
     host: hostname(),
@@ -81,10 +83,13 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     state: health.isReady ? 'serving' : 'draining',
     breaker: store.breaker(),
     perSecond: traffic.decisionsPerSecond(),
+    shadow: shadow?.said,
     top: traffic.tops(TOP),
   });
   const parts = createParts(config, { store, log, traffic, details });
   const { metrics, limits, sharedLimits, idempotency, upstreams } = parts;
+  // The first details are those of a process without a candidate.
+  shadow = parts.shadow;
   // The first request must be judged by the adjustments, if the store answers.
   await sharedLimits.ready({ timeoutMs: Math.min(READY_MS, FIRST_READING * config.storeDeadlineMs) });
   telemetry?.watchLimits(() => sharedLimits.state);
@@ -100,6 +105,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     log,
     metrics,
     traffic,
+    verdict: (requestId) => parts.shadow.takeVerdict(requestId),
     health,
     maxConnections: config.maxConnections,
     silence: silenceIn(config),
@@ -109,6 +115,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     limiter: () => current.rules.limiter,
     accounts: () => current.rules.accounts,
     sharedLimits,
+    shadow: parts.shadow,
     store,
     idempotency,
     traffic,
@@ -142,6 +149,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     for (const server of [main.server, admin]) cut(server);
     // A request that is cut off here still has an outcome, which must be stored before the store closes.
     await upstreams.close();
+    parts.shadow.close();
     await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), sharedLimits.close(), limits.close?.()]);
     store.close();
     await telemetry?.close();
@@ -193,6 +201,7 @@ function createParts(
     log,
     metrics,
     traffic,
+    shadow: new ShadowRunner(config, { store, log, metrics, traffic }),
     buffers,
     sharedLimits: adjusted.limits,
     limits: metrics.measured(store.limits, (seconds) => traffic.onStoreCall(seconds)),
@@ -222,6 +231,7 @@ function adoptRules(config: Config, parts: RuleParts): LimitedRules {
   parts.traffic.turn((config.admin?.tokens.length ?? 0) > 0);
   const rules = createRules(config, parts);
   parts.sharedLimits.rebase(limitsOf(config));
+  parts.shadow.setConfig(config);
   const urls = [...upstreamUrls(config).values()];
   parts.upstreams.keep(urls);
   const routes = config.routes.map(({ route }) => route);

@@ -4,6 +4,7 @@ import { createGate } from '../gate/create-gate.ts';
 import type { Idempotency } from '../idempotency/idempotency.ts';
 import { createLimiter, type Limiter } from '../limits/limiter.ts';
 import type { SharedLimits } from '../limits/shared/shared-limits.ts';
+import { ShadowedLimiter } from '../shadow/shadowed-limiter.ts';
 import { type Accounts, createAccounts } from './admission/accounts.ts';
 import { createAdmission } from './admission/admission.ts';
 import { createCors } from './admission/cors.ts';
@@ -19,6 +20,7 @@ import type { Metrics } from './operations/metrics.ts';
 import type { ForwardSettings } from './proxy/proxy.ts';
 import type { Upstreams } from './proxy/upstreams.ts';
 import type { Rules } from './server/rules.ts';
+import type { ShadowRunner } from './shadow/shadow-runner.ts';
 import type { Traffic } from './traffic/traffic.ts';
 
 /** What lasts as long as the process. All rules share it. */
@@ -29,6 +31,7 @@ export interface RuleParts {
   readonly limits: LimitStore;
   /** The limits of the config, with what operators have adjusted. */
   readonly sharedLimits: SharedLimits;
+  readonly shadow: ShadowRunner;
   readonly idempotency: Idempotency;
   readonly shares: Shares;
   readonly workBudget: WorkBudget;
@@ -44,9 +47,10 @@ export interface LimitedRules extends Rules {
 
 /** The rules that a config describes. */
 export function createRules(config: Config, parts: RuleParts): LimitedRules {
-  const { log, metrics, traffic, limits, idempotency, shares, workBudget, upstreams } = parts;
+  const { log, metrics, traffic, limits, shadow, idempotency, shares, workBudget, upstreams } = parts;
   // Accounts, providers and routes of a request come from the config, which has checks of its own.
-  const limiter = createLimiter({ store: limits, limits: parts.sharedLimits, validate: false });
+  const current = createLimiter({ store: limits, limits: parts.sharedLimits, validate: false });
+  const limiter = new ShadowedLimiter(current, () => shadow.checks);
   const gate = createGate<Exchange>({
     limiter,
     idempotency,
@@ -67,6 +71,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     onEvent(event) {
       metrics.onEvent(event);
       traffic.onEvent(event);
+      shadow.onEvent(event);
       if (event.type !== 'failure') return;
       // 'closed' means that a duplicate was still waiting when the process stopped: not an error.
       const level = isHeadgateError(event.error, 'closed') ? 'info' : 'error';

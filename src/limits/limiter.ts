@@ -135,6 +135,14 @@ export function createLimiter(options: LimiterOptions): Limiter {
   return new StoreLimiter(store, plans, checks);
 }
 
+/** Under this name a limiter has its store, also if two copies of the package are loaded (ESM and CJS). */
+const STORE = /* @__PURE__ */ Symbol.for('headgate.limiter.store');
+
+/** The store of a limiter; undefined if `createLimiter` has not made it. */
+export function storeOf(limiter: Limiter): LimitStore | undefined {
+  return (limiter as { readonly [STORE]?: LimitStore })[STORE];
+}
+
 const NOT_ADJUSTABLE = 'must be changed at their source, as with put() of shared limits';
 
 class StoreLimiter implements Limiter {
@@ -145,6 +153,10 @@ class StoreLimiter implements Limiter {
 
   get synchronous(): boolean {
     return this.#store.synchronous;
+  }
+
+  get [STORE](): LimitStore {
+    return this.#store;
   }
 
   constructor(store: LimitStore, plans: PlanSource, checks: LimiterChecks | undefined) {

@@ -23,6 +23,8 @@ const STATES: Readonly<Record<StateChange['state'], string>> = {
   draining: 'lets this process drain',
   serving: 'lets this process serve again',
   reloaded: 'the config was reloaded',
+  shadow_started: 'started shadow limits',
+  shadow_ended: 'ended shadow limits',
   windows_reset: 'reset counters',
   claim_completed: 'completed a claim by hand',
   claim_released: 'released a claim by hand',

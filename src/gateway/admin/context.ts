@@ -6,6 +6,7 @@ import type { Account, Config } from '../config/schema.ts';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
 import type { Health } from '../operations/health.ts';
 import type { Log } from '../operations/log.ts';
+import type { ShadowRunner } from '../shadow/shadow-runner.ts';
 import type { GatewayStore } from '../store/store.ts';
 import type { ProcessDetails } from '../traffic/process-details.ts';
 import type { Traffic } from '../traffic/traffic.ts';
@@ -21,6 +22,8 @@ export interface AdminContext {
   readonly accounts: () => Accounts;
   /** The limits of the config, with what operators have adjusted. */
   readonly sharedLimits: SharedLimits;
+  /** The candidate for other limits. */
+  readonly shadow: ShadowRunner;
   readonly store: GatewayStore;
   readonly idempotency: Idempotency;
   readonly traffic: Traffic;

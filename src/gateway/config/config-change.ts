@@ -55,6 +55,7 @@ export const EFFECTS: Effects<Config> = {
   strictSiblings: 'reload',
   limits: 'reload',
   adjustments: 'restart',
+  shadow: 'reload',
 };
 
 /** What a reload makes of a config. */

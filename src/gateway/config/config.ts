@@ -3,7 +3,7 @@ import { checkJson } from './check-json.ts';
 import { ConfigError, type ConfigIssue } from './config-error.ts';
 import { crossChecks } from './cross-checks.ts';
 import { isObject, type JsonObject, objectOrEmpty, readJson } from './json.ts';
-import { unlimitedIssues } from './limits.ts';
+import { unlimitedCandidateIssues, unlimitedIssues } from './limits.ts';
 import { type Config, configSchema } from './schema.ts';
 import { readSecrets, type WithSecrets } from './secrets.ts';
 import { readTlsFiles } from './tls-files.ts';
@@ -57,6 +57,7 @@ export function checkConfig(input: unknown, source: string, overrides: Overrides
     ...('issues' in checked ? checked.issues : []),
     ...crossChecks(objectOrEmpty(file)),
     ...('value' in checked ? unlimitedIssues(checked.value, objectOrEmpty(file)) : []),
+    ...('value' in checked && checked.value.shadow ? unlimitedCandidateIssues(checked.value.shadow) : []),
   ];
   if ('value' in checked && issues.length === 0) return checked.value;
   throw new ConfigError(

@@ -28,7 +28,8 @@ export function crossChecks(file: JsonObject): ConfigIssue[] {
     ...adminIssues(file),
     ...accountIssues(arrayOrEmpty(file.accounts), Object.keys(objectOrEmpty(objectOrEmpty(file.limits).plans))),
     ...routeIssues(arrayOrEmpty(file.routes)),
-    ...limitIssues(objectOrEmpty(file.limits), textsOf(file.accounts, 'id'), textsOf(file.routes, 'route')),
+    ...limitIssues('limits', objectOrEmpty(file.limits), namesIn(file)),
+    ...(isObject(file.shadow) ? shadowIssues(objectOrEmpty(file.shadow), file) : []),
     ...issueIf('upstream', upstreamFlaw(file.upstream)),
     ...upstreamIssues(file),
     ...corsIssues(objectOrEmpty(file.cors)),
@@ -96,19 +97,59 @@ function routeIssues(routes: readonly unknown[]): ConfigIssue[] {
   return issues;
 }
 
-function limitIssues(limits: JsonObject, accounts: readonly string[], routes: readonly string[]): ConfigIssue[] {
+/** The names that limits may have. */
+interface Names {
+  readonly accounts: readonly string[];
+  readonly routes: readonly string[];
+}
+
+function namesIn(file: JsonObject): Names {
+  return { accounts: textsOf(file.accounts, 'id'), routes: textsOf(file.routes, 'route') };
+}
+
+/**
+ * Checks a candidate, also one that does not come from the file.
+ * @param file the config
+ */
+export function shadowIssues({ limits, store }: JsonObject, file: JsonObject): ConfigIssue[] {
+  const { plans } = objectOrEmpty(limits);
+  const known = Object.keys(objectOrEmpty(plans));
+  const needed = new Set(arrayOrEmpty(file.accounts).map((account) => objectOrEmpty(account).plan));
+  const missing = [...needed].filter(
+    (plan): plan is string => typeof plan === 'string' && plan !== '' && !known.includes(plan),
+  );
+  return [
+    ...limitIssues('shadow.limits', objectOrEmpty(limits), namesIn(file)),
+    ...issueIf(
+      'shadow.limits.plans',
+      missing[0] === undefined ? undefined : `must have ${describe(missing[0])}, which accounts of the file have`,
+    ),
+    ...issueIf('shadow.store', store === 'memory' ? shadowStoreFlaw(file) : undefined),
+  ];
+}
+
+/** The figures of one worker would say nothing about the others. */
+function shadowStoreFlaw({ workers = 1 }: JsonObject): string | undefined {
+  return workers === 1
+    ? undefined
+    : 'must be "same" with several workers: in memory each of them would count by itself';
+}
+
+/** @param place `limits` or `shadow.limits` */
+function limitIssues(place: string, limits: JsonObject, { accounts, routes }: Names): ConfigIssue[] {
+  const root = place.split('.');
   const byName = (group: 'plans' | 'providers' | 'accounts') =>
-    Object.entries(objectOrEmpty(limits[group])).map(([name, layer]) => [['limits', group, name], layer] as const);
+    Object.entries(objectOrEmpty(limits[group])).map(([name, layer]) => [[...root, group, name], layer] as const);
   const layers = [
-    [['limits', 'default'], limits.default] as const,
+    [[...root, 'default'], limits.default] as const,
     ...byName('plans'),
     ...byName('providers'),
     ...byName('accounts'),
   ];
   return [
     // As in the library: without it, an account whose plan was forgotten would not be limited.
-    ...issueIf('limits.default', limits.plans !== undefined && limits.default === undefined ? NO_DEFAULT : undefined),
-    ...unknownNames(['limits', 'accounts'], objectOrEmpty(limits.accounts), accounts, 'account'),
+    ...issueIf(`${place}.default`, limits.plans !== undefined && limits.default === undefined ? NO_DEFAULT : undefined),
+    ...unknownNames([...root, 'accounts'], objectOrEmpty(limits.accounts), accounts, 'account'),
     ...layers.flatMap(([path, layer]) => layerIssues(path, objectOrEmpty(layer), routes)),
   ];
 }

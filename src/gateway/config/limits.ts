@@ -4,7 +4,7 @@ import { createLimiter, type Limiter } from '../../limits/limiter.ts';
 import { recommendedLimits } from '../../limits/recommended.ts';
 import type { ConfigIssue } from './config-error.ts';
 import type { JsonObject } from './json.ts';
-import type { Config } from './schema.ts';
+import type { Config, ShadowConfig } from './schema.ts';
 
 const NO_WINDOWS =
   'has no window, so no request is limited: add one, such as "default": { "allMethods": ["60/1m"] }, or say so with "unlimited": true';
@@ -15,8 +15,13 @@ export function limiterOf(config: Config, store: LimitStore): Limiter {
   return createLimiter({ store, limits: limitsOf(config), validate: false });
 }
 
+/** The layers of a candidate. */
+export function candidateOf({ routes }: Pick<Config, 'routes'>, { limits }: ShadowConfig): LayeredLimits {
+  return limitsOf({ limits, routes });
+}
+
 /** The layers of a config; with `recommended`, each provider starts from headgate's recommended limits. */
-export function limitsOf({ limits, routes }: Config): LayeredLimits {
+export function limitsOf({ limits, routes }: Pick<Config, 'limits' | 'routes'>): LayeredLimits {
   const { recommended, plans, providers, accounts } = limits;
   // A config without windows says so itself, or has no route that could be limited: its checks have seen to that.
   const common: LimitSet = hasWindows(limits) ? limits.default : { unlimited: true };
@@ -38,6 +43,13 @@ export function unlimitedIssues({ limits, routes }: Config, file: JsonObject): C
     return limits.unlimited ? [{ path: 'limits.unlimited', reason: 'must not be given beside windows' }] : [];
   const isNeeded = file.limits !== undefined || routes.some(({ account }) => account !== undefined);
   return isNeeded && !limits.unlimited ? [{ path: 'limits', reason: NO_WINDOWS }] : [];
+}
+
+/** The same for a candidate. It always has the section. */
+export function unlimitedCandidateIssues({ limits }: ShadowConfig): ConfigIssue[] {
+  if (hasWindows(limits))
+    return limits.unlimited ? [{ path: 'shadow.limits.unlimited', reason: 'must not be given beside windows' }] : [];
+  return limits.unlimited ? [] : [{ path: 'shadow.limits', reason: NO_WINDOWS }];
 }
 
 /** Whether any limit has a window. */

@@ -9,6 +9,7 @@ import { listener } from './schema/listener.ts';
 import { perApplication } from './schema/per-application.ts';
 import { route } from './schema/route.ts';
 import { secret } from './schema/secret.ts';
+import { shadow } from './schema/shadow.ts';
 import { milliseconds, name, readableBy } from './schema/values.ts';
 
 const headers = z
@@ -140,6 +141,9 @@ export const configSchema = z.strictObject({
   adjustments: adjustments
     .prefault({})
     .describe('Obeys changes of limits at run time, which all processes with the same Redis share'),
+  shadow: shadow
+    .optional()
+    .describe('A candidate for other limits, which decides about every request beside them and changes no answer'),
 });
 
 /** A config as written in a file. */
@@ -147,6 +151,9 @@ export type ConfigInput = z.input<typeof configSchema>;
 
 /** A config with every default filled in. */
 export type Config = z.output<typeof configSchema>;
+
+/** A candidate of the config. */
+export type ShadowConfig = NonNullable<Config['shadow']>;
 
 /** A connected account of the config. */
 export type Account = Config['accounts'][number];

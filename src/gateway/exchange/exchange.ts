@@ -51,6 +51,8 @@ export interface Exchange {
   decision: DecisionLabel;
   /** Why the upstream did not answer, or broke off; undefined if it did neither. */
   upstreamCause: UpstreamCause | undefined;
+  /** What a candidate for other limits would have said, if it differs and is known when the line of the log is written. */
+  shadow: 'accepted' | 'rejected' | undefined;
   /** An answer has begun, so no other may begin. */
   answered: boolean;
   /** That answer is the gateway's, or a replay, not the upstream's. */
@@ -87,6 +89,7 @@ export function createExchange(
     forwarding: false,
     decision: 'refused',
     upstreamCause: undefined,
+    shadow: undefined,
     answered: false,
     hasOwnAnswer: false,
     closesConnection: false,

@@ -176,7 +176,7 @@ export function createLog(fd = 1, base: { readonly worker: number } | null = nul
     request(exchange, status) {
       const level = status >= 500 && isOwnAnswer(exchange) ? 'warn' : 'info';
       if (!logger.isLevelEnabled(level)) return;
-      const { id, request, response, route, decision, upstreamCause, startedAt } = exchange;
+      const { id, request, response, route, decision, upstreamCause, shadow, startedAt } = exchange;
       const ms = Math.round((performance.now() - startedAt) * 1_000) / 1_000;
       // One text per request: the logger takes several times as long for an object. It would be the same line.
       write(
@@ -186,6 +186,7 @@ export function createLog(fd = 1, base: { readonly worker: number } | null = nul
           (hasAccount ? `"account":${JSON.stringify(exchange.account?.id ?? null)},` : '') +
           `"status":${status},"ms":${ms},"decision":"${decision}"` +
           (upstreamCause === undefined ? '' : `,"cause":"${upstreamCause}"`) +
+          (shadow === undefined ? '' : `,"shadow":"${shadow}"`) +
           (response.writableFinished ? '' : ',"aborted":true') +
           ',"msg":"request"}\n',
       );

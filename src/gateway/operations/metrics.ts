@@ -4,6 +4,7 @@ import { isPromise } from '../../core/maybe-promise.ts';
 import type { LimitStore } from '../../core/ports.ts';
 import type { GateEvent } from '../../gate/events.ts';
 import type { IdempotencyEvent } from '../../idempotency/events.ts';
+import type { ShadowDecision } from '../../shadow/checks.ts';
 import { UPSTREAM_CAUSES, type UpstreamCause } from '../exchange/upstream-failure.ts';
 import type { ListenerName } from '../tls/listener-tls.ts';
 import { type ConfigMetrics, createConfigMetrics } from './config-metrics.ts';
@@ -37,6 +38,9 @@ export interface Metrics {
   onAdminRequest(operation: string | undefined, status: number): void;
   /** A request for the Admin API had no valid token. */
   onAdminAuthFailure(): void;
+  onShadow(decision: ShadowDecision): void;
+  /** A candidate was not asked about a request, or its store did not answer. */
+  onShadowMissed(what: 'dropped' | 'failed'): void;
   /** The same store, with the time of its calls measured. `onCall` is also told it, in seconds. */
   measured(store: LimitStore, onCall?: (seconds: number) => void): LimitStore;
 }
@@ -108,6 +112,24 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     'status',
   );
   const adminFailures = counter('admin_auth_failures_total', 'Requests of the Admin API without a valid token');
+  const shadowDecisions = counter(
+    'shadow_decisions_total',
+    'Requests that a candidate for other limits was asked about, by route, limit that rejects (that of the candidate, or else the current one), and what both say: accepted or rejected',
+    'route',
+    'limit',
+    'current',
+    'candidate',
+  );
+  const shadowMissed = {
+    dropped: counter(
+      'shadow_dropped_total',
+      'Requests that no candidate was asked about, because too many checks were under way',
+    ),
+    failed: counter(
+      'shadow_failed_total',
+      'Checks of a candidate in which its store failed, or did not answer in time',
+    ),
+  };
   const refunds = counter('refunds_total', 'Refunded charges, by route', 'route');
   const failures = counter('failures_total', 'Internal errors in the gate, by stage', 'stage');
   const claims = counter(
@@ -238,6 +260,12 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     onCertificate: (listener, expiresAtMs) => certificates.set({ listener }, expiresAtMs / 1_000),
     onAdminRequest: (operation = 'none', status) => adminRequests.inc({ operation, status: String(status) }),
     onAdminAuthFailure: () => adminFailures.inc(),
+    onShadow({ outcome, limit, current }) {
+      const candidate = outcome === 'none' || outcome === 'onlyCurrent' ? 'accepted' : 'rejected';
+      const labels = { route: current.route, limit, current: current.accepted ? 'accepted' : 'rejected', candidate };
+      shadowDecisions.inc(labels);
+    },
+    onShadowMissed: (what) => shadowMissed[what].inc(),
     measured: (store, onCall) =>
       measuredStore(store, (operation, seconds) => {
         storeSeconds.observe({ operation }, seconds);

@@ -31,6 +31,8 @@ export interface ServerOptions {
   readonly maxConnections: number;
   readonly silence: SilenceLimits;
   readonly health: Health;
+  /** What the candidate of shadow limits has said about a request so far, if it differs from the answer. */
+  readonly verdict: (requestId: string) => Exchange['shadow'];
 }
 
 /** The main listener. */
@@ -144,6 +146,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       metrics.onRequest(check ?? exchange.route?.name ?? preflightLabel(exchange), status);
       if (check !== undefined) return;
       traffic.onAnswered(exchange.decision);
+      exchange.shadow = options.verdict(exchange.id);
       log.request(exchange, status);
     });
     const start = (): void => {

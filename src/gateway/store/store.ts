@@ -8,7 +8,7 @@ import { createKeptFile } from '../../stores/file/kept-file.ts';
 import { createMemoryAdjustments } from '../../stores/memory/adjustments.ts';
 import { createMemoryClaimStore, type MemoryClaimStoreOptions } from '../../stores/memory/claims.ts';
 import { createMemoryStore } from '../../stores/memory/limits.ts';
-import { createRedisAdjustments } from '../../stores/redis/adjustments.ts';
+import { type AdjustmentsWithCandidate, openRedisAdjustments } from '../../stores/redis/adjustments.ts';
 import { createRedisClaimStore } from '../../stores/redis/claims.ts';
 import { MIN_BYTES_PER_MS } from '../../stores/redis/large-values.ts';
 import { createRedisStore } from '../../stores/redis/limits.ts';
@@ -36,6 +36,10 @@ export interface GatewayStore {
   readonly adjustments: AdjustmentStore;
   /** A copy of what this process knows of them. Undefined if it has no file, or has the adjustments only there. */
   readonly keptFile: KeptFile | undefined;
+  /** The candidate of shadow limits that operators have put; undefined if only this process could have it. */
+  readonly candidates: Pick<AdjustmentsWithCandidate, 'watchCandidate' | 'writeCandidate'> | undefined;
+  /** Where a candidate counts: in memory, or under keys of its own beside those of `limits`. */
+  openShadow(where: 'same' | 'memory'): LimitStore;
   /** Whether commands are sent. A store in memory has no circuit breaker. */
   breaker(): 'closed' | 'open' | 'half-open';
   readonly limits: LimitStore;
@@ -51,6 +55,8 @@ export interface GatewayStore {
 
 /** Longest wait for Redis at start. After it the gateway serves degraded, and recovers. */
 const START_MS = 2_000;
+/** Start of the keys of a candidate. That of all other keys is `headgate`. */
+const SHADOW_PREFIX = 'headgate-shadow';
 /** Route and plan of a call that only tests the store. Its account is empty, and no config can have such an account. */
 const HEALTH = 'GET /healthz';
 const PROBE = createPlan([], parseLimit(['1/1s']));
@@ -90,6 +96,8 @@ async function openMemory(config: Config): Promise<GatewayStore> {
     kind: 'memory',
     adjustments: await openAdjustments(config.adjustments.file),
     keptFile: undefined,
+    candidates: undefined,
+    openShadow: () => createMemoryStore({ maxKeys: MAX_PAIRS }),
     breaker: () => 'closed',
     limits,
     claims,
@@ -147,10 +155,17 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
       await Promise.allSettled([limits.peek('', HEALTH, PROBE), claims.inspect({ scope: '', key: HEALTH })]);
     return isWell() ? 'ok' : 'degraded';
   };
+  const adjustments = openRedisAdjustments(client, { deadlineMs, onError, logger: false });
   return {
     kind: url.kind,
-    adjustments: createRedisAdjustments(client, { deadlineMs, onError, logger: false }),
+    adjustments,
     keptFile: config.adjustments.file === undefined ? undefined : createKeptFile(config.adjustments.file),
+    candidates: adjustments,
+    openShadow: (where) =>
+      where === 'memory'
+        ? createMemoryStore({ maxKeys: MAX_PAIRS })
+        : // A failure policy would decide in place of the store, and nobody would know.
+          createRedisStore(client, { prefix: SHADOW_PREFIX, deadlineMs, onStoreFailure: 'refuse', logger: false }),
     breaker: () => limits.stats().breaker,
     limits,
     claims,

@@ -1,16 +1,25 @@
 import type { AdjustmentEntry } from '../../core/adjustment.ts';
 import type { DecisionEvent } from '../../gate/events.ts';
 import type { IdempotencyEvent } from '../../idempotency/events.ts';
+import type { ShadowDecision } from '../../shadow/checks.ts';
 import { shownEntry } from './limit-entry.ts';
 import { Recent } from './recent.ts';
 import { tightestOf } from './top-accounts.ts';
 
-export const EVENT_TYPES = ['decision', 'limits', 'claim', 'state'] as const;
+export const EVENT_TYPES = ['decision', 'shadow', 'limits', 'claim', 'state'] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
 /** What an operator did to the process. */
 export interface StateChange {
-  readonly state: 'draining' | 'serving' | 'reloaded' | 'windows_reset' | 'claim_completed' | 'claim_released';
+  readonly state:
+    | 'draining'
+    | 'serving'
+    | 'reloaded'
+    | 'shadow_started'
+    | 'shadow_ended'
+    | 'windows_reset'
+    | 'claim_completed'
+    | 'claim_released';
   /** Name of the token; undefined for a reload. */
   readonly by?: string | undefined;
 }
@@ -22,12 +31,19 @@ export interface LimitsEvent {
   readonly entry: AdjustmentEntry | undefined;
 }
 
+/** A request about which a candidate differs from the limits in force. */
+export interface ShadowEvent {
+  readonly requestId: string;
+  readonly decision: ShadowDecision;
+}
+
 /** Something that happened, as it came. Its text is made only for those who listen. */
 interface Happening {
   readonly id: number;
   readonly atMs: number;
   readonly what:
     | { readonly type: 'decision'; readonly event: DecisionEvent }
+    | { readonly type: 'shadow'; readonly event: ShadowEvent }
     | { readonly type: 'limits'; readonly event: LimitsEvent }
     | { readonly type: 'claim'; readonly event: IdempotencyEvent }
     | { readonly type: 'state'; readonly event: StateChange };
@@ -140,8 +156,8 @@ export class EventFeed {
 function isWanted({ types, account, route, outcome, sample }: EventFilter, what: Happening['what']): boolean {
   if (!types.includes(what.type)) return false;
   const isFiltered = account !== undefined || route !== undefined || outcome !== undefined;
-  if (what.type !== 'decision') return !isFiltered;
-  const { decision } = what.event;
+  if (what.type !== 'decision' && what.type !== 'shadow') return !isFiltered;
+  const decision = what.type === 'shadow' ? what.event.decision.current : what.event.decision;
   return (
     (account === undefined || account === decision.account) &&
     (route === undefined || route === decision.route) &&
@@ -165,6 +181,19 @@ function dataOf(what: Happening['what']): object {
     const { requestId, decision } = what.event;
     const { account, route, cost } = decision;
     return { req_id: requestId, account, route, cost, outcome: outcomeOf(decision), tightest: tightestOf(decision) };
+  }
+  if (what.type === 'shadow') {
+    const { requestId, decision } = what.event;
+    const { account, route } = decision.current;
+    const candidate = decision.outcome === 'onlyCurrent' ? 'accepted' : 'rejected';
+    return {
+      req_id: requestId,
+      account,
+      route,
+      current: outcomeOf(decision.current),
+      candidate,
+      limit: decision.limit,
+    };
   }
   if (what.type === 'limits') return shownChange(what.event);
   const { type, scope, key } = what.event;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { ShadowCounts } from '../../shadow/figures.ts';
 import { RANKINGS, type Ranking, type TopAccount, type TopList } from './top-accounts.ts';
 
 /** What a process says about itself to the others with the same store. */
@@ -10,8 +11,16 @@ export interface ProcessDetails {
   readonly breaker: 'closed' | 'open' | 'half-open';
   /** Decisions per second; undefined without an Admin API, because such a process counts nothing. */
   readonly perSecond: number | undefined;
+  /** Its candidate for other limits, and the figures of it; undefined without one. */
+  readonly shadow: SaidShadow | undefined;
   /** The accounts at its top; undefined as well. */
   readonly top: Readonly<Record<Ranking, TopList>> | undefined;
+}
+
+/** Figures of a candidate. Only those of processes with the same candidate can be added. */
+export interface SaidShadow {
+  readonly id: string;
+  readonly total: ShadowCounts;
 }
 
 /** Largest text that a process may say about itself. */
@@ -37,6 +46,19 @@ const said = z.object({
   state: z.enum(['serving', 'draining']),
   breaker: z.enum(['closed', 'open', 'half-open']),
   perSecond: z.number().nullable(),
+  shadow: z
+    .object({
+      id: z.string().max(MAX_NAME),
+      total: z.object({
+        both: count,
+        none: count,
+        onlyCandidate: count,
+        onlyCurrent: count,
+        dropped: count,
+        failed: count,
+      }),
+    })
+    .optional(),
   top: z
     .object({ routes: z.array(z.string()), rejected: list, near: list, accepted: list })
     .refine(({ routes, ...lists }) =>
@@ -86,11 +108,12 @@ export function readDetails(text: string): ProcessDetails | undefined {
   if (text.length > MAX_BYTES) return undefined;
   const { data } = said.safeParse(parse(text));
   if (data === undefined) return undefined;
-  const { startedAt, perSecond, top, ...rest } = data;
+  const { startedAt, perSecond, shadow, top, ...rest } = data;
   return {
     ...rest,
     startedAtMs: startedAt,
     perSecond: perSecond ?? undefined,
+    shadow,
     top: top === null ? undefined : topOf(top),
   };
 }

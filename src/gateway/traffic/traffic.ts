@@ -5,7 +5,7 @@ import type { GateEvent } from '../../gate/events.ts';
 import type { IdempotencyEvent } from '../../idempotency/events.ts';
 import { headOf } from '../../limits/shared/revision.ts';
 import type { DecisionLabel } from '../exchange/exchange.ts';
-import { EventFeed, type StateChange, type Subscription } from './event-feed.ts';
+import { EventFeed, type ShadowEvent, type StateChange, type Subscription } from './event-feed.ts';
 import { Recent } from './recent.ts';
 import { type Counted, type Second, Series } from './series.ts';
 import { type AccountRate, type Ranking, type SeenAccount, TopAccounts, type TopList } from './top-accounts.ts';
@@ -80,6 +80,10 @@ export class Traffic {
 
   onStoreCall(seconds: number): void {
     this.#memory?.series.time(seconds, this.now());
+  }
+
+  onShadow(event: ShadowEvent): void {
+    this.#memory?.feed.add({ type: 'shadow', event }, this.now());
   }
 
   onState(event: StateChange): void {

@@ -64,6 +64,23 @@ export async function readReadReply(reply: unknown): Promise<ReadReply> {
   }
 }
 
+/** A candidate that another process has stored, or (with an empty id) that there is none any more. */
+export interface CandidateReply {
+  readonly id: string;
+  readonly text: string;
+}
+
+/**
+ * Takes the candidate out of an output of `adjustments-read.lua`. Returns the rest of it, and the candidate if it is
+ * another one than the process knew.
+ * @throws TypeError
+ */
+export function takeCandidate(reply: unknown): { readonly rest: unknown; readonly candidate?: CandidateReply } {
+  const [, kind, id, text, rest] = listOf(reply);
+  if (textOf(kind) !== 'candidate') return { rest: reply };
+  return { rest, candidate: { id: textOf(id), text: textOf(text) } };
+}
+
 /** Reads the output of `adjustments-read.lua` for one part, as {@link readReadReply} does. */
 export function readPartReply(reply: unknown): Promise<AdjustmentPart> {
   const [, , next, fields] = listOf(reply);

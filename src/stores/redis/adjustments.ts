@@ -8,6 +8,7 @@ import { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import { OutageLog } from '../shared/outage-log.ts';
 import {
   type AdjustmentPart,
+  type CandidateReply,
   headText,
   type ReadReply,
   readDetails,
@@ -15,6 +16,7 @@ import {
   readInstances,
   readPartReply,
   readReadReply,
+  takeCandidate,
 } from './adjustments-reply.ts';
 import { readWhole } from './adjustments-whole.ts';
 import { type Commands, commandsOf, type RedisClient } from './client.ts';
@@ -23,6 +25,7 @@ import { type AdjustmentKeys, adjustmentKeys } from './keys.ts';
 import listSource from './lua/adjustments-list.lua';
 import readSource from './lua/adjustments-read.lua';
 import writeSource from './lua/adjustments-write.lua';
+import candidateSource from './lua/candidate-write.lua';
 import { checkPrefix } from './options.ts';
 import { readSettleReply } from './reply.ts';
 import { createScript, type Script, scriptTime } from './script.ts';
@@ -64,6 +67,15 @@ const DESCRIBED_AT_ONCE = 50;
 const readScript = /* @__PURE__ */ createScript(readSource);
 const writeScript = /* @__PURE__ */ createScript(writeSource);
 const listScript = /* @__PURE__ */ createScript(listSource);
+const candidateScript = /* @__PURE__ */ createScript(candidateSource);
+
+/** Adjustments, and beside them the candidate of shadow limits that all gateways run. */
+export interface AdjustmentsWithCandidate extends AdjustmentStore {
+  /** Calls the listener with the candidate, each time that a reading finds another one. Only one listener. */
+  watchCandidate(listener: (candidate: CandidateReply) => void): void;
+  /** @param candidate with an empty id: there is none any more */
+  writeCandidate(candidate: CandidateReply): Promise<void>;
+}
 
 /**
  * Creates a store of adjustments in Redis, which any number of processes can share. Its calls have a circuit breaker of
@@ -71,6 +83,14 @@ const listScript = /* @__PURE__ */ createScript(listSource);
  * @throws OptionError
  */
 export function createRedisAdjustments(client: RedisClient, options: RedisAdjustmentsOptions = {}): AdjustmentStore {
+  return openRedisAdjustments(client, options);
+}
+
+/** The same, for a gateway. */
+export function openRedisAdjustments(
+  client: RedisClient,
+  options: RedisAdjustmentsOptions = {},
+): AdjustmentsWithCandidate {
   checkOptions(options, OPTIONS, 'options');
   const { prefix = 'headgate', deadlineMs = 250, onError, clock } = options;
   checkPrefix(prefix);
@@ -96,9 +116,12 @@ interface Parts {
   readonly clock: Clock | undefined;
 }
 
-class RedisAdjustments implements AdjustmentStore {
+class RedisAdjustments implements AdjustmentsWithCandidate {
   readonly durable = true;
   readonly #parts: Parts;
+  /** Id of the candidate that the listener knows. */
+  #candidate = '';
+  #onCandidate: ((candidate: CandidateReply) => void) | undefined;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -148,20 +171,40 @@ class RedisAdjustments implements AdjustmentStore {
     return described;
   }
 
+  watchCandidate(listener: (candidate: CandidateReply) => void): void {
+    this.#onCandidate = listener;
+  }
+
+  async writeCandidate(candidate: CandidateReply): Promise<void> {
+    const { keys, breaker, commands } = this.#parts;
+    await breaker.run(() => candidateScript.run(commands, [keys.candidate], [candidate.id, candidate.text]));
+    this.#candidate = candidate.id;
+  }
+
   #read(known: Head | undefined, instance?: string, about = ''): Promise<ReadReply> {
     const head = known === undefined ? ['', ''] : [String(known.version), known.nonce];
     const noted = instance === undefined ? ['', '', ''] : ['1', instance, about];
     const deadlineMs = this.#parts.deadlineMs * (known === undefined ? WHOLE : 1);
-    return this.#run(readScript, this.#all, [...head, String(MAX_RECENT), ...noted, ''], readReadReply, deadlineMs);
+    const args = [...head, String(MAX_RECENT), ...noted, '', this.#onCandidate === undefined ? '-' : this.#candidate];
+    return this.#run(readScript, this.#all, args, (reply) => readReadReply(this.#takeCandidate(reply)), deadlineMs);
   }
 
   #readPart(from: string): Promise<AdjustmentPart> {
-    return this.#run(readScript, this.#all, ['', '', '', '', '', '', from], readPartReply);
+    return this.#run(readScript, this.#all, ['', '', '', '', '', '', from, '-'], readPartReply);
+  }
+
+  #takeCandidate(reply: unknown): unknown {
+    const { rest, candidate } = takeCandidate(reply);
+    if (candidate !== undefined && candidate.id !== this.#candidate) {
+      this.#candidate = candidate.id;
+      this.#onCandidate?.(candidate);
+    }
+    return rest;
   }
 
   get #all(): readonly string[] {
-    const { adjustments, history, processes, details } = this.#parts.keys;
-    return [adjustments, history, processes, details];
+    const { adjustments, history, processes, details, candidate } = this.#parts.keys;
+    return [adjustments, history, processes, details, candidate];
   }
 
   #write(

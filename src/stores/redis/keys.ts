@@ -97,6 +97,7 @@ export interface AdjustmentKeys {
   readonly history: string;
   readonly processes: string;
   readonly details: string;
+  readonly candidate: string;
 }
 
 /**
@@ -105,5 +106,8 @@ export interface AdjustmentKeys {
  */
 export function adjustmentKeys(prefix: string): AdjustmentKeys {
   const tag = `${prefix}:limits:{adjusted}`;
-  return { adjustments: `${tag}:now`, history: `${tag}:log`, processes: `${tag}:fleet`, details: `${tag}:about` };
+  return {
+    ...{ adjustments: `${tag}:now`, history: `${tag}:log`, processes: `${tag}:fleet`, details: `${tag}:about` },
+    candidate: `${tag}:shadow`,
+  };
 }

@@ -114,7 +114,7 @@ function identityOf(client: RedisClient, prefix: string): object {
     byPrefix = new Map();
     identities.set(client, byPrefix);
   }
-  const identity = byPrefix.get(prefix) ?? {};
+  const identity = byPrefix.get(prefix) ?? { prefix };
   byPrefix.set(prefix, identity);
   return identity;
 }

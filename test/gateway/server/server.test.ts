@@ -34,6 +34,7 @@ async function start({ admit, gate, forward, ...parts }: Parts = {}) {
     log,
     metrics,
     traffic: { onAnswered() {} },
+    verdict: () => undefined,
     health,
     maxConnections: 100,
     silence: { clientTimeoutMs: 10_000, silenceMs: 10_000 },

@@ -14,7 +14,7 @@ const list = (accounts: readonly TopAccount[], more: Partial<TopList> = {}): Top
 const EMPTY = { rejected: list([]), near: list([]), accepted: list([]) };
 const PROCESS: ProcessDetails = {
   ...{ version: '0.1.0', host: 'gw-1', startedAtMs: 1_800_000_000_000, state: 'serving', breaker: 'closed' },
-  ...{ perSecond: 12.5, top: EMPTY },
+  ...{ perSecond: 12.5, shadow: undefined, top: EMPTY },
 };
 
 describe('details of a process', () => {
@@ -23,7 +23,8 @@ describe('details of a process', () => {
       unlisted: 1,
       exact: false,
     });
-    const details = { ...PROCESS, top: { ...EMPTY, accepted } };
+    const total = { both: 1, none: 2, onlyCandidate: 3, onlyCurrent: 4, dropped: 5, failed: 6 };
+    const details = { ...PROCESS, shadow: { id: 'k3v9', total }, top: { ...EMPTY, accepted } };
     expect(readDetails(writeDetails(details))).toEqual(details);
     const quiet = { ...PROCESS, perSecond: undefined, top: undefined };
     expect(readDetails(writeDetails(quiet))).toEqual(quiet);

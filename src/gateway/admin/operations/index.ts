@@ -8,6 +8,7 @@ import { drainOperations } from './drain.ts';
 import { eventOperations } from './events.ts';
 import { fleetOperations } from './fleet.ts';
 import { limitOperations } from './limits.ts';
+import { shadowOperations } from './shadow.ts';
 import { statusOperations } from './status.ts';
 import { trafficOperations } from './traffic.ts';
 import { windowOperations } from './windows.ts';
@@ -22,6 +23,7 @@ export function operationsOf(context: AdminContext): Operation[] {
     ...windowOperations(context),
     ...trafficOperations(context),
     ...eventOperations(context),
+    ...shadowOperations(context),
     ...claimOperations(context),
     ...drainOperations(context),
   ];

@@ -6,6 +6,7 @@ import type { AdminContext } from '../context.ts';
 import { type Operation, operation } from '../operation.ts';
 import { pageOf } from '../paging.ts';
 import { moment, next, paging } from '../schemas.ts';
+import { shadowCounts } from '../shadow-schemas.ts';
 import { shownConfig } from '../shown-config.ts';
 
 const tag = 'Process';
@@ -47,6 +48,16 @@ const status = z.object({
     background: z.int().describe('Commands that are repeated until the store acknowledges them'),
     orphansMet: z.int().describe('Orphans that retries ran into; at most 1,000 are remembered'),
   }),
+  shadow: z
+    .object({
+      source: z.enum(['config', 'operator']),
+      sample: z.number(),
+      store: z.enum(['same', 'memory']),
+      since: moment,
+      total: shadowCounts,
+    })
+    .nullable()
+    .describe('The candidate for other limits; null without one'),
 });
 
 export type Status = z.output<typeof status>;
@@ -60,6 +71,13 @@ const key = z.object({
 });
 
 export type Key = z.output<typeof key>;
+
+function shownShadow({ shadow: { running } }: AdminContext): z.input<typeof status>['shadow'] {
+  if (running === undefined) return null;
+  const { candidate, since, checks } = running;
+  const { sample, store } = candidate.settings;
+  return { source: candidate.source, sample, store, since: since.toISOString(), total: checks.total };
+}
 
 /** What a process is, and how it does. */
 export function statusOperations(context: AdminContext): Operation[] {
@@ -88,6 +106,7 @@ export function statusOperations(context: AdminContext): Operation[] {
           background: idempotency.pending,
           orphansMet: traffic.orphans().length,
         },
+        shadow: shownShadow(context),
       }),
     }),
     operation({

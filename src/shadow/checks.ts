@@ -1,0 +1,258 @@
+import type { Decision } from '../core/decision.ts';
+import { Emitter } from '../core/emitter.ts';
+import type { LimitName } from '../core/limit.ts';
+import type { Logger } from '../core/logger.ts';
+import { isPromise } from '../core/maybe-promise.ts';
+import type { LimitStore, ResetTarget } from '../core/ports.ts';
+import type { LimitRequest } from '../limits/limiter.ts';
+import type { PlanSource } from '../limits/plans.ts';
+import { PendingCalls } from './calls.ts';
+import { type ShadowCounts, type ShadowFigures, type ShadowOutcome, ShadowTally } from './figures.ts';
+import { isInSample } from './sample.ts';
+
+/** What the limits in force and the candidate say about one request. */
+export interface ShadowDecision {
+  readonly outcome: ShadowOutcome;
+  /**
+   * The limit that rejected the request: the candidate's, or else the current one. `block`: a block has rejected it, for
+   * both. `none`: both accept it.
+   */
+  readonly limit: LimitName | 'block' | 'none';
+  /** The decision that the caller got. */
+  readonly current: Decision;
+  /** Undefined if a block has rejected the request. */
+  readonly candidate: Decision | undefined;
+}
+
+/** What {@link ShadowChecks} needs, checked. */
+export interface ShadowSettings {
+  readonly plans: PlanSource;
+  readonly store: LimitStore;
+  readonly sample: number;
+  readonly maxUnderWay: number;
+  readonly timeoutMs: number;
+  readonly onDecision: ((decision: ShadowDecision) => void) | undefined;
+  /** Is called with each check that has no outcome. */
+  readonly onMissed?: ((what: 'dropped' | 'failed') => void) | undefined;
+  readonly log: Logger;
+}
+
+/** A request that the candidate is to decide about. */
+export interface ShadowRequest {
+  readonly request: LimitRequest;
+  /** Undefined until the candidate has decided. */
+  candidate: Decision | undefined;
+  /** What the request cost in the end, if that was known before the candidate had decided. */
+  finalCost: number | undefined;
+}
+
+/** Checks that begin in one turn of the event loop: the requests of the process must not wait for more. */
+const AT_ONCE = 100;
+
+/**
+ * Asks a candidate about requests after they were decided. Nobody waits for it. What the candidate's store does wrong is
+ * counted, and changes nothing else.
+ */
+export class ShadowChecks {
+  readonly #settings: ShadowSettings;
+  readonly #events: Emitter<ShadowDecision>;
+  readonly #tally = new ShadowTally();
+  readonly #calls: PendingCalls;
+  #tasks: (() => void)[] = [];
+  #isScheduled = false;
+  /** By the decision that the caller got, so that what it settles is settled here too. */
+  readonly #requests = new WeakMap<Decision, ShadowRequest>();
+  /** A call has reached its deadline, and the store has not answered any call since. */
+  #isStuck = false;
+  #isClosed = false;
+  #waiting: (() => void)[] = [];
+
+  constructor(settings: ShadowSettings) {
+    this.#settings = settings;
+    this.#events = new Emitter(settings.onDecision, settings.log, 'onDecision');
+    this.#calls = new PendingCalls(settings.timeoutMs);
+  }
+
+  /** Remembers a request, because its caller may change it. Undefined if it is not in the sample, or is no request. */
+  prepare(given: LimitRequest): ShadowRequest | undefined {
+    try {
+      const { account, route, provider, plan, limits, cost } = given;
+      if (this.#isClosed || !isInSample(account, this.#settings.sample)) return undefined;
+      return { request: { account, route, provider, plan, limits, cost }, candidate: undefined, finalCost: undefined };
+    } catch {
+      // The limiter has said what is wrong with it.
+      return undefined;
+    }
+  }
+
+  /** @param current what the caller got, or will get before this is checked */
+  add(shadow: ShadowRequest | undefined, current: Decision): void {
+    if (shadow !== undefined) this.#add(shadow.request.route, () => this.#check(shadow, current));
+  }
+
+  /** @param cost has been checked */
+  settle(current: Decision, cost: number): void {
+    if (!current.accepted) return;
+    this.#add(undefined, () => {
+      const shadow = this.#requests.get(current);
+      if (shadow === undefined) return;
+      shadow.finalCost ??= cost;
+      this.#settle(shadow);
+    });
+  }
+
+  reset(target: ResetTarget): void {
+    this.#add(undefined, () => this.#call(undefined, () => this.#settings.store.reset(target)));
+  }
+
+  figures(): ShadowFigures {
+    return this.#tally.figures();
+  }
+
+  get total(): ShadowCounts {
+    return this.#tally.total;
+  }
+
+  /** Resolves once no check waits or is under way. */
+  async idle(): Promise<void> {
+    while (this.#size > 0) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** Forgets all checks, and closes the store. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#tasks = [];
+    this.#calls.clear();
+    this.#wake();
+    this.#call(undefined, () => this.#settings.store.close?.());
+    this.#calls.clear();
+  }
+
+  get #size(): number {
+    return this.#tasks.length + this.#calls.size;
+  }
+
+  #add(route: string | undefined, task: () => void): void {
+    if (this.#isClosed) return;
+    // One call at a time tests a store that is stuck. Otherwise calls that it never answers would pile up in it.
+    if (this.#size >= (this.#isStuck ? 1 : this.#settings.maxUnderWay)) this.#miss('dropped', route);
+    else {
+      this.#tasks.push(task);
+      this.#schedule();
+    }
+  }
+
+  /** Tasks begin in a later turn of the event loop, after whoever waits for the decision has got it. */
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    const run = (): void => this.#run();
+    if (typeof globalThis.setImmediate === 'function') globalThis.setImmediate(run);
+    else setTimeout(run, 0);
+  }
+
+  #run(): void {
+    this.#isScheduled = false;
+    for (const task of this.#tasks.splice(0, AT_ONCE)) task();
+    if (this.#tasks.length > 0) this.#schedule();
+    this.#wake();
+  }
+
+  #wake(): void {
+    if (this.#waiting.length > 0 && this.#size === 0) for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  #check(shadow: ShadowRequest, current: Decision): void {
+    const { account, route, cost = 1 } = shadow.request;
+    // A block is no limit: it rejects the request whatever the limits are.
+    if (current.blocked !== undefined) {
+      this.#count({ outcome: 'both', limit: 'block', current, candidate: undefined }, route);
+      return;
+    }
+    this.#requests.set(current, shadow);
+    const { plans, store } = this.#settings;
+    this.#call(
+      route,
+      () => store.consume(account, route, plans.plan(shadow.request), cost),
+      (candidate) => this.#compare(shadow, current, candidate),
+    );
+  }
+
+  /** @throws if the store has not returned a decision of its own */
+  #compare(shadow: ShadowRequest, current: Decision, candidate: Decision): void {
+    const { account, route } = shadow.request;
+    const { accepted, degraded } = candidate;
+    if (typeof accepted !== 'boolean' || degraded !== false) throw new TypeError('the store has not decided');
+    const rejecting = accepted ? (current.accepted ? undefined : current) : candidate;
+    const limit = rejecting === undefined ? 'none' : rejecting.shown?.limit;
+    if (limit !== 'none' && limit !== 'route' && limit !== 'all-methods')
+      throw new TypeError('the store has not said which window rejects the request');
+    shadow.candidate = candidate;
+    const outcome = outcomeOf(current.accepted, accepted);
+    if (outcome === 'onlyCandidate' && limit !== 'none') this.#tally.addNewlyRejected(account, route, limit);
+    this.#count({ outcome, limit, current, candidate }, route);
+    this.#settle(shadow);
+  }
+
+  #settle({ candidate, finalCost }: ShadowRequest): void {
+    if (candidate?.accepted !== true || finalCost === undefined) return;
+    this.#call(undefined, () => this.#settings.store.settle(candidate, finalCost));
+  }
+
+  #count(decision: ShadowDecision, route: string): void {
+    this.#tally.count(decision.outcome, route);
+    this.#events.emit(decision);
+  }
+
+  #miss(what: 'dropped' | 'failed', route: string | undefined): void {
+    this.#tally.count(what, route);
+    this.#settings.onMissed?.(what);
+  }
+
+  /** Makes one call to the store, which may throw, never answer, or answer anything. */
+  #call<Reply>(route: string | undefined, send: () => Reply, onReply?: (reply: Awaited<Reply>) => void): void {
+    const fail = (): void => this.#miss('failed', route);
+    const read = (reply: Awaited<Reply>): void => {
+      try {
+        onReply?.(reply);
+      } catch {
+        fail();
+      }
+    };
+    try {
+      const reply = send();
+      if (!isPromise(reply)) {
+        read(reply as Awaited<Reply>);
+        return;
+      }
+      // The executor also catches what a false promise throws while it is read.
+      const answer = new Promise<unknown>((resolve) => {
+        resolve(reply);
+      });
+      const end = this.#calls.begin(() => {
+        this.#isStuck = true;
+        fail();
+        this.#wake();
+      });
+      const ended = (then: () => void): void => {
+        // Also a late answer is a sign of life.
+        this.#isStuck = false;
+        if (!end()) return;
+        then();
+        this.#wake();
+      };
+      answer.then(
+        (value) => ended(() => read(value as Awaited<Reply>)),
+        () => ended(fail),
+      );
+    } catch {
+      fail();
+    }
+  }
+}
+
+function outcomeOf(isAcceptedNow: boolean, wouldBeAccepted: boolean): ShadowOutcome {
+  if (isAcceptedNow) return wouldBeAccepted ? 'none' : 'onlyCandidate';
+  return wouldBeAccepted ? 'onlyCurrent' : 'both';
+}

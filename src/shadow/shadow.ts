@@ -1,0 +1,131 @@
+/**
+ * Shadow limits: a candidate decides about the same requests as the limits in force, on counters of its own, and changes
+ * no answer.
+ * @module headgate/shadow
+ */
+
+import { OptionError } from '../core/errors.ts';
+import { createLogger, type Logger } from '../core/logger.ts';
+import { checkInteger, checkOptions } from '../core/options.ts';
+import type { LimitStore } from '../core/ports.ts';
+import { type Limiter, storeOf } from '../limits/limiter.ts';
+import { isPlanSource, type Limits, type PlanSource, Plans } from '../limits/plans.ts';
+import { ShadowChecks, type ShadowDecision } from './checks.ts';
+import type { ShadowFigures } from './figures.ts';
+import { ShadowedLimiter } from './shadowed-limiter.ts';
+
+export type { ShadowDecision } from './checks.ts';
+export type { NewlyRejectedAccount, ShadowCounts, ShadowFigures, ShadowOutcome } from './figures.ts';
+
+/** Options of {@link withShadow}. */
+export interface ShadowOptions {
+  /** The candidate: limits as `createLimiter` takes them. */
+  readonly limits: Limits | PlanSource;
+  /**
+   * Where the candidate counts: another store than the limiter's, or one with another prefix. {@link Limiter.close}
+   * closes it. Let a store in Redis refuse if Redis is away (`onStoreFailure: 'refuse'`).
+   */
+  readonly store: LimitStore;
+  /**
+   * Part of the accounts whose requests are checked: more than 0, at most 1. Every process with the same number has the
+   * same accounts.
+   * @default 1
+   */
+  readonly sample?: number | undefined;
+  /**
+   * Most checks that wait or are under way. Further requests are not checked, which the figures say: 1 to 1,000,000.
+   * @default 1_000
+   */
+  readonly maxUnderWay?: number | undefined;
+  /**
+   * After so many milliseconds a check has failed: 1 to 60,000. A late answer is ignored.
+   * @default 1_000
+   */
+  readonly timeoutMs?: number | undefined;
+  /** Is called with each outcome. What it throws is logged. */
+  readonly onDecision?: ((decision: ShadowDecision) => void) | undefined;
+  /**
+   * Is called if `onDecision` fails. False: nothing is logged.
+   * @default console.error
+   */
+  readonly logger?: Logger | false | undefined;
+}
+
+/** A candidate that runs. */
+export interface Shadow {
+  /** The figures of now. */
+  figures(): ShadowFigures;
+  /** Resolves once no check waits or is under way, for tests. */
+  idle(): Promise<void>;
+}
+
+/** A limiter with a candidate beside it. */
+export interface LimiterWithShadow extends Limiter {
+  readonly shadow: Shadow;
+}
+
+const OPTIONS = ['limits', 'store', 'sample', 'maxUnderWay', 'timeoutMs', 'onDecision', 'logger'];
+
+/**
+ * Adds a candidate to a limiter. The limiter that it returns decides as the given one does (S27).
+ * @example
+ * ```ts
+ * const current = createLimiter({ store: createMemoryStore(), limits: { allMethods: ['60/1m'] } });
+ * const limiter = withShadow(current, { limits: { allMethods: ['30/1m'] }, store: createMemoryStore() });
+ * limiter.shadow.figures();
+ * ```
+ * @throws LimitError, OptionError with the place of the fault
+ */
+export function withShadow(limiter: Limiter, options: ShadowOptions): LimiterWithShadow {
+  if (typeof limiter?.consume !== 'function' || typeof limiter.settle !== 'function')
+    throw new OptionError('limiter', limiter, 'must be what createLimiter() returned');
+  checkOptions(options, OPTIONS, 'options');
+  const { limits, store, sample = 1, maxUnderWay = 1_000, timeoutMs = 1_000, onDecision, logger } = options;
+  for (const method of ['consume', 'settle', 'reset'] as const)
+    if (typeof store?.[method] !== 'function')
+      throw new OptionError('store', store, `must have ${method}(), as createMemoryStore() does`);
+  checkOtherCounters(store, storeOf(limiter));
+  if (typeof sample !== 'number' || !(sample > 0 && sample <= 1))
+    throw new OptionError('sample', sample, 'must be more than 0 and at most 1');
+  checkInteger('maxUnderWay', maxUnderWay, 1, 1_000_000);
+  checkInteger('timeoutMs', timeoutMs, 1, 60_000);
+  if (onDecision !== undefined && typeof onDecision !== 'function')
+    throw new OptionError('onDecision', onDecision, 'must be a function');
+  const plans = isPlanSource(limits) ? limits : new Plans(limits);
+  const log = createLogger(logger);
+  const checks = new ShadowChecks({ plans, store, sample, maxUnderWay, timeoutMs, onDecision, log });
+  return new LimiterWithChecks(limiter, checks);
+}
+
+class LimiterWithChecks extends ShadowedLimiter implements LimiterWithShadow {
+  readonly shadow: Shadow;
+
+  constructor(limiter: Limiter, checks: ShadowChecks) {
+    super(limiter, () => checks);
+    this.shadow = { figures: () => checks.figures(), idle: () => checks.idle() };
+  }
+}
+
+/** @throws OptionError if the candidate would count in the counters of the limiter */
+function checkOtherCounters(store: LimitStore, current: LimitStore | undefined): void {
+  if (current === undefined) return;
+  const prefix = prefixOf(store);
+  if (identityOf(store) === identityOf(current))
+    throw new OptionError(
+      'store',
+      store,
+      'must not be the store of the limiter, since a candidate needs its own counters',
+    );
+  // Two clients may be those of one server.
+  if (prefix !== undefined && prefix === prefixOf(current))
+    throw new OptionError('store', prefix, `must have another prefix than the limiter's, such as "${prefix}-shadow"`);
+}
+
+function identityOf(store: LimitStore): object {
+  return store.identity ?? store;
+}
+
+/** Start of the keys of a store in Redis. */
+function prefixOf({ identity }: LimitStore): string | undefined {
+  return (identity as { readonly prefix?: string } | undefined)?.prefix;
+}
