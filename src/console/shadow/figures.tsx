@@ -16,8 +16,10 @@ export function ShadowFigures({ figures, fleet }: { figures: Figures; fleet: Sha
       <section class="card" aria-labelledby="matrix">
         <h2 id="matrix">Requests</h2>
         <p class="soft">
-          {fleet ? `Of ${processesText(fleet.processes)} that run it.` : 'Of this process.'}
-          {counters === 'process' && ' Each process counts for itself, so the candidate rejects less than it would.'}
+          {fleet ? `Sum of the processes that run it: ${processesText(fleet.processes)}.` : 'Of this process.'}
+          {counters === 'process' &&
+            fleet?.processes.of !== 1 &&
+            ' Each process counts for itself, so the candidate rejects less than it would.'}
         </p>
         <Matrix counts={all} />
         {all.dropped + all.failed > 0 && (
