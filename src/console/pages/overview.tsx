@@ -196,23 +196,23 @@ function TopAccounts({ by, title, nobody }: { by: Top['by']; title: string; nobo
       <ol class="top">
         {value?.accounts.map(({ account, count, route, tightest }) => (
           <li key={account}>
-            <p class="row">
+            <div class="row">
               <a href={href('accounts', account)}>{account}</a>
-              <span>{countText(count, by === 'near' ? 'request' : 'time')}</span>
-            </p>
+              <span class="actions">
+                {countText(count, by === 'near' ? 'request' : 'time')}
+                {by === 'rejected' && tightest && may('operator') && (
+                  <a
+                    class="button quiet"
+                    aria-label={`Adjust ${account}: ${limitName(tightest.limit)}, ${route}`}
+                    href={href('accounts', account, { adjust: tightest.limit, route })}
+                  >
+                    Adjust
+                  </a>
+                )}
+              </span>
+            </div>
             <p class="soft">{route}</p>
             {tightest && <WindowBar window={tightest} isPast />}
-            {tightest && may('operator') && (
-              <p>
-                <a
-                  class="button quiet"
-                  aria-label={`Adjust ${account}: ${limitName(tightest.limit)}, ${route}`}
-                  href={href('accounts', account, { adjust: tightest.limit, route })}
-                >
-                  Adjust
-                </a>
-              </p>
-            )}
           </li>
         ))}
       </ol>
