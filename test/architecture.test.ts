@@ -219,7 +219,9 @@ describe('src', () => {
   it('the library reads the time and sets timers only in core/clock.ts and in the files listed here', () => {
     const readers = files
       .filter((file) =>
-        ['core', 'stores', 'http', 'gate', 'adapters', 'limits', 'shadow', 'idempotency', 'otel'].includes(roomOf(file)),
+        ['core', 'stores', 'http', 'gate', 'adapters', 'limits', 'shadow', 'idempotency', 'otel'].includes(
+          roomOf(file),
+        ),
       )
       .filter((file) =>
         /Date\.now\(|new Date\(|performance\.now\(|setTimeout\(|setInterval\(/.test(readFileSync(file, 'utf8')),

@@ -22,6 +22,7 @@ import {
 } from 'headgate/http';
 import { createMemoryAdjustments, createMemoryClaimStore, createMemoryStore } from 'headgate/memory';
 import { recommendedLimits } from 'headgate/recommended';
+import { type ShadowFigures, withShadow } from 'headgate/shadow';
 import { AdjustmentConflictError, createSharedLimits, type SharedLimits } from 'headgate/shared-limits';
 import { beginClaim, type ClaimStore, createPlan, evaluate, FITS, type LimitStore } from 'headgate/stores';
 
@@ -44,6 +45,9 @@ export const change: Promise<number> = shared
   .put({ account: 'acc_1' }, ['120/1m'], { by: 'jane', forMs: 60_000 })
   .then(({ version }) => version)
   .catch((error: unknown) => (error instanceof AdjustmentConflictError ? (error.current?.version ?? 0) : 0));
+
+const shadowed = withShadow(limiter, { limits: { allMethods: ['30/1m'] }, store: createMemoryStore(), sample: 0.1 });
+export const figures: ShadowFigures = shadowed.shadow.figures();
 
 export const waited: Promise<Decision> = createWorker(limiter, { maxQueue: 10 }).acquire(
   { account: 'acc_1', route: 'POST /emails' },

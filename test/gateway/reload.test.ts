@@ -114,6 +114,16 @@ const RELOADED: readonly [key: string, before: unknown, after: unknown, probe: P
     async (gateway) => ratesOf(await gateway.ask('GET', CHATS)).limit,
     [1000, 500],
   ],
+  [
+    'shadow',
+    undefined,
+    { limits: { default: { allMethods: ['0/1m'] } } },
+    async (gateway) => {
+      await gateway.ask('GET', CHATS);
+      return (await gateway.metrics()).includes('current="accepted",candidate="rejected"} 1');
+    },
+    [false, true],
+  ],
 ];
 
 /** Keys that a reload leaves as they were. */

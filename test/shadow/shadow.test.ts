@@ -5,8 +5,8 @@ import type { Decision } from '../../src/core/decision.ts';
 import type { LimitStore } from '../../src/core/ports.ts';
 import { createLimiter } from '../../src/limits/limiter.ts';
 import { type ShadowOptions, withShadow } from '../../src/shadow/shadow.ts';
-import { createRedisStore } from '../../src/stores/redis/limits.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
+import { createRedisStore } from '../../src/stores/redis/limits.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 
 const EMAILS = { account: 'acc_1', route: 'POST /emails' };
@@ -73,7 +73,14 @@ describe('figures', () => {
     const current = limiter.consumeSync({ ...EMAILS, cost: 2 });
     await limiter.shadow.idle();
     expect(onDecision.mock.calls).toEqual([
-      [{ outcome: 'onlyCandidate', limit: 'all-methods', current, candidate: expect.objectContaining({ accepted: false }) }],
+      [
+        {
+          outcome: 'onlyCandidate',
+          limit: 'all-methods',
+          current,
+          candidate: expect.objectContaining({ accepted: false }),
+        },
+      ],
     ]);
     expect(logger).toHaveBeenCalledWith('headgate: the listener onDecision failed', new Error('mine'));
   });
@@ -134,7 +141,9 @@ describe('what changes counters is mirrored', () => {
   it('not the settling of a rejection, and nothing that the limiter refuses', async () => {
     const settle = vi.fn(() => true);
     const store = memory();
-    const limiter = start({ store: { ...storeOf(() => true), consume: (...given) => store.consume(...given), settle } });
+    const limiter = start({
+      store: { ...storeOf(() => true), consume: (...given) => store.consume(...given), settle },
+    });
     for (let i = 0; i < 2; i++) limiter.consumeSync(EMAILS);
     const rejected = limiter.consumeSync(EMAILS);
     await limiter.settle(rejected, 0);
@@ -163,10 +172,22 @@ describe('a hostile store changes nothing', () => {
     await limiter.close();
     return { text: JSON.stringify(seen), total: shadow?.figures().total };
   };
-  const evil = new Proxy({}, { get: () => { throw new Error('trap'); } });
+  const evil = new Proxy(
+    {},
+    {
+      get: () => {
+        throw new Error('trap');
+      },
+    },
+  );
 
   it.each<[what: string, act: () => unknown]>([
-    ['throws', () => { throw new Error('down'); }],
+    [
+      'throws',
+      () => {
+        throw new Error('down');
+      },
+    ],
     ['rejects', () => Promise.reject(new Error('down'))],
     ['hangs', () => new Promise(() => {})],
     ['returns nothing', () => undefined],
@@ -177,9 +198,37 @@ describe('a hostile store changes nothing', () => {
     ['rejects without a window', () => ({ accepted: false, degraded: false })],
     ['rejects by a limit that does not exist', () => ({ accepted: false, degraded: false, shown: { limit: 'x' } })],
     ['returns what cannot be read', () => evil],
-    ['resolves to what cannot be read', () => new Promise((resolve) => resolve({ get accepted() { throw new Error('trap'); } }))],
-    ['returns a promise that throws', () => ({ then() { throw new Error('trap'); } })],
-    ['returns a promise that answers twice', () => ({ then(ok: (v: unknown) => void, no: (v: unknown) => void) { ok(1); no(2); ok(3); } })],
+    [
+      'resolves to what cannot be read',
+      () =>
+        new Promise((resolve) =>
+          resolve({
+            get accepted() {
+              throw new Error('trap');
+            },
+          }),
+        ),
+    ],
+    [
+      'returns a promise that throws',
+      () => ({
+        // biome-ignore lint/suspicious/noThenProperty: a false promise
+        then() {
+          throw new Error('trap');
+        },
+      }),
+    ],
+    [
+      'returns a promise that answers twice',
+      () => ({
+        // biome-ignore lint/suspicious/noThenProperty: a false promise
+        then(ok: (v: unknown) => void, no: (v: unknown) => void) {
+          ok(1);
+          no(2);
+          ok(3);
+        },
+      }),
+    ],
   ])('%s', async (_what, act) => {
     const { text, total } = await run(storeOf(act));
     expect(text).toBe((await run(undefined)).text);

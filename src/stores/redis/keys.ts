@@ -107,7 +107,10 @@ export interface AdjustmentKeys {
 export function adjustmentKeys(prefix: string): AdjustmentKeys {
   const tag = `${prefix}:limits:{adjusted}`;
   return {
-    ...{ adjustments: `${tag}:now`, history: `${tag}:log`, processes: `${tag}:fleet`, details: `${tag}:about` },
+    adjustments: `${tag}:now`,
+    history: `${tag}:log`,
+    processes: `${tag}:fleet`,
+    details: `${tag}:about`,
     candidate: `${tag}:shadow`,
   };
 }

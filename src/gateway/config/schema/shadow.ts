@@ -6,7 +6,7 @@ export const shadow = z.strictObject({
   limits: limits.describe('The candidate, as `limits`'),
   sample: z
     .number()
-    .gt(0, 'must be more than 0')
+    .gt(0)
     .max(1)
     .default(1)
     .describe('Part of the accounts whose requests are checked, the same accounts in every process'),
