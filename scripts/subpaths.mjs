@@ -9,7 +9,7 @@ export const SUBPATHS = {
   './shared-limits': 'src/limits/shared/index.ts',
   './shadow': 'src/shadow/shadow.ts',
   './memory': 'src/stores/memory/index.ts',
-  './file': 'src/stores/file/adjustments.ts',
+  './file': 'src/stores/file/index.ts',
   './redis': 'src/stores/redis/index.ts',
   './http': 'src/http/index.ts',
   './node': 'src/adapters/node.ts',

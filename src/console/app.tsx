@@ -5,6 +5,7 @@ import { status, statusError, useStatus } from './api/status.ts';
 import { Banners } from './banners.tsx';
 import { Help } from './help.tsx';
 import { lazyPage } from './lazy-page.tsx';
+import { OfferedToken } from './offered-token.tsx';
 import { OverviewPage } from './pages/overview.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
 import { ErrorNotice } from './parts/notice.tsx';
@@ -24,6 +25,7 @@ const PAGES: readonly { readonly page: string; readonly title: string; readonly 
   { page: 'limits', title: 'Limits', Page: lazyPage(async () => (await import('./pages/limits.tsx')).LimitsPage) },
   { page: 'claims', title: 'Claims', Page: lazyPage(async () => (await import('./pages/claims.tsx')).ClaimsPage) },
   { page: 'live', title: 'Live', Page: lazyPage(async () => (await import('./pages/live.tsx')).LivePage) },
+  { page: 'shadow', title: 'Shadow', Page: lazyPage(async () => (await import('./pages/shadow.tsx')).ShadowPage) },
   { page: 'system', title: 'System', Page: lazyPage(async () => (await import('./pages/system.tsx')).SystemPage) },
 ];
 
@@ -86,6 +88,7 @@ function Session({ used }: { used: string }) {
         </div>
       </header>
       <main id="main" tabIndex={-1}>
+        <OfferedToken />
         {status.value && <Banners status={status.value} />}
         <ErrorNotice error={statusError.value} />
         {caller.value === undefined ? null : shown === undefined ? <Unknown /> : <shown.Page key={shown.page} />}

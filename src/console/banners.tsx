@@ -21,6 +21,9 @@ export function Banners({ status: { state, store, limits } }: { status: Status }
           The adjustments could not be read for {spanText(limits.ageMs ?? 0)}. The last known ones apply.
         </Notice>
       )}
+      {limits.source === 'file' && (
+        <Notice kind="care">The adjustments were never read. Those of the kept file apply.</Notice>
+      )}
       {limits.source === 'base' && (
         <Notice kind="care">The adjustments were never read. The limits of the config apply.</Notice>
       )}

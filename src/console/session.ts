@@ -11,8 +11,12 @@ const ROLES: readonly Role[] = ['viewer', 'operator', 'admin'];
 
 const STORED = 'headgate-token';
 
+const stored = sessionStorage.getItem(STORED) ?? undefined;
+
 /** The operator's token. It ends with the tab. */
-export const token = signal<string | undefined>(linkedToken ?? sessionStorage.getItem(STORED) ?? undefined);
+export const token = signal<string | undefined>(stored ?? linkedToken);
+/** The token of a link that was opened in a tab with another session: the operator chooses. */
+export const offeredToken = signal<string | undefined>(linkedToken === stored ? undefined : stored && linkedToken);
 /** Undefined until the gateway has said it. */
 export const caller = signal<Caller | undefined>(undefined);
 /** Why the last session ended. */
@@ -24,12 +28,19 @@ export function beginSession(given: string): void {
   sessionStorage.setItem(STORED, given);
   caller.value = undefined;
   endedBy.value = undefined;
+  offeredToken.value = undefined;
   token.value = given;
 }
 
+/** @param reason undefined: the operator has ended it */
 export function endSession(reason?: string): void {
+  if (reason !== undefined && offeredToken.value !== undefined) {
+    beginSession(offeredToken.value);
+    return;
+  }
   sessionStorage.removeItem(STORED);
   token.value = undefined;
+  offeredToken.value = undefined;
   caller.value = undefined;
   endedBy.value = reason;
 }

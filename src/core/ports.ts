@@ -230,3 +230,14 @@ export interface AdjustmentStore {
   /** Closes what the store itself has opened, never what it was given. */
   close?(): MaybePromise<void>;
 }
+
+/**
+ * A copy of the adjustments that a process last knew, outside of their store: for a start while the store is away or has
+ * lost its data.
+ */
+export interface KeptFile {
+  /** Returns what was saved last; undefined if nothing was. Throws if it is not what `save` writes. */
+  load(): MaybePromise<AdjustmentState | undefined>;
+  /** Replaces what was saved. */
+  save(state: AdjustmentState): MaybePromise<void>;
+}

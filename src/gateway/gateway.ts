@@ -187,7 +187,7 @@ function createParts(
 ): RuleParts & { readonly buffers: BufferBudget } {
   const { perApplication, maxUpstreamConnections } = config;
   const adjusted = createAdjustedLimits(config, {
-    store: store.adjustments,
+    store,
     log,
     details: () => writeDetails(details()),
     onChange: (change) => traffic.onLimits(change),

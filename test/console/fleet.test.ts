@@ -53,10 +53,9 @@ test('a change of a provider at one gateway: the other one and the library obey 
   await page.getByRole('button', { name: 'Next page' }).click();
   await page.getByRole('button', { name: 'Change provider linkedin, all methods' }).click();
   await page.getByLabel('Window 2', { exact: true }).fill('700/1d');
-  await page.getByLabel('Reason').fill('INC-12');
   await page.getByRole('button', { name: 'Preview' }).click();
+  await page.getByLabel('Reason').fill('INC-12');
   const apply = page.getByRole('button', { name: 'Apply' });
-  await apply.waitFor();
   const obeyed = Promise.all([
     timeOf(async () => (await limitAtB({ provider: 'linkedin' })).adjusted !== null),
     timeOf(() => maxOfLibrary() === 700),

@@ -13,9 +13,9 @@ const addressOf = (target: Record<string, string>) => `#/limits?${new URLSearchP
 
 const limitOf = async (target: Record<string, string>) =>
   JSON.parse((await gateway.admin('GET', `/v1/limit?${new URLSearchParams(target)}`)).text);
-const put = (target: Record<string, string>, windows: string[]) =>
+const put = (target: Record<string, string>, windows: string[], forMs?: number) =>
   gateway.admin('PUT', `/v1/limit?${new URLSearchParams(target)}`, {
-    json: { windows, reason: 'INC-7', confirm: true },
+    json: { windows, reason: 'INC-7', confirm: true, forMs },
   });
 const dialogText = (page: Page) => page.locator('dialog').innerText();
 const press = (page: Page, name: string) => page.getByRole('button', { name }).click();
@@ -32,12 +32,12 @@ describe.each(VIEWS)('in %s colours, %d pixels wide', (colorScheme, width) => {
   const options = { colorScheme, viewport: { width, height: 800 } };
 
   test('the list, its dialog with a preview and its faults, the history and the export have no fault of axe', async () => {
-    await put({ account: 'acc_3', route: EMAILS }, ['4/1m']);
+    await put({ account: 'acc_3', route: EMAILS }, ['4/1m'], 3_600_000);
     await gateway.send(HTML, 2);
     const page = await gateway.open('#/limits', 'operator', options);
     await waitForText(page, 'Changes end with the process');
     const row = page.locator('tr', { hasText: 'account acc_3' });
-    expect(await row.innerText()).toMatch(/POST \/api\/v1\/emails\s+not set\s+4\/1m\s+4\/1m\s+ada INC-7\s+never/);
+    expect(await row.innerText()).toMatch(/POST \/api\/v1\/emails\s+not set\s+4\/1m\s+4\/1m\s+ada INC-7\s+[\d:]+/);
     await checkPage(page, 'en');
     await press(page, `Change ${EMAILS_OF_LINKEDIN}`);
     await page.getByLabel('Window 1', { exact: true }).fill('3000/1m');
@@ -53,6 +53,13 @@ describe.each(VIEWS)('in %s colours, %d pixels wide', (colorScheme, width) => {
     await page.keyboard.press('Escape');
     await page.getByRole('link', { name: 'History' }).click();
     await waitForText(page, 'as in the config');
+    const { at, until } = (await limitOf({ account: 'acc_3', route: EMAILS })).adjusted;
+    const [atText, untilText] = [at, until].map((each) =>
+      new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' }).format(new Date(each)),
+    );
+    const change = page.locator('tr', { hasText: 'account acc_3' }).first();
+    expect(await change.innerText()).toMatch(new RegExp(`${atText}.*4/1m\\s+${untilText}`, 's'));
+    expect(await change.getByRole('link').getAttribute('href')).toBe('#/accounts/acc_3');
     expect(await checkPage(page, 'en')).toBe('History of limits');
     await press(page, 'Export');
     await waitForText(page, '"linkedin": {');
@@ -71,12 +78,13 @@ describe('by keyboard only', () => {
     await expect.poll(() => page.evaluate(() => document.activeElement?.tagName)).toBe('INPUT');
     await page.keyboard.type('2000/1d');
     await chooseIn(page, 'Ends', 'In 1 h');
-    await typeInto(page, 'Reason', 'INC-12');
-    await page.keyboard.press('Enter');
+    await pressAt(page, 'Preview');
     await page.waitForSelector('h3:focus >> text=Preview');
+    expect(await dialogText(page)).toMatch(/Ends\s+[\d:]+, then as in the config: 5\/1m/);
     expect(await dialogText(page)).toMatch(/Before\s+5\/1m\s+After\s+4\/1m, 2000\/1d/);
     expect((await limitOf({ provider: 'linkedin', route: EMAILS })).adjusted).toBeNull();
-    await pressAt(page, 'Apply');
+    await typeInto(page, 'Reason', 'INC-12');
+    await page.keyboard.press('Enter');
     await waitForText(page, '1 of 1 processes obey.');
     await waitForText(page, 'The change ends with the process.');
     const { adjusted } = await limitOf({ provider: 'linkedin', route: EMAILS });
@@ -184,6 +192,16 @@ test('a warning needs a tick; any other wish needs another preview', async () =>
   expect((await limitOf({ provider: 'linkedin' })).adjusted.windows).toEqual(['20/1m', '800/1d']);
 });
 
+test('a limit of 0 for one account needs a tick', async () => {
+  const target = { account: 'acc_2', route: EMAILS };
+  const before = await limitOf(target);
+  const page = await openDialog(target, '0/1m');
+  await press(page, 'Preview');
+  await press(page, 'Apply');
+  expect(await page.evaluate(() => document.activeElement?.matches('[type=checkbox]:invalid'))).toBe(true);
+  expect((await limitOf(target)).adjusted).toEqual(before.adjusted);
+});
+
 test('the preview shows the accounts that the dry run names', async () => {
   await gateway.send('acc_1', 3, CHATS);
   const reply = await gateway.admin('PUT', '/v1/limit?dryRun=true&account=acc_1', { json: { windows: ['2/1m'] } });
@@ -194,11 +212,25 @@ test('the preview shows the accounts that the dry run names', async () => {
   await page.getByRole('button', { name: 'Apply' }).waitFor();
   const text = await page.locator('.preview').innerText();
   expect(
-    text.includes('1 account of the last minutes would get another limit. Of them, 1 would be rejected now.'),
+    text.includes(
+      '1 account that this process has seen lately would get another limit. Of them, 1 would be rejected now.',
+    ),
   ).toBe(accounts !== undefined);
   expect(await page.locator('.preview tbody tr').allInnerTexts()).toEqual(
-    now.map(() => `acc_1\t${CHATS}\t3 of 2\trejected`),
+    now.map(() => expect.stringMatching(/^acc_1\t.*chats\t3 of 2\trejected\t[\d.]+\t(never|\d.*)$/)),
   );
+  expect(text).toMatch(/acc_1 makes [\d.]+ requests per minute at this process: at that rate the new limit is /);
+  // What decides comes before what leads away, and Back from there does not return to the dialog.
+  const order = await page
+    .locator('.preview')
+    .locator('input, button, a')
+    .evaluateAll((all) => all.map(({ tagName, textContent }) => textContent || tagName));
+  expect(order).toEqual(['INPUT', 'Apply', ...now.map(() => 'acc_1')]);
+  await page.locator('.preview a').click();
+  await page.waitForSelector('h1 >> text=acc_1');
+  await page.goBack();
+  await page.waitForSelector('h1 >> text=Limits');
+  expect(await page.locator('dialog').count()).toBe(0);
 });
 
 test('an end at a time is a time of the operator', async () => {

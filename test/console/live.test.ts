@@ -19,7 +19,7 @@ test.each(VIEWS)(
     await gateway.admin('POST', '/v1/windows/reset', { json: { account: 'acc_2' } });
     const events = page.locator('.events');
     await page.waitForSelector('.events >> text=reset counters');
-    expect(await events.textContent()).toContain(`completed, key key-${width} of app_1`);
+    await expect.poll(() => events.textContent()).toContain(`completed, key key-${width} of app_1`);
     expect(await events.textContent()).toContain(`acc_1 ${CHATS}`);
     // What was before the page was opened.
     expect(await events.textContent()).toContain(`${IMAGE} ${EMAILS}`);
@@ -52,14 +52,28 @@ test('by keyboard: filters, a pause, and one request by its req_id', async () =>
   expect(await page.evaluate(() => location.hash)).toBe('#/live?account=acc_3&outcome=rejected');
   await gateway.send('acc_3', 7);
   await expect.poll(() => events.locator('.badge').allTextContents()).toEqual(['rejected', 'rejected']);
+  // The list stands still while the focus or the pointer is in it.
+  const rows = events.locator('li');
+  for (const [aim, leave] of [
+    [() => events.getByRole('button').first().focus(), () => page.focus('h1')],
+    [() => events.hover(), () => page.mouse.move(0, 0)],
+  ] as const) {
+    const before = await rows.count();
+    await aim();
+    await gateway.send('acc_3', 1);
+    await page.waitForSelector('text=The list stands still while you are in it: 1 new.');
+    expect(await rows.count()).toBe(before);
+    await leave();
+    await expect.poll(() => rows.count()).toBe(before + 1);
+  }
   await tabTo(page, 'Pause');
   await page.keyboard.press('Enter');
   await gateway.send('acc_2', 6);
   await gateway.send('acc_3', 1);
   await page.waitForSelector('text=Paused. 1 event came since.');
-  expect(await events.locator('li').count()).toBe(2);
+  expect(await rows.count()).toBe(4);
   await page.keyboard.press('Enter');
-  await expect.poll(() => events.locator('li').count()).toBe(3);
+  await expect.poll(() => rows.count()).toBe(5);
   const { headers } = await gateway.ask('GET', '/api/v1/chats?account_id=acc_1');
   await tabTo(page, 'req_id');
   await page.keyboard.type(String(headers['x-request-id']));

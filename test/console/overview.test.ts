@@ -12,7 +12,12 @@ test.each(VIEWS)(
     await page.waitForSelector('.top >> text=acc_1');
     const meter = page.locator('section:has(h2:text("Most rejected")) [role=meter]');
     expect(await meter.getAttribute('aria-valuetext')).toBe('5 of 5 used');
-    expect(await page.textContent('.figures')).toMatch(/Store\s*ok/);
+    const figures = await page.innerText('.figures');
+    expect(figures).toMatch(
+      /Decisions per second\s+[\d.]+\s+1 of 1 process\s+Accepted per second\s+[\d.]+\s+this process/,
+    );
+    expect(figures).toMatch(/Store\s+ok\s+memory, breaker closed; this process/);
+    expect(await page.innerText('section:has(h2:text("Most rejected"))')).toMatch(/Since [\d:]+, 1 of 1 process/);
     await page.waitForSelector('canvas');
     await expect
       .poll(() => page.getAttribute('[role=img]', 'aria-label'), { timeout: 15_000 })

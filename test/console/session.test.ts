@@ -45,6 +45,51 @@ test('a link with a token is taken in a tab that has the console already', async
   expect(page.url()).toBe(gateway.url);
 });
 
+test('a link with another token asks before it replaces the session of the tab', async () => {
+  const page = await gateway.newPage();
+  await page.goto(`${gateway.url}#token=${TOKENS.viewer}`);
+  await page.waitForSelector('.person >> text=vera viewer');
+  const follow = () =>
+    page.evaluate((token) => {
+      location.hash = `#token=${token}`;
+    }, TOKENS.admin);
+  await follow();
+  await page.click('text=Stay vera');
+  await page.waitForSelector('text=The link that you opened', { state: 'detached' });
+  expect(await page.textContent('.person')).toContain('vera viewer');
+  expect(page.url()).toBe(gateway.url);
+  await follow();
+  await page.click('text=Use the token of the link');
+  await page.waitForSelector('.person >> text=ada admin');
+  // A session that is over is nothing to ask about.
+  await page.evaluate((token) => sessionStorage.setItem('headgate-token', token), TOKENS.expired);
+  await follow();
+  await page.waitForSelector('.person >> text=ada admin');
+  expect(await page.locator('text=The link that you opened').count()).toBe(0);
+});
+
+test('Back closes a window before it leaves the page, and does not open it again', async () => {
+  const page = await gateway.open('#/', 'viewer');
+  await page.click('nav a:text-is("Claims")');
+  await page.waitForSelector('h1 >> text=Claims');
+  for (let i = 0; i < 2; i++) {
+    await page.click('text=Help');
+    await page.waitForSelector('dialog[open]');
+    await page.goBack();
+    await page.waitForSelector('dialog', { state: 'detached' });
+    expect(await page.evaluate(() => [location.hash, document.activeElement?.textContent])).toEqual([
+      '#/claims',
+      'Help',
+    ]);
+  }
+  await page.click('text=Help');
+  await page.keyboard.press('Escape');
+  await page.waitForSelector('dialog', { state: 'detached' });
+  await expect.poll(() => page.evaluate(() => history.state)).toBeNull();
+  await page.goBack();
+  await page.waitForSelector('h1 >> text=Overview');
+});
+
 test('an expired token ends the session, and the page says why', async () => {
   const page = await gateway.newPage();
   await page.goto(`${gateway.url}#token=${TOKENS.expired}`);

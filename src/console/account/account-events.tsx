@@ -10,13 +10,13 @@ export function AccountEvents({ account }: { account: string }) {
   return (
     <section class="card" aria-labelledby="events">
       <div class="row">
-        <h2 id="events">Last decisions</h2>
+        <h2 id="events">Last decisions of this process</h2>
         <a href={href('live', undefined, { account })}>Open in Live</a>
       </div>
       <StreamState live={live} />
       <EventList
         account={account}
-        events={live.events}
+        live={live}
         label={`Decisions about ${account}`}
         nothing="No decision is remembered."
       />

@@ -1,12 +1,14 @@
 import { useId } from 'preact/hooks';
 import type { Windows } from '../api/answers.ts';
-import { limitName, spanText, windowText } from '../parts/format.ts';
+import { limitName, spanText } from '../parts/format.ts';
 import { type RouteWindows, verdictOf } from '../parts/verdict.ts';
 import { WindowBar } from '../parts/window-bar.tsx';
-import { href } from '../route.ts';
 import { may } from '../session.ts';
 
 type Window = RouteWindows['windows'][number];
+
+/** Which limit of which route an operator wants to change. */
+export type OnChange = (route: string, limit: Window['limit']) => void;
 
 const BADGES = { blocked: 'bad', rejects: 'bad', near: 'care', free: 'good', unlimited: '' } as const;
 
@@ -14,10 +16,12 @@ const BADGES = { blocked: 'bad', rejects: 'bad', near: 'care', free: 'good', unl
 export function RouteCard({
   account,
   shown,
+  onChange,
   onReset,
 }: {
   account: Omit<Windows, 'routes'>;
   shown: RouteWindows;
+  onChange: OnChange;
   onReset: () => void;
 }) {
   const id = useId();
@@ -38,11 +42,17 @@ export function RouteCard({
       {windows.length === 0 && (
         <div class="row">
           <p>No limit: every request passes.</p>
-          <ChangeLink account={account.account} route={route} limit="route" windows={[]} />
+          <ChangeButton route={route} limit="route" onChange={onChange} />
         </div>
       )}
       {(['route', 'all-methods'] as const).map((limit) => (
-        <Limit key={limit} account={account} route={route} windows={windows.filter((each) => each.limit === limit)} />
+        <Limit
+          key={limit}
+          account={account}
+          route={route}
+          windows={windows.filter((each) => each.limit === limit)}
+          onChange={onChange}
+        />
       ))}
       {may('operator') && windows.length > 0 && (
         <div class="actions">
@@ -59,10 +69,12 @@ function Limit({
   account,
   route,
   windows,
+  onChange,
 }: {
   account: Omit<Windows, 'routes'>;
   route: string;
   windows: readonly Window[];
+  onChange: OnChange;
 }) {
   const [first] = windows;
   if (first === undefined) return null;
@@ -70,7 +82,7 @@ function Limit({
     <div class="limit">
       <div class="row">
         <span class="soft">{sourceText(first, account)}</span>
-        <ChangeLink account={account.account} route={route} limit={first.limit} windows={windows} />
+        <ChangeButton route={route} limit={first.limit} onChange={onChange} />
       </div>
       {windows.map((each) => (
         <WindowBar key={each.durationMs} window={each} />
@@ -79,28 +91,18 @@ function Limit({
   );
 }
 
-/** Leads to the limit of the account, with the windows that apply now, wherever they come from. */
-function ChangeLink({
-  account,
-  route,
-  limit,
-  windows,
-}: {
-  account: string;
-  route: string;
-  limit: Window['limit'];
-  windows: readonly Window[];
-}) {
+/** Opens the limit of the account, with the windows that apply now, wherever they come from. */
+function ChangeButton({ route, limit, onChange }: { route: string; limit: Window['limit']; onChange: OnChange }) {
   if (!may('operator')) return null;
-  const now = windows.length === 0 ? undefined : windows.map(windowText).join();
-  const of = { account, route: limit === 'route' ? route : undefined, windows: now };
   return (
-    <a
-      href={href('limits', undefined, { ...of, edit: '1' })}
+    <button
+      type="button"
+      class="quiet"
       aria-label={`Change this limit: ${limitName(limit)}, ${route}`}
+      onClick={() => onChange(route, limit)}
     >
       Change this limit
-    </a>
+    </button>
   );
 }
 

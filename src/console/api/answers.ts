@@ -6,4 +6,5 @@ export type { Instance } from '../../gateway/admin/operations/fleet.ts';
 export type { Key, Status } from '../../gateway/admin/operations/status.ts';
 export type { Decision, Second, Top } from '../../gateway/admin/operations/traffic.ts';
 export type { Explanation, Windows } from '../../gateway/admin/operations/windows.ts';
+export type { ShadowState } from '../../gateway/admin/shadow-schemas.ts';
 export type { StateChange } from '../../gateway/traffic/event-feed.ts';

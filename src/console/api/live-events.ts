@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, type Query } from './client.ts';
 import { readEvents, type StreamEvent } from './event-stream.ts';
 
@@ -21,10 +21,14 @@ export interface LiveEvents {
   /** Events that the gateway has dropped, since this client read too slowly. */
   readonly dropped: number;
   readonly isPaused: boolean;
-  /** Events that have come during the pause. */
+  /** Events that have come while the list stands still. */
   readonly waiting: number;
+  /** Whether somebody aims at the list, so that it stands still. */
+  readonly isHeld: boolean;
   /** Keeps the list as it is, or lets it go on. */
   pause(isPaused: boolean): void;
+  /** The same, while somebody aims at the list. */
+  hold(isHeld: boolean): void;
 }
 
 /** Many events may come in a second. To draw each of them at once would cost time, and an eye is not faster. */
@@ -34,7 +38,7 @@ const LONGEST_PAUSE_MS = 30_000;
 
 interface Shown {
   readonly events: readonly LiveEvent[];
-  /** What came during a pause, the newest first. */
+  /** What came while the list stood still, the newest first. */
   readonly held: readonly LiveEvent[];
   readonly waiting: number;
   readonly dropped: number;
@@ -50,30 +54,38 @@ const NOTHING: Shown = { events: [], held: [], waiting: 0, dropped: 0 };
 export function useLiveEvents(query: Query, most: number): LiveEvents {
   const [shown, setShown] = useState(NOTHING);
   const [connection, setConnection] = useState<Connection>({ state: 'connecting' });
-  const [isPaused, setPaused] = useState(false);
-  const paused = useRef(false);
+  const [{ isPaused, isHeld }, setStill] = useState({ isPaused: false, isHeld: false });
+  const isStill = useRef(false);
   const key = JSON.stringify(query);
   useEffect(() => {
     setShown(NOTHING);
     const show = (fresh: readonly LiveEvent[], dropped: number): void =>
       setShown((last) => {
-        const isHeld = paused.current;
-        const all = [...fresh, ...(isHeld ? last.held : last.events)].slice(0, most);
+        const isKept = isStill.current;
+        const all = [...fresh, ...(isKept ? last.held : last.events)].slice(0, most);
         return {
           ...last,
-          ...(isHeld ? { held: all, waiting: last.waiting + fresh.length } : { events: all }),
+          ...(isKept ? { held: all, waiting: last.waiting + fresh.length } : { events: all }),
           dropped: last.dropped + dropped,
         };
       });
     return listen(query, show, setConnection);
   }, [key, most]);
-  const pause = (on: boolean): void => {
-    paused.current = on;
-    setPaused(on);
-    if (!on)
+  useLayoutEffect(() => {
+    isStill.current = isPaused || isHeld;
+    if (!isStill.current)
       setShown(({ events, held, dropped }) => ({ ...NOTHING, events: [...held, ...events].slice(0, most), dropped }));
+  }, [isPaused, isHeld]);
+  return {
+    events: shown.events,
+    connection,
+    dropped: shown.dropped,
+    isPaused,
+    waiting: shown.waiting,
+    isHeld,
+    pause: (on) => setStill((last) => ({ ...last, isPaused: on })),
+    hold: (on) => setStill((last) => ({ ...last, isHeld: on })),
   };
-  return { events: shown.events, connection, dropped: shown.dropped, isPaused, waiting: shown.waiting, pause };
 }
 
 let keys = 0;

@@ -1,10 +1,20 @@
 import type { Limit, LimitChanged } from '../api/answers.ts';
 import { Announced } from '../parts/announced.tsx';
 import { Notice } from '../parts/notice.tsx';
+import type { Target } from '../parts/target.ts';
+import { href, route } from '../route.ts';
 import { CurrentLimit } from './current-limit.tsx';
 
 /** A change that is stored, and the processes that obey it. */
-export function Applied({ limit, onClose }: { limit: Limit & LimitChanged; onClose: () => void }) {
+export function Applied({
+  target: { account },
+  limit,
+  onClose,
+}: {
+  target: Target;
+  limit: Limit & LimitChanged;
+  onClose: () => void;
+}) {
   const { applied, durable } = limit;
   return (
     <>
@@ -23,6 +33,7 @@ export function Applied({ limit, onClose }: { limit: Limit & LimitChanged; onClo
         <button type="button" onClick={onClose}>
           Done
         </button>
+        {account !== undefined && route.value.page !== 'accounts' && <a href={href('accounts', account)}>{account}</a>}
       </div>
     </>
   );

@@ -27,7 +27,7 @@ export function Setter({ adjusted: { by, at, reason, until } }: { adjusted: NonN
     <span class="soft">
       by {by}, {timeText(at)}
       {reason && `: ${reason}`}
-      {until && ` (until ${timeText(until)})`}
+      {` (${until === null ? 'without an end' : `until ${timeText(until)}`})`}
     </span>
   );
 }

@@ -13,7 +13,7 @@ const ENDS: readonly (readonly [End, string])[] = [
   ['at', 'At a time'],
 ];
 
-/** Asks what the limit shall be, why, and for how long. */
+/** Asks what the limit shall be, and for how long. */
 export function DraftForm({
   draft,
   limit: { base, recommended },
@@ -30,7 +30,7 @@ export function DraftForm({
   onDraft: (draft: Draft) => void;
   onSubmit: () => void;
 }) {
-  const { wish, windows, reason, end, at } = draft;
+  const { wish, windows, end, at } = draft;
   const set = (changed: Partial<Draft>): void => onDraft({ ...draft, ...changed });
   const wishes: readonly (readonly [Wish, string])[] = [
     ['windows', 'Windows of my own'],
@@ -63,14 +63,6 @@ export function DraftForm({
           onValue={(value) => set({ at: value })}
         />
       )}
-      <Field
-        label="Reason"
-        hint="The history shows it."
-        autocomplete="off"
-        maxLength={500}
-        value={reason}
-        onValue={(value) => set({ reason: value })}
-      />
       <button type="submit" aria-disabled={isBusy}>
         Preview
       </button>

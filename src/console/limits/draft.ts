@@ -1,6 +1,8 @@
 import type { Limit } from '../api/answers.ts';
 import type { ApiError, Asked } from '../api/client.ts';
+import { windowText } from '../parts/format.ts';
 import type { Target } from '../parts/target.ts';
+import type { ShownWindow } from '../parts/window-bar.tsx';
 
 /** What an operator wants of a limit. `reset`: as in the config. */
 export type Wish = 'windows' | 'recommended' | 'none' | 'reset';
@@ -19,6 +21,38 @@ export interface Draft {
   readonly at: string;
 }
 
+/** Windows that an operator often wants, ready to be chosen. */
+export interface Preset {
+  /** `Double` */
+  readonly name: string;
+  readonly windows: readonly string[];
+}
+
+/** Presets last so long, unless the limit has an end already. */
+const GRANT: End = '3600000';
+
+/** More of a limit: of the windows that are full, or else of all of them. */
+export function presetsOf(windows: readonly ShownWindow[]): Preset[] {
+  const isAnyFull = windows.some(({ remaining }) => remaining <= 0);
+  return FACTORS.flatMap(([name, factor]) => {
+    const more = windows.map(({ max, remaining, durationMs }) => {
+      const isRaised = !isAnyFull || remaining <= 0;
+      return windowText({ max: isRaised ? Math.ceil(max * factor) : max, durationMs });
+    });
+    return more.join() === windows.map(windowText).join() ? [] : [{ name, windows: more }];
+  });
+}
+
+const FACTORS = [
+  ['Double', 2],
+  ['Half more', 1.5],
+] as const;
+
+/** A grant must not end later, or earlier, than what an operator has set: after it the config applies. */
+export function withPreset(draft: Draft, { windows }: Preset, { adjusted }: Limit): Draft {
+  return { ...draft, wish: 'windows', windows, ...(adjusted === null ? { end: GRANT } : endsOf(adjusted)) };
+}
+
 /** The change that a dialog begins with: the limit of now, a reset, or windows to put back (null: the config applied). */
 export type Beginning = 'now' | 'reset' | readonly string[] | null;
 
@@ -31,8 +65,12 @@ export function draftOf({ effective, adjusted }: Limit, beginning: Beginning): D
     wish: isReset ? 'reset' : isRemoval ? 'none' : 'windows',
     windows: windows.length === 0 ? [''] : windows,
     reason: '',
-    ...(adjusted?.until ? { end: 'at', at: localText(adjusted.until) } : { end: 'never', at: '' }),
+    ...endsOf(adjusted),
   };
+}
+
+function endsOf(adjusted: Limit['adjusted']): Pick<Draft, 'end' | 'at'> {
+  return adjusted?.until ? { end: 'at', at: localText(adjusted.until) } : { end: 'never', at: '' };
 }
 
 /** What a preview depends on: another one of these needs another preview. */

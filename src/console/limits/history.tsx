@@ -2,10 +2,11 @@ import { useEffect } from 'preact/hooks';
 import type { LimitEntry } from '../api/answers.ts';
 import { ask } from '../api/client.ts';
 import { usePolled } from '../api/polled.ts';
-import { timeText, windowsText } from '../parts/format.ts';
+import { momentText, windowsText } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
 import { Pager, usePages } from '../parts/pager.tsx';
 import { type Target, targetText } from '../parts/target.ts';
+import { TargetName } from '../parts/target-name.tsx';
 import { Wide } from '../parts/wide.tsx';
 import { href } from '../route.ts';
 import { may } from '../session.ts';
@@ -81,22 +82,26 @@ function HistoryTable({
             <th>Limit</th>
             <th>Before</th>
             <th>After</th>
+            <th>Ends</th>
             {isOperator && <th>Actions</th>}
           </tr>
         </thead>
         <tbody>
-          {rows.map(({ version, at, by, reason, source, target, old, new: set }) => {
+          {rows.map(({ version, at, by, reason, source, target, old, new: set, until }) => {
             const name = targetText(target);
             return (
               <tr key={`${version} ${name}`}>
                 <td>{version}</td>
-                <td>{timeText(at)}</td>
+                <td>{momentText(at)}</td>
                 <td>
                   {source === 'expiry' ? <span class="badge">ended</span> : by} <span class="soft">{reason}</span>
                 </td>
-                <td>{name}</td>
+                <td>
+                  <TargetName target={target} />
+                </td>
                 <td>{setText(old)}</td>
                 <td>{setText(set)}</td>
+                <td>{set && (until === null ? 'never' : momentText(until))}</td>
                 {isOperator && (
                   <td>
                     <button

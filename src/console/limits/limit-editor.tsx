@@ -6,8 +6,18 @@ import type { Target } from '../parts/target.ts';
 import { Applied } from './applied.tsx';
 import { Conflict } from './conflict.tsx';
 import { CurrentLimit } from './current-limit.tsx';
-import { type Beginning, draftOf, effectOf, faultsOf, requestFor } from './draft.ts';
+import {
+  type Beginning,
+  type Draft,
+  draftOf,
+  effectOf,
+  faultsOf,
+  type Preset,
+  requestFor,
+  withPreset,
+} from './draft.ts';
 import { DraftForm } from './draft-form.tsx';
+import { Presets } from './presets.tsx';
 import { Preview } from './preview.tsx';
 import { Unsure } from './unsure.tsx';
 
@@ -21,12 +31,14 @@ export function LimitEditor({
   target,
   limit: found,
   beginning,
+  presets,
   onChanged,
   onClose,
 }: {
   target: Target;
   limit: Limit;
   beginning: Beginning;
+  presets: readonly Preset[];
   onChanged: () => void;
   onClose: () => void;
 }) {
@@ -53,11 +65,12 @@ export function LimitEditor({
     }
     setBusy(false);
   };
-  const look = () =>
+  const look = (wanted: Draft) =>
     attempt('preview', async () => {
-      const [method, asked] = requestFor(target, draft, { dryRun: true });
+      setDraft(wanted);
+      const [method, asked] = requestFor(target, wanted, { dryRun: true });
       const answer = await ask<LimitPreview>(method, 'v1/limit', asked);
-      setPreview({ of: effectOf(draft), round: (preview?.round ?? 0) + 1, answer });
+      setPreview({ of: effectOf(wanted), round: (preview?.round ?? 0) + 1, answer });
     });
   const apply = (confirm: boolean) =>
     attempt('change', async () => {
@@ -70,7 +83,7 @@ export function LimitEditor({
       }
     });
 
-  if (done !== undefined) return <Applied limit={done} onClose={onClose} />;
+  if (done !== undefined) return <Applied target={target} limit={done} onClose={onClose} />;
   const faults = faultsOf(failure?.error);
   const isConflict = failure?.error.status === 412;
   const isUnsure = failure?.step === 'change' && (failure.error.status === 0 || failure.error.status >= 500);
@@ -78,13 +91,14 @@ export function LimitEditor({
   return (
     <>
       <CurrentLimit limit={limit} />
+      <Presets presets={presets} limit={limit} onPreset={(preset) => void look(withPreset(draft, preset, limit))} />
       <DraftForm
         draft={draft}
         limit={limit}
         faults={faults.ofWindow}
         isBusy={isBusy}
         onDraft={setDraft}
-        onSubmit={() => void look()}
+        onSubmit={() => void look(draft)}
       />
       {isConflict ? (
         <Conflict
@@ -108,7 +122,9 @@ export function LimitEditor({
           key={preview.round}
           preview={preview.answer}
           draft={draft}
+          limit={limit}
           isBusy={isBusy}
+          onDraft={setDraft}
           onApply={(confirm) => void apply(confirm)}
         />
       )}

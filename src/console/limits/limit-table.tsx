@@ -1,6 +1,7 @@
 import type { Limit } from '../api/answers.ts';
 import { timeText, windowsText } from '../parts/format.ts';
-import { layerText, type Target, targetText } from '../parts/target.ts';
+import { type Target, targetText } from '../parts/target.ts';
+import { TargetName } from '../parts/target-name.tsx';
 import { Wide } from '../parts/wide.tsx';
 import { may } from '../session.ts';
 import { ownText } from './current-limit.tsx';
@@ -35,7 +36,9 @@ export function LimitTable({
             const name = targetText(target);
             return (
               <tr key={name}>
-                <td>{layerText(target)}</td>
+                <td>
+                  <TargetName target={target} isLayer />
+                </td>
                 <td>{target.route ?? 'all methods'}</td>
                 <td>{ownText(base)}</td>
                 <td>{adjusted && windowsText(adjusted.windows)}</td>

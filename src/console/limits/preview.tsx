@@ -1,12 +1,11 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { LimitPreview } from '../api/answers.ts';
+import type { Limit, LimitPreview } from '../api/answers.ts';
 import { Announced } from '../parts/announced.tsx';
-import { countText, numberText, timeText, windowsText } from '../parts/format.ts';
-import { Notice } from '../parts/notice.tsx';
-import { Tick } from '../parts/tick.tsx';
-import { Wide } from '../parts/wide.tsx';
-import { href } from '../route.ts';
+import { Field } from '../parts/field.tsx';
+import { timeText, windowsText } from '../parts/format.ts';
+import { Affected, affectedText } from './affected.tsx';
 import { type Draft, endOf } from './draft.ts';
+import { Warnings } from './warnings.tsx';
 
 /** What a change would do, and the button that does it. */
 export function Preview({
@@ -16,12 +15,16 @@ export function Preview({
     now = [],
   },
   draft,
+  limit: { base },
   isBusy,
+  onDraft,
   onApply,
 }: {
   preview: LimitPreview;
   draft: Draft;
+  limit: Limit;
   isBusy: boolean;
+  onDraft: (draft: Draft) => void;
   onApply: (confirm: boolean) => void;
 }) {
   const [isConfirmed, setConfirmed] = useState(false);
@@ -48,70 +51,28 @@ export function Preview({
         {draft.wish !== 'reset' && (
           <>
             <dt>Ends</dt>
-            <dd>{end === undefined ? 'never' : timeText(end)}</dd>
+            <dd>
+              {end === undefined
+                ? 'never'
+                : `${timeText(end)}, then ${base === null ? 'the limit of another layer applies' : `as in the config: ${windowsText(base)}`}`}
+            </dd>
           </>
         )}
       </dl>
-      {accounts && <Affected affected={accounts.affected} now={now} />}
-      {warnings.length > 0 && (
-        <>
-          <Notice kind="care">
-            {warnings.map((warning) => (
-              <p key={warning}>{warning}</p>
-            ))}
-          </Notice>
-          <Tick value={isConfirmed} onValue={setConfirmed} required>
-            I have read the warning, and I mean this change.
-          </Tick>
-        </>
-      )}
+      {accounts && <p>{affectedText(accounts.affected, now)}</p>}
+      <Warnings warnings={warnings} isConfirmed={isConfirmed} onConfirmed={setConfirmed} />
+      <Field
+        label="Reason"
+        hint="The account and the history show it."
+        autocomplete="off"
+        maxLength={500}
+        value={draft.reason}
+        onValue={(reason) => onDraft({ ...draft, reason })}
+      />
       <button type="submit" aria-disabled={isBusy}>
         Apply
       </button>
+      <Affected now={now} />
     </form>
-  );
-}
-
-/** The accounts that would get other limits, the ones that would be rejected first. */
-function Affected({ affected, now }: { affected: number; now: NonNullable<LimitPreview['now']> }) {
-  const rejected = now.filter(({ wouldReject }) => wouldReject).length;
-  return (
-    <>
-      <p>
-        {countText(affected, 'account')} of the last minutes would get another limit.{' '}
-        {now.length > 0 &&
-          `Of ${now.length === affected ? 'them' : `the ${now.length} busiest`}, ${numberText(rejected)} would be rejected now.`}
-      </p>
-      {now.length > 0 && (
-        <Wide label="Accounts">
-          <table>
-            <thead>
-              <tr>
-                <th>Account</th>
-                <th>Route</th>
-                <th class="number">Used</th>
-                <th>Next request</th>
-              </tr>
-            </thead>
-            <tbody>
-              {now.map(({ account, route, used, max, wouldReject }) => (
-                <tr key={account}>
-                  <td>
-                    <a href={href('accounts', account)}>{account}</a>
-                  </td>
-                  <td>{route}</td>
-                  <td class="number">
-                    {numberText(used)} of {numberText(max)}
-                  </td>
-                  <td>
-                    <span class={`badge ${wouldReject ? 'bad' : 'good'}`}>{wouldReject ? 'rejected' : 'accepted'}</span>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </Wide>
-      )}
-    </>
   );
 }

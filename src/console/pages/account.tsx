@@ -1,21 +1,27 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { AccountEvents } from '../account/account-events.tsx';
+import { AdjustedLimits } from '../account/adjusted-limits.tsx';
 import { ExplainForm } from '../account/explain-form.tsx';
 import { ResetDialog } from '../account/reset-dialog.tsx';
-import { RouteCard } from '../account/route-card.tsx';
+import { type OnChange, RouteCard } from '../account/route-card.tsx';
 import type { Windows } from '../api/answers.ts';
 import { ask } from '../api/client.ts';
 import { usePolled } from '../api/polled.ts';
-import { countText } from '../parts/format.ts';
+import { presetsOf } from '../limits/draft.ts';
+import { LimitDialog, type OpenedLimit } from '../limits/limit-dialog.tsx';
+import { countText, windowText } from '../parts/format.ts';
 import { ErrorNotice, Notice } from '../parts/notice.tsx';
 import { PageTitle } from '../parts/page-title.tsx';
 import { verdictOf } from '../parts/verdict.ts';
-import { href } from '../route.ts';
+import { href, replaceWith, route } from '../route.ts';
 import { may } from '../session.ts';
 
 const EVERY_MS = 1_000;
 
-/** An account: how full its windows are, what a request would be told, and what has happened. */
+/**
+ * An account: how full its windows are, what a request would be told, and what has happened. An address with `adjust`
+ * opens the dialog of a limit: `#/accounts/acc_1?adjust=all-methods&route=POST%20/api/v1/emails`.
+ */
 export function AccountPage({ account }: { account: string }) {
   const { value, error, refresh } = usePolled(account, EVERY_MS, (signal) =>
     ask<Windows>('GET', 'v1/windows', { query: { account }, signal }),
@@ -23,6 +29,26 @@ export function AccountPage({ account }: { account: string }) {
   /** The route whose counters the dialog resets; null: every route. */
   const [resetting, setResetting] = useState<string | null | undefined>();
   const [done, setDone] = useState('');
+  const [opened, setOpened] = useState<OpenedLimit>();
+  const [changes, setChanges] = useState(0);
+  const change: OnChange = (name, limit) => {
+    const windows = value?.routes.find((each) => each.route === name)?.windows.filter((each) => each.limit === limit);
+    if (windows === undefined) return;
+    setOpened({
+      target: { account, ...(limit === 'route' && { route: name }) },
+      beginning: windows.length === 0 ? 'now' : windows.map(windowText),
+      presets: presetsOf(windows),
+    });
+  };
+  const { query } = route.value;
+  const isRead = value !== undefined;
+  useEffect(() => {
+    const limit = query.get('adjust');
+    if (limit === null || !isRead) return;
+    // The address is without the dialog from now on, so that Back does not open it again.
+    replaceWith(href('accounts', account));
+    if (may('operator')) change(query.get('route') ?? '', limit === 'route' ? limit : 'all-methods');
+  }, [query, isRead]);
   return (
     <>
       <PageTitle title={account}>
@@ -35,7 +61,12 @@ export function AccountPage({ account }: { account: string }) {
           <p class="soft">
             Provider {value.provider ?? 'not set'}, plan {value.plan ?? 'not set'}
           </p>
-          <Summary routes={value.routes} />
+          <Summary routes={value.routes} onChange={change} />
+          <AdjustedLimits
+            account={account}
+            changes={changes}
+            onPutBack={(target) => setOpened({ target, beginning: 'reset' })}
+          />
           <section aria-labelledby="windows">
             <div class="row">
               <h2 id="windows">Windows</h2>
@@ -47,13 +78,30 @@ export function AccountPage({ account }: { account: string }) {
             </div>
             <div class="columns">
               {value.routes.map((each) => (
-                <RouteCard key={each.route} account={value} shown={each} onReset={() => setResetting(each.route)} />
+                <RouteCard
+                  key={each.route}
+                  account={value}
+                  shown={each}
+                  onChange={change}
+                  onReset={() => setResetting(each.route)}
+                />
               ))}
             </div>
           </section>
           {value.routes.length > 0 && <ExplainForm account={account} routes={value.routes.map(({ route }) => route)} />}
           <AccountEvents account={account} />
         </>
+      )}
+      {opened && (
+        <LimitDialog
+          key={JSON.stringify(opened)}
+          {...opened}
+          onClose={() => setOpened(undefined)}
+          onChanged={() => {
+            setChanges((last) => last + 1);
+            refresh();
+          }}
+        />
       )}
       {value && resetting !== undefined && (
         <ResetDialog
@@ -72,10 +120,10 @@ export function AccountPage({ account }: { account: string }) {
 }
 
 /** What an operator must find out first: what rejects, and when there is room. It changes each second, so it is not read out. */
-function Summary({ routes }: Pick<Windows, 'routes'>) {
+function Summary({ routes, onChange }: Pick<Windows, 'routes'> & { onChange: OnChange }) {
   const rejecting = routes.flatMap((each) => {
-    const { by, text } = verdictOf(each);
-    return by === undefined ? [] : [{ route: each.route, by, text }];
+    const { by, text, limit } = verdictOf(each);
+    return by === undefined ? [] : [{ route: each.route, by, text, limit }];
   });
   if (routes.length === 0) return <p>The config limits no route, so nothing is counted.</p>;
   if (rejecting.length === 0) return <p class="notice good">Nothing is rejected now: every route has room.</p>;
@@ -88,9 +136,16 @@ function Summary({ routes }: Pick<Windows, 'routes'>) {
         </strong>
       </p>
       <ul>
-        {rejecting.map(({ route, by, text }) => (
-          <li key={route}>
-            {route}: {text} ({by})
+        {rejecting.map(({ route, by, text, limit }) => (
+          <li key={route} class="row">
+            <span>
+              {route}: {text} ({by})
+            </span>
+            {limit && may('operator') && (
+              <button type="button" aria-label={`Adjust ${route}`} onClick={() => onChange(route, limit)}>
+                Adjust
+              </button>
+            )}
           </li>
         ))}
       </ul>

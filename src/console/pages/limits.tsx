@@ -1,9 +1,9 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { Beginning } from '../limits/draft.ts';
 import { ExportDialog } from '../limits/export-dialog.tsx';
 import { FilterForm, filterOf } from '../limits/filter.tsx';
 import { History } from '../limits/history.tsx';
-import { LimitDialog } from '../limits/limit-dialog.tsx';
+import { LimitDialog, type OpenedLimit } from '../limits/limit-dialog.tsx';
 import { LimitList } from '../limits/limit-list.tsx';
 import { TargetForm } from '../limits/target-form.tsx';
 import { Notice } from '../parts/notice.tsx';
@@ -12,30 +12,24 @@ import { type Target, targetOf } from '../parts/target.ts';
 import { href, replaceWith, route } from '../route.ts';
 import { may } from '../session.ts';
 
-/** A limit that an operator changes. */
-interface Opened {
-  readonly target: Target;
-  readonly beginning: Beginning;
-}
-
 /**
  * The limits of every layer, and the history of their changes. An address with `edit` opens the dialog of its limit:
  * `#/limits?account=acc_1&route=POST%20/api/v1/emails&edit=1`. With `windows`, such as `5/1m,100/1d`, it begins with them.
  */
 export function LimitsPage() {
   const { name, query } = route.value;
-  const [opened, setOpened] = useState<Opened>();
+  const [opened, setOpened] = useState<OpenedLimit>();
   const [isExporting, setExporting] = useState(false);
   const [changes, setChanges] = useState(0);
   const isHistory = name === 'history';
-  const isEdit = query.has('edit');
-  const shown = opened ?? (isEdit ? { target: targetOf(query), beginning: beginningIn(query) } : undefined);
   const open = (target: Target, beginning: Beginning): void => setOpened({ target, beginning });
-  const close = (): void => {
-    setOpened(undefined);
+  useEffect(() => {
     const { edit, windows, ...rest } = Object.fromEntries(query);
-    if (isEdit) replaceWith(href('limits', name, rest));
-  };
+    if (edit === undefined) return;
+    // The address is without the dialog from now on, so that Back does not open it again.
+    replaceWith(href('limits', name, rest));
+    open(targetOf(query), windows?.split(',') ?? 'now');
+  }, [query]);
   return (
     <>
       <PageTitle title={isHistory ? 'History of limits' : 'Limits'}>
@@ -72,20 +66,16 @@ export function LimitsPage() {
           )}
         </>
       )}
-      {shown && !may('operator') && <Notice kind="care">Only operators may change limits.</Notice>}
-      {shown && may('operator') && (
+      {opened && !may('operator') && <Notice kind="care">Only operators may change limits.</Notice>}
+      {opened && may('operator') && (
         <LimitDialog
-          key={JSON.stringify(shown)}
-          {...shown}
-          onClose={close}
+          key={JSON.stringify(opened)}
+          {...opened}
+          onClose={() => setOpened(undefined)}
           onChanged={() => setChanges((last) => last + 1)}
         />
       )}
       {isExporting && <ExportDialog onClose={() => setExporting(false)} />}
     </>
   );
-}
-
-function beginningIn(query: URLSearchParams): Beginning {
-  return query.get('windows')?.split(',') ?? 'now';
 }

@@ -118,7 +118,7 @@ function Stream({ filters }: { filters: Filters }) {
     <section class="card" aria-labelledby="stream">
       <h2 id="stream">Events of this process</h2>
       <StreamState live={live} />
-      <EventList events={live.events} label="Events" nothing="Nothing that fits has happened." />
+      <EventList live={live} label="Events" nothing="Nothing that fits has happened." />
       {live.events.length === MOST && <p class="soft">Only the last {MOST} events are shown.</p>}
     </section>
   );

@@ -1,15 +1,17 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Instance, Second, Top } from '../api/answers.ts';
 import { ask } from '../api/client.ts';
+import { askFleet } from '../api/fleet.ts';
 import { usePolled } from '../api/polled.ts';
 import { status } from '../api/status.ts';
-import { countText, numberText } from '../parts/format.ts';
+import { countText, limitName, numberText, processesText, timeText } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
 import { PageTitle } from '../parts/page-title.tsx';
 import { ProcessTable } from '../parts/process-table.tsx';
 import { TimeChart } from '../parts/time-chart.tsx';
 import { WindowBar } from '../parts/window-bar.tsx';
 import { href } from '../route.ts';
+import { may } from '../session.ts';
 
 const SERIES_SECONDS = 899;
 const SERIES_EVERY_MS = 5_000;
@@ -28,6 +30,9 @@ const OUTCOMES = [
   ['provider_rejected', 'rejected by the provider'],
 ] as const;
 type Outcome = (typeof OUTCOMES)[number][0];
+
+/** Whose figure it is, if it is not that of all processes. */
+const HERE = 'this process';
 
 /** What happens now, and what needs a look. */
 export function OverviewPage() {
@@ -60,21 +65,32 @@ function Figures({ instances }: { instances: readonly Instance[] | undefined }) 
   const obeying = instances?.filter(({ revision }) => revision === limits.revision).length;
   return (
     <dl class="figures">
-      <Figure name="Accepted per second" value={numberText(perSecond.accepted)} />
-      <Figure name="Rejected per second" value={numberText(perSecond.rejected)} />
+      <Figure name="Decisions per second" {...decisionsOf(instances ?? [])} />
+      <Figure name="Accepted per second" value={numberText(perSecond.accepted)} more={HERE} />
+      <Figure name="Rejected per second" value={numberText(perSecond.rejected)} more={HERE} />
       <Figure
         name="Store"
         value={store.health === 'ok' ? 'ok' : 'degraded'}
-        more={`${store.kind}, breaker ${store.breaker}`}
+        more={`${store.kind}, breaker ${store.breaker}; ${HERE}`}
       />
       <Figure
         name="Limits"
         value={version === 0 ? 'as in the config' : `change ${version}`}
         more={instances && `${obeying} of ${instances.length} processes obey it`}
       />
-      <Figure name="Orphans met" value={numberText(claims.orphansMet)} more={`${claims.inFlight} claims under way`} />
+      <Figure
+        name="Orphans met"
+        value={numberText(claims.orphansMet)}
+        more={`${claims.inFlight} claims under way; ${HERE}`}
+      />
     </dl>
   );
+}
+
+/** What every process says about its decisions. */
+function decisionsOf(instances: readonly Instance[]) {
+  const said = instances.flatMap(({ decisionsPerSecond }) => decisionsPerSecond ?? []);
+  return { value: numberText(sum(said)), more: processesText({ counted: said.length, of: instances.length }) };
 }
 
 function Figure({ name, value, more }: { name: string; value: string; more?: string | undefined }) {
@@ -105,8 +121,8 @@ function Charts() {
   return (
     <section aria-label="Last 15 minutes" class="columns">
       <TimeChart
-        title="Requests per second"
-        sentence={`In the last 15 minutes ${numberText(accepted)} requests were accepted and ${numberText(rejected)} rejected.`}
+        title="Requests per second of this process"
+        sentence={`In the last 15 minutes, at this process, ${numberText(accepted)} requests were accepted and ${numberText(rejected)} rejected.`}
         times={times}
         lines={OUTCOMES.map(([name, text]) => ({
           name: text,
@@ -116,8 +132,8 @@ function Charts() {
         stacked
       />
       <TimeChart
-        title="Calls of the store, in ms"
-        sentence={`In the last 15 minutes, in each second 99 of 100 calls of the store took at most ${numberText(ms)} ms.`}
+        title="Calls of the store by this process, in ms"
+        sentence={`In the last 15 minutes, at this process, in each second 99 of 100 calls of the store took at most ${numberText(ms)} ms.`}
         times={times}
         lines={[
           { name: 'half of them', color: 'store-p50', values: slowest('storeP50Ms') },
@@ -168,21 +184,33 @@ function useSeries() {
 
 function TopAccounts({ by, title, nobody }: { by: Top['by']; title: string; nobody: string }) {
   const { value, error } = usePolled(by, LISTS_EVERY_MS, (signal) =>
-    ask<Top>('GET', 'v1/top', { query: { by, limit: TOP }, signal }),
+    askFleet<Top>('v1/top', { by, limit: TOP }, signal),
   );
   const id = `top-${by}`;
   return (
     <section aria-labelledby={id}>
       <h2 id={id}>{title}</h2>
+      {value && <p class="soft">{sourceText(value)}</p>}
       <ErrorNotice error={error} />
       {value?.accounts.length === 0 && <p class="soft">{nobody}</p>}
       <ol class="top">
         {value?.accounts.map(({ account, count, route, tightest }) => (
           <li key={account}>
-            <p class="row">
+            <div class="row">
               <a href={href('accounts', account)}>{account}</a>
-              <span>{countText(count, by === 'near' ? 'request' : 'time')}</span>
-            </p>
+              <span class="actions">
+                {countText(count, by === 'near' ? 'request' : 'time')}
+                {by === 'rejected' && tightest && may('operator') && (
+                  <a
+                    class="button quiet"
+                    aria-label={`Adjust ${account}: ${limitName(tightest.limit)}, ${route}`}
+                    href={href('accounts', account, { adjust: tightest.limit, route })}
+                  >
+                    Adjust
+                  </a>
+                )}
+              </span>
+            </div>
             <p class="soft">{route}</p>
             {tightest && <WindowBar window={tightest} isPast />}
           </li>
@@ -190,4 +218,9 @@ function TopAccounts({ by, title, nobody }: { by: Top['by']; title: string; nobo
       </ol>
     </section>
   );
+}
+
+function sourceText({ processes, since }: Top): string {
+  const of = processes === undefined ? HERE : processesText(processes);
+  return `Since ${timeText(since)}, ${of}`;
 }

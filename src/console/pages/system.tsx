@@ -93,5 +93,6 @@ function StatusPairs({ now: { version, instance, startedAt, state, store, limits
 const SOURCES: Readonly<Record<Status['limits']['source'], string>> = {
   store: 'the store',
   kept: 'the last reading of the store',
+  file: 'the kept file',
   base: 'the config',
 };

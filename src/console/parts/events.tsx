@@ -1,18 +1,17 @@
-import { useState } from 'preact/hooks';
-import type { Connection, LiveEvent, LiveEvents } from '../api/live-events.ts';
+import { useLayoutEffect, useState } from 'preact/hooks';
+import type { Connection, LiveEvents } from '../api/live-events.ts';
 import { EventText } from './event-text.tsx';
 import { countText, spanText } from './format.ts';
 import { Notice } from './notice.tsx';
 import { TraceDialog } from './trace-dialog.tsx';
 
 /** Whether events come, and a button that lets the list pause. */
-export function StreamState({ live: { connection, dropped, isPaused, waiting, pause } }: { live: LiveEvents }) {
+export function StreamState({ live }: { live: LiveEvents }) {
+  const { connection, dropped, isPaused, pause } = live;
   return (
     <>
       <div class="row">
-        <span class="soft">
-          {isPaused ? `Paused. ${countText(waiting, 'event')} came since.` : stateText(connection)}
-        </span>
+        <span class="soft">{stateText(live)}</span>
         <button type="button" class="quiet" onClick={() => pause(!isPaused)}>
           {isPaused ? 'Go on' : 'Pause'}
         </button>
@@ -28,7 +27,9 @@ export function StreamState({ live: { connection, dropped, isPaused, waiting, pa
   );
 }
 
-function stateText({ state }: Connection): string {
+function stateText({ connection: { state }, isPaused, isHeld, waiting }: LiveEvents): string {
+  if (isPaused) return `Paused. ${countText(waiting, 'event')} came since.`;
+  if (isHeld) return `The list stands still while you are in it: ${waiting} new.`;
   return state === 'open' ? 'Connected.' : state === 'connecting' ? 'Connecting …' : 'Not connected.';
 }
 
@@ -43,24 +44,36 @@ function Trouble({ connection }: { connection: Exclude<Connection, { state: 'con
   );
 }
 
-/** Events, the newest first. A decision has a button that shows its trace. */
+/** Events, the newest first. It stands still while the pointer or the focus is in it. A decision has a button that shows its trace. */
 export function EventList({
-  events,
+  live: { events, hold },
   label,
   nothing,
   account,
 }: {
-  events: readonly LiveEvent[];
+  live: LiveEvents;
   label: string;
   nothing: string;
   /** Whose events they are, if they are of one account. */
   account?: string;
 }) {
   const [traced, setTraced] = useState<string>();
-  if (events.length === 0) return <p class="soft">{nothing}</p>;
+  const [isPointedAt, setPointedAt] = useState(false);
+  const [isFocused, setFocused] = useState(false);
+  const isAimedAt = isPointedAt || isFocused || traced !== undefined;
+  // Not later: the row must not move away under the pointer.
+  useLayoutEffect(() => hold(isAimedAt), [isAimedAt]);
   return (
     <>
-      <ol class="events" aria-label={label}>
+      {events.length === 0 && <p class="soft">{nothing}</p>}
+      <ol
+        class="events"
+        aria-label={label}
+        onPointerEnter={() => setPointedAt(true)}
+        onPointerLeave={() => setPointedAt(false)}
+        onFocusIn={() => setFocused(true)}
+        onFocusOut={() => setFocused(false)}
+      >
         {events.map((event) => (
           <li key={event.key}>
             <EventText event={event} page={account} onTrace={setTraced} />

@@ -47,7 +47,13 @@ export function minuteText(seconds: number): string {
 export function timeText(moment: string | number | Date): string {
   const date = new Date(moment);
   const isToday = date.toDateString() === new Date().toDateString();
-  return isToday ? TIME.format(date) : `${DATE.format(date)}, ${TIME.format(date)}`;
+  return isToday ? TIME.format(date) : momentText(date);
+}
+
+/** In the operator's time zone, always with the date. */
+export function momentText(moment: string | Date): string {
+  const date = new Date(moment);
+  return `${DATE.format(date)}, ${TIME.format(date)}`;
 }
 
 /** A window as it is written in a config, such as `60/1m`. */
@@ -70,4 +76,9 @@ export function limitName(limit: 'route' | 'all-methods'): string {
 /** `1 account`, `3 accounts`. */
 export function countText(count: number, one: string, many = `${one}s`): string {
   return `${numberText(count)} ${count === 1 ? one : many}`;
+}
+
+/** `3 of 4 processes` */
+export function processesText({ counted, of }: { readonly counted: number; readonly of: number }): string {
+  return `${counted} of ${countText(of, 'process', 'processes')}`;
 }

@@ -24,9 +24,7 @@ export function TraceDialog({ requestId, onClose }: { requestId: string; onClose
             <dd>{timeText(value.at)}</dd>
             <dt>Account</dt>
             <dd>
-              <a href={href('accounts', value.account)} onClick={onClose}>
-                {value.account}
-              </a>
+              <a href={href('accounts', value.account)}>{value.account}</a>
             </dd>
             <dt>Route</dt>
             <dd>{value.route}</dd>

@@ -12,6 +12,8 @@ export interface Verdict {
   readonly text: string;
   /** What rejects; undefined if nothing does. */
   readonly by?: string;
+  /** The limit that rejects; undefined if none does. */
+  readonly limit?: ShownWindow['limit'];
 }
 
 /** Says at a glance whether a route has room, and if not, when. */
@@ -24,7 +26,7 @@ export function verdictOf({ windows, blocked }: RouteWindows): Verdict {
     (latest, each) => (latest === undefined || each.resetMs > latest.resetMs ? each : latest),
     undefined,
   );
-  if (last !== undefined) return { kind: 'rejects', text: `rejects, ${room}`, by: windowName(last) };
+  if (last !== undefined) return { kind: 'rejects', text: `rejects, ${room}`, by: windowName(last), limit: last.limit };
   return windows.some(isNear) ? { kind: 'near', text: 'nearly full' } : { kind: 'free', text: 'has room' };
 }
 

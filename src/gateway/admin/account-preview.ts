@@ -5,7 +5,7 @@ import type { Account, Config } from '../config/schema.ts';
 import type { SeenAccount } from '../traffic/top-accounts.ts';
 import { type ChangedLimit, type ChangeOfLayer, changedLimits, changeOfLayer, isOf } from './changed-limits.ts';
 import type { AdminContext } from './context.ts';
-import { peekEach } from './window-state.ts';
+import { peekEach, rounded } from './window-state.ts';
 
 /** What a change of limits would do to the accounts that were seen lately. */
 export interface AccountPreview {
@@ -21,6 +21,10 @@ interface PreviewedAccount {
   readonly used: number;
   readonly max: number;
   readonly wouldReject: boolean;
+  /** Its requests at this process, on all routes. */
+  readonly perMinute: number;
+  /** At this rate, when the first of the windows would be full that were empty now; null: none would. */
+  readonly fullAfterMs: number | null;
 }
 
 /** The limits of an account on a route that a change makes others. */
@@ -30,6 +34,7 @@ interface Effect {
 }
 
 const MAX_PEEKED = 50;
+const MINUTE_MS = 60_000;
 
 /**
  * Says which accounts a change would affect, and which of them it would reject now. Peeks at their windows, and charges
@@ -52,7 +57,10 @@ export async function previewAccounts(context: AdminContext, changes: readonly L
     const counting = planOf(effect, allMethodsScope);
     const statuses = await store.limits.peek(id, effect.route, counting);
     const counts = statuses.map(({ max, remaining }) => max - remaining);
-    return { account: id, route: effect.route, ...fullest(effect, counts) };
+    const { accepted, rejected } = traffic.rate(id);
+    const rate = accepted + rejected;
+    const fullAfterMs = roomFor(effect, rate / MINUTE_MS);
+    return { account: id, route: effect.route, ...fullest(effect, counts), perMinute: rounded(rate), fullAfterMs };
   });
   return { accounts: { affected: touched.length }, now: now.sort(byUrgency) };
 }
@@ -116,6 +124,16 @@ function createPlans(): (effect: Effect, scope: Plan['allMethodsScope']) => Plan
 
 function hasWindows({ limits }: Effect): boolean {
   return limits.some(({ windows }) => windows.length > 0);
+}
+
+/**
+ * @param rate requests per millisecond
+ * @returns how long empty windows have room; null if they always have
+ */
+function roomFor({ limits }: Effect, rate: number): number | null {
+  const windows = limits.flatMap((each) => each.windows);
+  const times = windows.flatMap(({ max, durationMs }) => (max < rate * durationMs ? max / rate : []));
+  return times.length === 0 ? null : Math.round(Math.min(...times));
 }
 
 /** @param counts of each window, in the order of a plan */

@@ -57,6 +57,15 @@ export const previewed = z.object({
         used: z.int().describe('What the fullest window of the changed limits has counted'),
         max: z.int().describe('What that window would allow'),
         wouldReject: z.boolean().describe('Whether the changed limits would reject the next request of cost 1'),
+        perMinute: z
+          .number()
+          .describe(
+            'Its requests per minute at this process, on all routes: the average of the last five to ten minutes',
+          ),
+        fullAfterMs: z
+          .int()
+          .nullable()
+          .describe('At this rate, for how long the changed limits would have room in empty windows; null: always'),
       }),
     )
     .max(50)
@@ -99,6 +108,7 @@ export const entry = z.object({
       target,
       old: windowTexts.nullable().describe('The adjustment before; null: there was none'),
       new: windowTexts.nullable().describe('The adjustment after; null: it was reset'),
+      until: moment.nullable().describe('When the adjustment after ends; null: never'),
     }),
   ),
 });

@@ -26,3 +26,8 @@ export async function peekEach<Item, Peeked>(
     all.push(...(await Promise.all(items.slice(i, i + AT_ONCE).map(peek))));
   return all;
 }
+
+/** With two decimals. */
+export function rounded(value: number): number {
+  return Math.round(100 * value) / 100;
+}

@@ -36,7 +36,6 @@ export function crossChecks(file: JsonObject): ConfigIssue[] {
     ...arrayOrEmpty(file.forwardFields).flatMap((name, i) => issueIf(`forwardFields[${i}]`, forwardFieldFlaw(name))),
     ...issueIf('store', storeFlaw(file.store)),
     ...issueIf('workers', workersFlaw(file)),
-    ...issueIf('adjustments.file', adjustmentsFileFlaw(file)),
     ...sameAddressIssues(objectOrEmpty(file.listen), file.admin),
   ];
 }
@@ -271,12 +270,6 @@ function storeFlaw(store: unknown): string | undefined {
 function workersFlaw({ workers = 1, store = 'memory' }: JsonObject): string | undefined {
   if (workers === 1 || store !== 'memory') return undefined;
   return 'several workers need Redis as store: in memory each of them would admit the whole of every limit';
-}
-
-/** A file belongs to one process. */
-function adjustmentsFileFlaw({ adjustments, store = 'memory' }: JsonObject): string | undefined {
-  if (objectOrEmpty(adjustments).file === undefined || store === 'memory') return undefined;
-  return 'is for the store in memory: with Redis, Redis stores the adjustments, so leave it out';
 }
 
 function sameAddressIssues(listen: JsonObject, admin: unknown): ConfigIssue[] {

@@ -35,7 +35,7 @@ const adjustments = z.strictObject({
   file: name
     .optional()
     .describe(
-      'Where one process without Redis stores them, relative to the folder of the config. Without it they end with it',
+      'Where the process stores them, or with Redis a copy of what it last knew; relative to the folder of the config',
     ),
   refreshMs: z.int().min(10).max(60_000).default(500).describe('How often the store is read, in milliseconds'),
   max: z.int().min(1).max(100_000).default(10_000).describe('Most adjustments'),

@@ -1,5 +1,4 @@
 import type { AdjustmentEntry } from '../../core/adjustment.ts';
-import type { AdjustmentStore } from '../../core/ports.ts';
 import { placeOfTarget } from '../../limits/plans.ts';
 import { createSharedLimits } from '../../limits/shared/create-shared-limits.ts';
 import type { SharedLimits, SharedLimitsEvent } from '../../limits/shared/shared-limits.ts';
@@ -7,6 +6,7 @@ import { limitsOf } from '../config/limits.ts';
 import type { Config } from '../config/schema.ts';
 import type { Log } from '../operations/log.ts';
 import type { ScrapedMetric } from '../operations/store-metrics.ts';
+import type { GatewayStore } from './store.ts';
 
 /** The limits of the config, with the adjustments of a store over them. */
 export interface AdjustedLimits {
@@ -16,7 +16,7 @@ export interface AdjustedLimits {
 
 /** The parts of a process that its shared limits need. */
 export interface AdjustedLimitsOptions {
-  readonly store: AdjustmentStore;
+  readonly store: Pick<GatewayStore, 'adjustments' | 'keptFile'>;
   readonly log: Log;
   /** What the process says about itself. */
   readonly details: () => string;
@@ -37,7 +37,7 @@ export function createAdjustedLimits(
     report(event, log);
   };
   const limits = createSharedLimits({
-    ...{ base: limitsOf(config), adjustments: store },
+    ...{ base: limitsOf(config), adjustments: store.adjustments, keptFile: store.keptFile },
     ...{ refreshMs, maxAdjustments, details, onEvent, logger: false },
   });
   return { limits, metrics: metricsOf(limits, counts) };
@@ -63,6 +63,9 @@ function report(event: SharedLimitsEvent, { logger, namesAccounts }: Log): void 
       return;
     case 'recovered':
       logger.info('adjustments are read again');
+      return;
+    case 'notKept':
+      logger.warn({ err: event.error }, 'the file of the adjustments cannot be used: nothing is kept in it');
       return;
     case 'failed':
       if (event.isFirst) logger.warn({ err: event.error }, 'adjustments cannot be read: the last known ones apply');

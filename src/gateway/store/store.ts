@@ -1,9 +1,10 @@
 import type { StoreUnavailableError } from '../../core/errors.ts';
 import { parseLimit } from '../../core/limit.ts';
 import { createPlan } from '../../core/plan.ts';
-import type { AdjustmentStore, ClaimStore, LimitStore } from '../../core/ports.ts';
+import type { AdjustmentStore, ClaimStore, KeptFile, LimitStore } from '../../core/ports.ts';
 import { describeThrown } from '../../core/thrown.ts';
 import { createFileAdjustments } from '../../stores/file/adjustments.ts';
+import { createKeptFile } from '../../stores/file/kept-file.ts';
 import { createMemoryAdjustments } from '../../stores/memory/adjustments.ts';
 import { createMemoryClaimStore, type MemoryClaimStoreOptions } from '../../stores/memory/claims.ts';
 import { createMemoryStore } from '../../stores/memory/limits.ts';
@@ -33,6 +34,8 @@ export interface GatewayStore {
   readonly kind: 'memory' | 'redis' | 'redis-cluster';
   /** Limits that operators have adjusted. Its failures are those of the other stores, which are logged. */
   readonly adjustments: AdjustmentStore;
+  /** A copy of what this process knows of them. Undefined if it has no file, or has the adjustments only there. */
+  readonly keptFile: KeptFile | undefined;
   /** The candidate of shadow limits that operators have put; undefined if only this process could have it. */
   readonly candidates: Pick<AdjustmentsWithCandidate, 'watchCandidate' | 'writeCandidate'> | undefined;
   /** Where a candidate counts: in memory, or under keys of its own beside those of `limits`. */
@@ -92,6 +95,7 @@ async function openMemory(config: Config): Promise<GatewayStore> {
   return {
     kind: 'memory',
     adjustments: await openAdjustments(config.adjustments.file),
+    keptFile: undefined,
     candidates: undefined,
     openShadow: () => createMemoryStore({ maxKeys: MAX_PAIRS }),
     breaker: () => 'closed',
@@ -155,6 +159,7 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
   return {
     kind: url.kind,
     adjustments,
+    keptFile: config.adjustments.file === undefined ? undefined : createKeptFile(config.adjustments.file),
     candidates: adjustments,
     openShadow: (where) =>
       where === 'memory'

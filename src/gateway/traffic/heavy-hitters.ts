@@ -44,17 +44,23 @@ export class HeavyHitters<Note> {
 
   /** All that is counted, in no order. */
   list(): Hitter<Note>[] {
-    return this.#names.map((name, slot) => ({
-      name,
-      count: this.#counts[slot] as number,
-      error: this.#errors[slot] as number,
-      note: this.#notes[slot] as Note,
-    }));
+    return this.#names.map((name, slot) => this.#hitter(name, slot));
+  }
+
+  /** Undefined if the name is not counted. */
+  get(name: string): Hitter<Note> | undefined {
+    const slot = this.#slots.get(name);
+    return slot === undefined ? undefined : this.#hitter(name, slot);
   }
 
   /** The most that a name can have been counted that is not in the list. */
   get least(): number {
     return this.isExact ? 0 : (this.#counts[this.#heap[0] as number] as number);
+  }
+
+  #hitter(name: string, slot: number): Hitter<Note> {
+    const [count, error] = [this.#counts[slot] as number, this.#errors[slot] as number];
+    return { name, count, error, note: this.#notes[slot] as Note };
   }
 
   #place(name: string): number {

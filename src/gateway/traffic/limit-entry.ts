@@ -9,7 +9,12 @@ export function shownEntry({ version, at, by, reason, source, limits }: Adjustme
     by,
     reason: reason ?? null,
     source,
-    changes: limits.map(({ target, from, to }) => ({ target, old: textsOrNull(from), new: textsOrNull(to) })),
+    changes: limits.map(({ target, from, to, until }) => ({
+      target,
+      old: textsOrNull(from),
+      new: textsOrNull(to),
+      until: until === undefined ? null : new Date(until).toISOString(),
+    })),
   };
 }
 

@@ -27,6 +27,9 @@ export interface SeenAccount {
   readonly decidedAt: number;
 }
 
+/** Requests of an account per minute: the average since it is counted, or so many at least if there are very many accounts. */
+export type AccountRate = Readonly<Record<'accepted' | 'rejected', number>>;
+
 /** The accounts at the top, and how well that is known. */
 export interface TopList {
   readonly accounts: readonly TopAccount[];
@@ -40,6 +43,7 @@ export interface TopList {
 const COUNTERS = 1_024;
 /** Two halves take turns, so that an account that was busy an hour ago is not at the top. */
 const HALF_MS = 300_000;
+const MINUTE_MS = 60_000;
 const NEAR = 0.2;
 
 type Half = Readonly<Record<Ranking, HeavyHitters<Decision>>> & { readonly sinceMs: number };
@@ -109,6 +113,17 @@ export class TopAccounts {
       }
     }
     return [...merged.values()].sort((a, b) => b.count - a.count);
+  }
+
+  rate(account: string, nowMs: number): AccountRate {
+    if (nowMs - this.#current.sinceMs >= HALF_MS) this.#turn(nowMs);
+    // In the first minute it is what has come so far: a few requests in a row are no rate.
+    const minutes = Math.max(1, (nowMs - (this.#halves.at(-1) as Half).sinceMs) / MINUTE_MS);
+    const rateOf = (by: keyof AccountRate): number => {
+      const counted = this.#halves.flatMap((half) => half[by].get(account) ?? []);
+      return counted.reduce((sum, { count, error }) => sum + count - error, 0) / minutes;
+    };
+    return { accepted: rateOf('accepted'), rejected: rateOf('rejected') };
   }
 
   get #halves(): readonly Half[] {

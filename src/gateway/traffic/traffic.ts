@@ -8,7 +8,7 @@ import type { DecisionLabel } from '../exchange/exchange.ts';
 import { EventFeed, type ShadowEvent, type StateChange, type Subscription } from './event-feed.ts';
 import { Recent } from './recent.ts';
 import { type Counted, type Second, Series } from './series.ts';
-import { type Ranking, type SeenAccount, TopAccounts, type TopList } from './top-accounts.ts';
+import { type AccountRate, type Ranking, type SeenAccount, TopAccounts, type TopList } from './top-accounts.ts';
 
 /** A decision, and the request that it was made for. */
 export interface TracedDecision {
@@ -128,6 +128,11 @@ export class Traffic {
   /** The accounts of the last five to ten minutes, the busiest first. */
   seen(): SeenAccount[] {
     return this.#on.top.seen(this.now());
+  }
+
+  /** How many requests an account makes, on average of the last five to ten minutes. */
+  rate(account: string): AccountRate {
+    return this.#on.top.rate(account, this.now());
   }
 
   /** The last seconds, the oldest first. */

@@ -2,7 +2,7 @@ import { builtinModule } from '../../core/builtin-module.ts';
 import { OptionError } from '../../core/errors.ts';
 import type { Logger } from '../../core/logger.ts';
 import { checkInteger, checkOptions } from '../../core/options.ts';
-import type { AdjustmentStore } from '../../core/ports.ts';
+import type { AdjustmentStore, KeptFile } from '../../core/ports.ts';
 import type { Limits } from '../plans.ts';
 import { randomText } from './revision.ts';
 import type { SharedLimits, SharedLimitsEvent } from './shared-limits.ts';
@@ -14,6 +14,17 @@ export interface SharedLimitsOptions {
   readonly base: Limits;
   /** Where adjustments are stored, e.g. `createRedisAdjustments(client)`. {@link SharedLimits.close} closes it. */
   readonly adjustments: AdjustmentStore;
+  /**
+   * Where this process keeps a copy of what it last knew, e.g. `createKeptFile(path)` of `headgate/file`. It applies from a
+   * start on while the store is away, and restores a store that has lost its data. A store with another history wins.
+   */
+  readonly keptFile?: KeptFile | undefined;
+  /**
+   * Whether this process only reads: it obeys the adjustments, but never changes or restores them, and is not among
+   * `instances()`. A user of Redis that may only read is enough then.
+   * @default false
+   */
+  readonly readOnly?: boolean | undefined;
   /**
    * How often the store is read, in milliseconds: 10 to 60,000.
    * @default 500
@@ -43,7 +54,11 @@ export interface SharedLimitsOptions {
   readonly logger?: Logger | false | undefined;
 }
 
-const OPTIONS = ['base', 'adjustments', 'refreshMs', 'maxAdjustments', 'instance', 'details', 'onEvent', 'logger'];
+const OPTIONS = [
+  ...['base', 'adjustments', 'keptFile', 'readOnly', 'refreshMs', 'maxAdjustments'],
+  ...['instance', 'details', 'onEvent', 'logger'],
+];
+
 /**
  * Creates limits that all processes with the same store of adjustments share.
  * @example
@@ -64,10 +79,15 @@ export function createSharedLimits(options: SharedLimitsOptions): SharedLimits {
   checkInteger('maxAdjustments', maxAdjustments, 1, 100_000);
   if (typeof instance !== 'string' || instance === '' || instance.length > 200)
     throw new OptionError('instance', instance, 'must be 1 to 200 characters');
-  const { base, details, onEvent, logger } = options;
+  const { base, keptFile, readOnly = false, details, onEvent, logger } = options;
+  if (keptFile !== undefined && (typeof keptFile?.load !== 'function' || typeof keptFile.save !== 'function'))
+    throw new OptionError('keptFile', keptFile, 'must have load() and save(), as createKeptFile() does');
+  if (typeof readOnly !== 'boolean') throw new OptionError('readOnly', readOnly, 'must be a boolean');
   if (details !== undefined && typeof details !== 'function')
     throw new OptionError('details', details, 'must be a function that returns a text');
-  return new StoredLimits({ base, adjustments: store, refreshMs, maxAdjustments, instance, details, onEvent, logger });
+  return new StoredLimits({
+    ...{ base, adjustments: store, keptFile, readOnly, refreshMs, maxAdjustments, instance, details, onEvent, logger },
+  });
 }
 
 function ownName(): string {

@@ -35,3 +35,12 @@ export class TooManyAdjustmentsError extends HeadgateError {
     super('too_many_adjustments', `there may be ${maxAdjustments} adjustments at most: ${reason}`);
   }
 }
+
+/** These shared limits have the option `readOnly`. Nothing was changed. */
+export class ReadOnlyError extends HeadgateError {
+  override readonly name = 'ReadOnlyError';
+
+  constructor() {
+    super('read_only', 'these shared limits only read: make the change in a process without the option readOnly');
+  }
+}

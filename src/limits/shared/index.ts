@@ -4,11 +4,11 @@
  */
 
 export type { AdjustedLimit, Adjustment, AdjustmentEntry, AdjustTarget } from '../../core/adjustment.ts';
-export type { InstancesOptions } from '../../core/ports.ts';
+export type { InstancesOptions, KeptFile } from '../../core/ports.ts';
 export type { PlanSource } from '../plans.ts';
 export type { AccountSubject, ChangeOptions, KnownLimit, LimitChange, PutOptions } from './change.ts';
 export { createSharedLimits, type SharedLimitsOptions } from './create-shared-limits.ts';
-export { AdjustmentConflictError, TooManyAdjustmentsError, UnconfirmedError } from './errors.ts';
+export { AdjustmentConflictError, ReadOnlyError, TooManyAdjustmentsError, UnconfirmedError } from './errors.ts';
 export type { LimitOrigin, LimitSource } from './explanation.ts';
 export type { LimitPreview } from './preview.ts';
 export type {

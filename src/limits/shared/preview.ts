@@ -1,5 +1,7 @@
 import type { Adjustment, AdjustTarget } from '../../core/adjustment.ts';
+import { describe } from '../../core/errors.ts';
 import { formatWindow, type Limit } from '../../core/limit.ts';
+import { NO_LAYER } from '../layers.ts';
 import { type Plans, placeOfTarget } from '../plans.ts';
 import type { CheckedChange } from './change.ts';
 import { sourcesOf } from './explanation.ts';
@@ -21,6 +23,7 @@ export interface LimitPreview {
   readonly warnings: readonly string[];
 }
 
+const DEFAULT_LAYER = { layer: 'default', name: '' } as const;
 /** A factor above this is rather a slip of the hand than a decision. */
 const MAX_FACTOR = 10;
 
@@ -30,21 +33,25 @@ export function previewChange(
   plans: Plans,
   adjustments: ReadonlyMap<string, Adjustment>,
 ): LimitPreview {
-  const sources = sourcesOf({ ...subject, ...target }, plans, plans.layer({ layer: 'default', name: '' }), adjustments);
+  const sources = sourcesOf({ ...subject, ...target }, plans, plans.layer(DEFAULT_LAYER), adjustments);
   const adjustment = adjustments.get(key);
   const before = sources[0]?.windows;
   const afterReset = adjustment === undefined ? sources : sources.filter((each) => each.adjustment !== adjustment);
   const after = windows ?? afterReset[0]?.windows;
-  const isOfMany = target.account === undefined;
-  const warnings = windows === undefined ? [] : warningsOf(placeOfTarget(target), before, windows, isOfMany);
+  const warnings = windows === undefined ? [] : warningsOf(target, before, windows);
+  if ((windows ?? adjustment) !== undefined) warnings.push(...warningsOfPlan(target, plans));
   return { target, before, after, adjustment, warnings };
 }
 
-function warningsOf(place: string, before: Limit | undefined, after: Limit, isOfMany: boolean): string[] {
+function warningsOf(target: AdjustTarget, before: Limit | undefined, after: Limit): string[] {
+  const place = placeOfTarget(target);
+  const isOfMany = target.account === undefined;
   const warnings: string[] = [];
   if (isOfMany && after.length === 0) warnings.push(`${place} would be removed for every account that it applies to.`);
-  if (isOfMany && after.some(({ max }) => max === 0))
-    warnings.push(`${place} would reject every request of every account that it applies to.`);
+  if (after.some(({ max }) => max === 0))
+    warnings.push(
+      `${place} would reject every request of ${isOfMany ? 'every account that it applies to' : 'the account'}.`,
+    );
   const [was, is] = [rateOf(before), rateOf(after)];
   if (was > 0 && is > 0 && (is > was * MAX_FACTOR || was > is * MAX_FACTOR)) {
     const factor = Math.round(Math.max(is / was, was / is));
@@ -52,6 +59,15 @@ function warningsOf(place: string, before: Limit | undefined, after: Limit, isOf
     warnings.push(`${place} would allow ${factor} times ${change}: ${textOf(before)} would become ${textOf(after)}.`);
   }
   return warnings;
+}
+
+/** A plan that the base does not list exists only as long as a limit of it is adjusted. */
+function warningsOfPlan({ plan }: AdjustTarget, plans: Plans): string[] {
+  // A base that is a function is asked about every plan.
+  if (plan === undefined || plans.layer(DEFAULT_LAYER) === undefined) return [];
+  const layer = plans.layer({ layer: 'plan', name: plan });
+  if (layer !== undefined && layer.unadjusted !== NO_LAYER) return [];
+  return [`limits.plans does not have ${describe(plan)}: its requests fail once no limit of it is adjusted any more.`];
 }
 
 /** Requests per millisecond in the long run; 0 without a window. */

@@ -49,18 +49,26 @@ export class Replica {
   #unacknowledged: Head | undefined;
   /** The last change of this process. */
   #written: Head | undefined;
+  #isAhead = false;
+  readonly #isReadOnly: boolean;
   /** Calls run one after the other, since each begins at the head that the one before has left. */
   readonly #turns = new Turns();
 
-  constructor(store: AdjustmentStore, observer?: ReplicaObserver, decide = reconcile) {
+  constructor(store: AdjustmentStore, observer?: ReplicaObserver, { decide = reconcile, isReadOnly = false } = {}) {
     this.#store = store;
     this.#observer = observer;
     this.#decide = decide;
+    this.#isReadOnly = isReadOnly;
   }
 
   /** Undefined if this process does not know any history. */
   get head(): Head | undefined {
     return this.#known?.head;
+  }
+
+  /** Whether the store lacks what this process knows, which may not give it back. */
+  get isAhead(): boolean {
+    return this.#isAhead;
   }
 
   /** By `targetKey`. */
@@ -71,6 +79,18 @@ export class Replica {
   /** Everything that this process knows; undefined without any history. */
   get state(): AdjustmentState | undefined {
     return this.#known && { ...this.#known, adjustments: [...this.#adjustments.values()] };
+  }
+
+  /**
+   * Begins with what an earlier process knew, before any other call.
+   * @param load returns it
+   * @throws what `load` throws
+   */
+  begin(load: () => Promise<AdjustmentState | undefined>): Promise<void> {
+    return this.#turns.run(async () => {
+      const state = await load();
+      if (state !== undefined) await this.#adopt(state, false);
+    });
   }
 
   /**
@@ -121,8 +141,11 @@ export class Replica {
       const reply = await this.#store.read(this.head, instance, details);
       this.#observer?.onReply(reply);
       const step = this.#decide(this.#known, reply);
+      this.#isAhead = false;
       switch (step.kind) {
         case 'restore':
+          this.#isAhead = this.#isReadOnly;
+          if (this.#isReadOnly) break;
           if (await this.#store.restore(step.seen, this.state as AdjustmentState)) this.#observer?.onRestore();
           continue;
         case 'apply':

@@ -20,7 +20,12 @@ export type SharedLimitsEvent =
   /** The store could not be read. The last known adjustments apply. `isFirst`: the reading before it succeeded. */
   | { readonly type: 'failed'; readonly error: unknown; readonly isFirst: boolean }
   /** The store was read again. */
-  | { readonly type: 'recovered' };
+  | { readonly type: 'recovered' }
+  /**
+   * The kept file could not be read: then it stays as it is, and nothing is kept. Or it could not be written: then each
+   * reading tries again, and the event comes once.
+   */
+  | { readonly type: 'notKept'; readonly error: unknown };
 
 /** What a process knows of the adjustments. */
 export interface SharedLimitsState {
@@ -28,8 +33,11 @@ export interface SharedLimitsState {
   readonly revision: string;
   /** The number of that change; 0 if there was none. */
   readonly version: number;
-  /** `store`: the last reading succeeded. `kept`: it failed, and the last known apply. `base`: none succeeded so far. */
-  readonly source: 'store' | 'kept' | 'base';
+  /**
+   * `store`: the last reading succeeded. `kept`: it failed, or the store has lost what this process may not give back; the
+   * last known apply. `file`: none succeeded so far, and those of the kept file apply. `base`: the same without such a file.
+   */
+  readonly source: 'store' | 'kept' | 'file' | 'base';
   /** Milliseconds since the store was read; undefined before. */
   readonly ageMs: number | undefined;
   /** Whether the adjustments outlive every process. */
@@ -108,8 +116,8 @@ export interface SharedLimits extends PlanSource {
   /**
    * Adjusts one limit. It holds here at once, and in every process that reaches the store within `refreshMs` and the
    * store's deadline (S23).
-   * @throws OptionError, LimitError, AdjustmentConflictError, UnconfirmedError, TooManyAdjustmentsError: nothing was
-   * changed then. What the store throws: after a StoreTimeoutError the change may be stored, which `list()` shows
+   * @throws OptionError, LimitError, AdjustmentConflictError, UnconfirmedError, TooManyAdjustmentsError, ReadOnlyError:
+   * nothing was changed then. What the store throws: after a StoreTimeoutError the change may be stored, which `list()` shows
    */
   put(target: AdjustTarget, windows: LimitInput | 'recommended', options: PutOptions): Promise<Changed>;
   /** Removes the adjustment of one limit, if there is one. Throws as `put` does. */

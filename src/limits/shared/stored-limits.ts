@@ -1,10 +1,4 @@
-import {
-  type Adjustment,
-  type AdjustmentEntry,
-  type AdjustTarget,
-  type Head,
-  targetKey,
-} from '../../core/adjustment.ts';
+import { type Adjustment, type AdjustmentEntry, type AdjustTarget, targetKey } from '../../core/adjustment.ts';
 import { monotonicClock } from '../../core/clock.ts';
 import { Emitter } from '../../core/emitter.ts';
 import { ClosedError } from '../../core/errors.ts';
@@ -12,19 +6,20 @@ import type { LimitInput } from '../../core/limit.ts';
 import type { AdjustmentReply } from '../../core/lineage.ts';
 import { createLogger, type Logger } from '../../core/logger.ts';
 import type { Plan } from '../../core/plan.ts';
-import type { AdjustmentStore, InstancesOptions } from '../../core/ports.ts';
-import { type Limits, placeOfTarget, type Subject } from '../plans.ts';
+import type { AdjustmentStore, InstancesOptions, KeptFile } from '../../core/ports.ts';
+import type { Limits, Subject } from '../plans.ts';
 import { AdjustedPlans } from './adjusted-plans.ts';
 import { type ChangeOptions, checkChangeOptions, type LimitChange, type PutOptions } from './change.ts';
 import { createDetails } from './details.ts';
-import { adjustedLimits, checkRoom, entryAfter } from './entry.ts';
-import { AdjustmentConflictError, UnconfirmedError } from './errors.ts';
+import { adjustedLimits, checkRoom, checkVersions, entryAfter, expiryAfter, textOfLost } from './entry.ts';
+import { ReadOnlyError, UnconfirmedError } from './errors.ts';
 import type { LimitOrigin } from './explanation.ts';
 import { queryHistory } from './history.ts';
 import { listInstances, waitUntilApplied } from './instances.ts';
+import { KeptCopy } from './kept-copy.ts';
 import { Poll } from './poll.ts';
 import type { LimitPreview } from './preview.ts';
-import { Replica } from './replica.ts';
+import { Replica, type ReplicaObserver } from './replica.ts';
 import { revisionOf } from './revision.ts';
 import type {
   Applied,
@@ -44,6 +39,8 @@ const READY_MS = 2_000;
 export interface StoredLimitsSettings {
   readonly base: Limits;
   readonly adjustments: AdjustmentStore;
+  readonly keptFile: KeptFile | undefined;
+  readonly readOnly: boolean;
   readonly refreshMs: number;
   readonly maxAdjustments: number;
   readonly instance: string;
@@ -56,6 +53,8 @@ export interface StoredLimitsSettings {
 export class StoredLimits implements SharedLimits {
   readonly instance: string;
   readonly #store: AdjustmentStore;
+  readonly #kept: KeptCopy | undefined;
+  readonly #isReadOnly: boolean;
   readonly #maxAdjustments: number;
   readonly #events: Emitter<SharedLimitsEvent>;
   readonly #log: Logger;
@@ -72,15 +71,16 @@ export class StoredLimits implements SharedLimits {
   #readings = NOTED_EVERY;
 
   constructor(settings: StoredLimitsSettings) {
-    const { base, adjustments, refreshMs, maxAdjustments, instance, details, onEvent, logger } = settings;
-    this.instance = instance;
+    const { base, adjustments, keptFile, readOnly, refreshMs, details, onEvent, logger } = settings;
+    this.instance = settings.instance;
     this.#plans = new AdjustedPlans(base, (adjustment) => this.#isOver(adjustment));
     this.#store = adjustments;
-    this.#maxAdjustments = maxAdjustments;
+    this.#isReadOnly = readOnly;
+    this.#maxAdjustments = settings.maxAdjustments;
     this.#log = createLogger(logger);
     this.#events = new Emitter(onEvent, this.#log);
     this.#details = createDetails(details, this.#log);
-    this.#replica = new Replica(adjustments, {
+    const observer: ReplicaObserver = {
       onReply: (reply) => this.#onReply(reply),
       onRead: () => {
         this.#hasRead = true;
@@ -89,7 +89,13 @@ export class StoredLimits implements SharedLimits {
       prepare: (adjustments) => this.#prepare(adjustments),
       onRestore: () => this.#events.emit({ type: 'restored', revision: this.#revision }),
       onFork: (lost) => this.#onFork(lost),
-    });
+    };
+    this.#replica = new Replica(adjustments, observer, { isReadOnly: readOnly });
+    if (keptFile !== undefined) {
+      const kept = new KeptCopy(keptFile, (error) => this.#onNotKept(error));
+      this.#kept = kept;
+      void this.#replica.begin(() => kept.load()).catch((error) => this.#onNotKept(error));
+    }
     this.#poll = new Poll(() => this.#read(), refreshMs);
   }
 
@@ -97,12 +103,18 @@ export class StoredLimits implements SharedLimits {
     return {
       revision: this.#revision,
       version: this.#replica.head?.version ?? 0,
-      source: !this.#hasRead ? 'base' : this.#isBehind ? 'kept' : 'store',
+      source: this.#source,
       ageMs: this.#answer && monotonicClock.now() - this.#answer.at,
       durable: this.#store.durable,
       adjustments: this.#plans.size,
       unusable: this.#unreadable + this.#plans.unfit,
     };
+  }
+
+  get #source(): SharedLimitsState['source'] {
+    if (this.#hasRead) return this.#isBehind || this.#replica.isAhead ? 'kept' : 'store';
+    // Without a reading, only the file can have told of a history.
+    return this.#replica.head === undefined ? 'base' : 'file';
   }
 
   get limitedRoutes(): readonly string[] {
@@ -140,17 +152,14 @@ export class StoredLimits implements SharedLimits {
 
   async change(changes: readonly LimitChange[], options: ChangeOptions): Promise<Changed> {
     this.#checkOpen();
+    if (this.#isReadOnly) throw new ReadOnlyError();
     const checked = this.#plans.check(changes);
     const { by, reason, confirm } = { ...options };
     // A fault is an error without the store too. The store's clock may show another time.
     checkChangeOptions(options, this.#now);
     const entry = await this.#replica.append((head) => {
       const until = checkChangeOptions(options, this.#now);
-      for (const { key, target, ifVersion } of checked) {
-        const current = this.#current(key);
-        if (ifVersion !== undefined && ifVersion !== (current?.version ?? 0))
-          throw new AdjustmentConflictError(target, current);
-      }
+      checkVersions(checked, (key) => this.#current(key));
       const warnings = this.#plans.preview(checked).flatMap((each) => each.warnings);
       if (warnings.length > 0 && confirm !== true) throw new UnconfirmedError(warnings);
       const limits = adjustedLimits(checked, this.#replica.adjustments, until);
@@ -185,17 +194,19 @@ export class StoredLimits implements SharedLimits {
   async close(): Promise<void> {
     if (!this.#poll.close()) return;
     await this.#poll.idle();
+    await this.#kept?.close(this.#replica.state);
     await this.#store.close?.();
   }
 
   /** One reading, and the end of what is over. */
   async #read(): Promise<void> {
-    const isNoted = this.#readings >= NOTED_EVERY;
+    const isNoted = !this.#isReadOnly && this.#readings >= NOTED_EVERY;
     const before = this.#replica.head;
     try {
       await (isNoted ? this.#replica.refresh(this.instance, this.#details()) : this.#replica.refresh());
       // Others wait to hear that this process obeys the change.
-      if (this.#replica.head !== before) await this.#replica.refresh(this.instance, this.#details());
+      if (!this.#isReadOnly && this.#replica.head !== before)
+        await this.#replica.refresh(this.instance, this.#details());
       this.#readings = isNoted ? 1 : this.#readings + 1;
       if (this.#isBehind) this.#events.emit({ type: 'recovered' });
       this.#isBehind = false;
@@ -203,25 +214,23 @@ export class StoredLimits implements SharedLimits {
       this.#events.emit({ type: 'failed', error, isFirst: !this.#isBehind });
       this.#isBehind = true;
     }
-    const over = this.#over();
+    await this.#end(this.#over());
+    this.#kept?.follow(this.#replica.state);
+  }
+
+  /** Has the plans forget adjustments that are over, and the store too. */
+  async #end(over: readonly Adjustment[]): Promise<void> {
     if (over.length === 0) return;
-    this.#plans.apply(
-      over.map(({ target }) => targetKey(target)),
-      this.#replica.adjustments,
-    );
+    const keys = over.map(({ target }) => targetKey(target));
+    this.#plans.apply(keys, this.#replica.adjustments);
     // Another process may come first, or the store may be away: the next reading tries again.
-    await this.#replica.append((head) => this.#expiry(head)).catch(() => undefined);
+    if (!this.#isReadOnly)
+      await this.#replica.append((head) => expiryAfter(head, this.#over(), this.#now)).catch(() => undefined);
   }
 
   /** Adjustments that have reached their ends, and are still in the store. */
   #over(): readonly Adjustment[] {
     return [...this.#replica.adjustments.values()].filter((each) => this.#isOver(each));
-  }
-
-  #expiry(head: Head | undefined): AdjustmentEntry | undefined {
-    const limits = this.#over().map(({ target, windows }) => ({ target, from: windows, to: undefined }));
-    if (limits.length === 0) return undefined;
-    return entryAfter(head, { at: this.#now, by: 'headgate', reason: undefined, source: 'expiry', limits });
   }
 
   #onReply(reply: AdjustmentReply): void {
@@ -234,10 +243,8 @@ export class StoredLimits implements SharedLimits {
   }
 
   #onChange(entry: AdjustmentEntry): void {
-    this.#plans.apply(
-      entry.limits.map(({ target }) => targetKey(target)),
-      this.#replica.adjustments,
-    );
+    const keys = entry.limits.map(({ target }) => targetKey(target));
+    this.#plans.apply(keys, this.#replica.adjustments);
     this.#events.emit({ type: 'changed', revision: this.#revision, entries: [entry] });
   }
 
@@ -250,14 +257,13 @@ export class StoredLimits implements SharedLimits {
   }
 
   #onFork(lost: readonly AdjustmentEntry[]): void {
-    for (const { version, by, limits } of lost) {
-      const places = limits.map(({ target }) => placeOfTarget(target)).join(', ');
-      this.#log(
-        `headgate: the change ${version} by ${by} is gone, the store has another history: ${places}`,
-        undefined,
-      );
-    }
+    for (const entry of lost) this.#log(textOfLost(entry), undefined);
     this.#events.emit({ type: 'forked', revision: this.#revision, lost });
+  }
+
+  #onNotKept(error: unknown): void {
+    this.#log('headgate: the kept file of the adjustments cannot be used', error);
+    this.#events.emit({ type: 'notKept', error });
   }
 
   /** The adjustment of the store that is not over. */

@@ -1,9 +1,3 @@
-/**
- * Adjustments of limits in a file, for one process.
- * @module headgate/file
- */
-
-import { open, readFile, rename, rm } from 'node:fs/promises';
 import type { AdjustmentEntry, AdjustmentState, Head } from '../../core/adjustment.ts';
 import { type Clock, monotonicClock } from '../../core/clock.ts';
 import { OptionError, StoreUnavailableError } from '../../core/errors.ts';
@@ -13,7 +7,7 @@ import type { AdjustmentInstance, AdjustmentStore, InstancesOptions } from '../.
 import { Turns } from '../../core/turns.ts';
 import { MemoryAdjustments } from '../memory/adjustments.ts';
 import { checkClock } from '../memory/options.ts';
-import { readState } from '../shared/stored-adjustments.ts';
+import { loadState, saveState } from './state-file.ts';
 
 /** Options of {@link createFileAdjustments}. */
 export interface FileAdjustmentsOptions {
@@ -23,9 +17,6 @@ export interface FileAdjustmentsOptions {
    */
   readonly clock?: Clock | undefined;
 }
-
-/** A later format is not read as this one. */
-const FORMAT = 1;
 
 /**
  * Creates a store of adjustments in a file, for one process. A change is on the disk before it is acknowledged. The file
@@ -76,7 +67,7 @@ class FileAdjustments implements AdjustmentStore {
   #run<T>(call: () => T | Promise<T>): Promise<T> {
     return this.#turns.run(async () => {
       try {
-        if (!this.#isLoaded) this.#memory.replace(await load(this.#path));
+        if (!this.#isLoaded) this.#memory.replace(await loadState(this.#path));
         this.#isLoaded = true;
         return await call();
       } catch (error) {
@@ -89,48 +80,11 @@ class FileAdjustments implements AdjustmentStore {
     const before = this.#memory.state;
     if (!change()) return false;
     try {
-      await save(this.#path, this.#memory.state as AdjustmentState);
+      await saveState(this.#path, this.#memory.state as AdjustmentState);
     } catch (error) {
       this.#memory.replace(before);
       throw error;
     }
     return true;
-  }
-}
-
-/** Undefined without a file. */
-async function load(path: string): Promise<AdjustmentState | undefined> {
-  let text: string;
-  try {
-    text = await readFile(path, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
-  }
-  try {
-    const stored = JSON.parse(text);
-    if (stored?.format !== FORMAT) throw new TypeError(`format must be ${FORMAT}`);
-    return await readState(stored);
-  } catch (error) {
-    throw new Error(`${path} has no adjustments that can be read: correct it, or remove it to begin without any`, {
-      cause: error,
-    });
-  }
-}
-
-async function save(path: string, state: AdjustmentState): Promise<void> {
-  const written = `${path}.new`;
-  try {
-    const file = await open(written, 'w', 0o600);
-    try {
-      await file.writeFile(JSON.stringify({ format: FORMAT, ...state }));
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(written, path);
-  } catch (error) {
-    await rm(written, { force: true });
-    throw error;
   }
 }

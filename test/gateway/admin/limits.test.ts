@@ -118,13 +118,13 @@ describe('a limit', () => {
     expect(await preview('/v1/limit?dryRun=true', ['3/1m'])).toMatchObject({
       accounts: { affected: 2 },
       now: [
-        { account: 'acc_1', route: CHATS, used: 3, max: 3, wouldReject: true },
-        { account: 'acc_2', route: CHATS, used: 1, max: 3, wouldReject: false },
+        { account: 'acc_1', route: CHATS, used: 3, max: 3, wouldReject: true, perMinute: 3, fullAfterMs: null },
+        { account: 'acc_2', route: CHATS, used: 1, max: 3, wouldReject: false, perMinute: 1, fullAfterMs: null },
       ],
     });
     // Of two windows the fuller one counts; that of a new duration has not counted anything.
     expect((await preview(`${ACC}&dryRun=true`, ['2/1m', '500/1d'])).now).toEqual([
-      { account: 'acc_1', route: CHATS, used: 3, max: 2, wouldReject: true },
+      { account: 'acc_1', route: CHATS, used: 3, max: 2, wouldReject: true, perMinute: 3, fullAfterMs: 40_000 },
     ]);
     expect((await preview(`${ACC}&dryRun=true`, ['500/1d'])).now).toMatchObject([{ used: 0, wouldReject: false }]);
     expect(await preview(`${ACC}&dryRun=true`, [])).toMatchObject({ accounts: { affected: 1 }, now: [] });
@@ -273,7 +273,7 @@ describe('many limits', () => {
       next: null,
       entries: [{ version: 2 }, { version: 1, reason: 'both', source: 'change' }],
     });
-    expect(history.entries[0].changes).toEqual([{ target: { account: 'acc_1' }, old: ['500/1m'], new: null }]);
+    expect(history.entries[0].changes).toEqual([{ target: { account: 'acc_1' }, old: ['500/1m'], new: null, until: null }]);
     expect((await ask('GET', '/v1/limits/history?before=2&limit=1')).value).toMatchObject({
       next: 1,
       entries: [{ version: 1 }],

@@ -558,7 +558,7 @@ describe('events', () => {
     const data = JSON.parse(/^data: (.*)$/m.exec(client.text())?.[1] ?? '');
     expect(data).toEqual({
       ...{ at, version: 1, by: 'olaf', reason: 'INC-12', source: 'change' },
-      changes: [{ target: { account: 'acc_6' }, old: null, new: ['77/1m'] }],
+      changes: [{ target: { account: 'acc_6' }, old: null, new: ['77/1m'], until: null }],
     });
     client.end();
   });

@@ -1,5 +1,5 @@
 /** Gateways and a library process obey the same adjustments of limits. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, describe, expect, inject, it } from 'vitest';
@@ -18,6 +18,7 @@ import {
   writeConfig,
 } from '../../support/gateway.ts';
 import { eventually } from '../../support/raw-http.ts';
+import { startRedis } from '../../support/redis-server.ts';
 import { startUpstream } from '../../support/upstream.ts';
 
 const redis = await redisForFile();
@@ -145,12 +146,72 @@ describe('without Redis', () => {
       all: expect.stringContaining(`adjustments.file: ${file} has no adjustments that can be read: correct it`),
     });
   });
+});
 
-  it('a file beside Redis is a fault of the config', async () => {
-    const { code, all } = await runHeadgate(['check', '--config', writeConfig(config({ adjustments: { file: 'a' } }))]);
-    expect({ code, all }).toEqual({
-      code: 2,
-      all: expect.stringContaining('adjustments.file: is for the store in memory: with Redis, Redis stores'),
+describe('with a file beside Redis', () => {
+  it('kill -9 of all, Redis without its data: adjusted again, also while Redis is away; another history wins', async () => {
+    const own = await startRedis();
+    const ownClient = new Redis({ port: own.port, host: '127.0.0.1', retryStrategy: () => 50 });
+    ownClient.on('error', () => {});
+    const file = join(scratchFolder(), 'limits.json');
+    const store = `redis://127.0.0.1:${own.port}/0`;
+    const start = () => startGateway(config({ store, storeDeadlineMs: 150, adjustments: { file } }));
+    const adjust = async (windows: string): Promise<void> => {
+      const limits = createSharedLimits({
+        base: LIMITS,
+        adjustments: createRedisAdjustments(ownClient),
+        logger: false,
+      });
+      await limits.ready();
+      await limits.put({ account: 'acc_1' }, [windows], { by: 'jane', confirm: true });
+      await limits.close();
+    };
+    const keptMax = () => existsSync(file) && JSON.parse(readFileSync(file, 'utf8')).adjustments[0]?.windows[0].max;
+    const killAll = async (gateways: readonly Gateway[]): Promise<void> => {
+      for (const gateway of gateways) gateway.signal('SIGKILL');
+      await Promise.all(gateways.map(({ exited }) => exited));
+      await own.kill();
+    };
+    try {
+      const both = await Promise.all([start(), start()]);
+      await adjust('2/1h');
+      await eventually(() => keptMax() === 2, 'the file');
+      await killAll(both);
+
+      const alone = await start();
+      const statuses = [];
+      for (let i = 0; i < 3; i++) statuses.push((await alone.ask('GET', '/api/v1/chats?account_id=acc_1')).status);
+      expect([statuses, await scrape(alone, 'kept')]).toEqual([[200, 200, 429], '1']);
+      await own.restart();
+      await eventually(async () => (await scrape(alone, 'kept')) === '0', 'Redis');
+      expect(await ownClient.hlen('headgate:limits:{adjusted}:now')).toBe(2);
+      expect(await limitOf(alone)).toBe(2);
+      await killAll([alone]);
+
+      await own.restart();
+      await adjust('400/1h');
+      const last = await start();
+      expect(await limitOf(last)).toBe(400);
+      expect(last.log().filter(({ msg }) => String(msg).startsWith('a change of limits is gone'))).toMatchObject([
+        { level: 50, by: 'jane', limits: ['limits.accounts["…"].allMethods'] },
+      ]);
+      await eventually(() => keptMax() === 400, 'the file');
+      await last.stop();
+    } finally {
+      ownClient.disconnect();
+      await own.stop();
+    }
+  });
+
+  it('a file that it cannot read is told and left: Redis has the adjustments', async () => {
+    const file = writeConfig('not adjustments');
+    const gateway = await startGateway(config({ adjustments: { file } }));
+    await limitOf(gateway);
+    expect(gateway.log().find(({ msg }) => String(msg).startsWith('the file of the adjustments'))).toMatchObject({
+      level: 40,
+      err: { message: expect.stringContaining('has no adjustments that can be read') },
     });
+    await gateway.stop();
+    expect(readFileSync(file, 'utf8')).toBe('not adjustments');
   });
 });

@@ -52,6 +52,20 @@ describe('top accounts', () => {
     expect(top()).toEqual([]);
   });
 
+  it('have a rate: the average since they are counted, and in the first minute what has come so far', () => {
+    const { clock, traffic, add } = start();
+    for (let i = 0; i < 6; i++) add('paced');
+    expect(traffic.rate('paced')).toEqual({ accepted: 5, rejected: 1 });
+    clock.now += 120_000;
+    expect(traffic.rate('paced')).toEqual({ accepted: 2.5, rejected: 0.5 });
+    clock.now += 180_000;
+    add('paced');
+    expect(traffic.rate('paced')).toEqual({ accepted: 1, rejected: 0.4 });
+    expect(traffic.rate('unseen')).toEqual({ accepted: 0, rejected: 0 });
+    clock.now += 600_000;
+    expect(traffic.rate('paced')).toEqual({ accepted: 0, rejected: 0 });
+  });
+
   it('near: a window is at least 80 % full; rejected: by the window without room', () => {
     const { traffic, add } = start();
     for (let i = 0; i < 7; i++) add('busy');
@@ -171,7 +185,7 @@ describe('events', () => {
     expect(data).toEqual([
       {
         ...{ at, version: 17, by: 'jane', reason: null, source: 'expiry' },
-        changes: [{ target: { account: 'a' }, old: null, new: ['5/1m'] }],
+        changes: [{ target: { account: 'a' }, old: null, new: ['5/1m'], until: null }],
       },
       { at, version: 19, by: null, reason: null, source: 'read', changes: [] },
     ]);

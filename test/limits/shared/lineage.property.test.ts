@@ -106,7 +106,7 @@ class World {
 
   #start(): Member {
     const connection = new FaultyConnection(this.store, this.#late);
-    return { connection, replica: new Replica(connection, undefined, this.#protocol.decide) };
+    return { connection, replica: new Replica(connection, undefined, { decide: this.#protocol.decide }) };
   }
 
   async #do(step: Action): Promise<void> {

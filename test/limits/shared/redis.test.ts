@@ -2,7 +2,12 @@
 import { Cluster, Redis } from 'ioredis';
 import { afterAll, describe, expect, inject, it } from 'vitest';
 import { createLimiter } from '../../../src/limits/limiter.ts';
-import { createSharedLimits, type SharedLimits, type SharedLimitsOptions } from '../../../src/limits/shared/index.ts';
+import {
+  createSharedLimits,
+  type SharedLimits,
+  type SharedLimitsEvent,
+  type SharedLimitsOptions,
+} from '../../../src/limits/shared/index.ts';
 import { createRedisAdjustments, createRedisStore, type RedisClient } from '../../../src/stores/redis/index.ts';
 import { redisForFile } from '../../support/for-file.ts';
 import { eventually, pause } from '../../support/raw-http.ts';
@@ -13,8 +18,8 @@ const JANE = { by: 'jane' };
 
 const clients: Redis[] = [];
 const opened: SharedLimits[] = [];
-const connect = (): Redis => {
-  const client = new Redis({ port: redis.port, host: '127.0.0.1', enableOfflineQueue: false });
+const connect = (options: { readonly username?: string; readonly password?: string } = {}): Redis => {
+  const client = new Redis({ ...options, port: redis.port, host: '127.0.0.1', enableOfflineQueue: false });
   client.on('error', () => {});
   clients.push(client);
   return client;
@@ -23,6 +28,9 @@ afterAll(async () => {
   await Promise.all(opened.map((limits) => limits.close()));
   for (const client of clients) client.disconnect();
 });
+
+/** A connection that is there. */
+const connected = (): Redis => clients.find(({ status, options }) => status === 'ready' && !options.username) as Redis;
 
 /** A process: a connection of its own, and limits that read the server every 500 ms as by default. */
 async function start(prefix: string, options: Partial<SharedLimitsOptions> = {}, client: RedisClient = connect()) {
@@ -34,6 +42,28 @@ async function start(prefix: string, options: Partial<SharedLimitsOptions> = {},
   const maxOf = (account: string) => limits.plan({ account, route: 'GET /emails' }).windows[0]?.max;
   return { limits, maxOf };
 }
+
+describe('a process that only reads', () => {
+  it('obeys as a user of Redis that may not write', async () => {
+    const writer = await start('reader');
+    const permissions = ['~reader:limits:*', '+@read', '+eval', '+evalsha', '+time', '+info', '+@connection'];
+    await connected().call('ACL', 'SETUSER', 'reader', 'on', '>s3cret', ...permissions);
+    const client = connect({ username: 'reader', password: 's3cret' });
+    const failures: unknown[] = [];
+    const onEvent = (event: SharedLimitsEvent) => event.type === 'failed' && failures.push(event.error);
+    const reader = await start('reader', { readOnly: true, onEvent }, client);
+    const { revision } = await writer.limits.put({ account: 'a' }, ['61/1m'], { ...JANE, forMs: 1_500 });
+    await eventually(() => reader.maxOf('a') === 61, 'the reader');
+    expect(await reader.limits.applied(revision)).toEqual({ instances: 1, of: 1, missing: [] });
+    // The end, which each process sees by itself; and data that is gone, which only the writer gives back.
+    await eventually(() => reader.maxOf('a') === 60, 'the end');
+    await connected().del('reader:limits:{adjusted}:now', 'reader:limits:{adjusted}:log');
+    await eventually(async () => (await connected().exists('reader:limits:{adjusted}:now')) === 1, 'the data');
+    await eventually(() => reader.limits.state.source === 'store', 'the reader');
+    expect(failures).toEqual([]);
+    await expect(client.hset('reader:limits:{adjusted}:now', 'a', 'b')).rejects.toThrow(/NOPERM/);
+  });
+});
 
 describe('two processes', () => {
   it('a hundred changes of one are obeyed by the other a second later, each of them', async () => {

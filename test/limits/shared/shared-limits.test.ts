@@ -139,7 +139,7 @@ describe('a change', () => {
         { target: { plan: 'pro' }, windows: ['90/1m'] },
         { target: { account: 'acc_1', route: 'GET /emails' }, windows: ['5/1s'] },
       ],
-      JANE,
+      { ...JANE, confirm: true },
     );
     expect(maxOf()).toEqual([5, 50]);
     expect(maxOf({ provider: 'linkedin', plan: 'pro' })).toEqual([5, 10]);
@@ -402,6 +402,12 @@ describe('what could be a mistake', () => {
   it.each([
     [{}, [], /^limits\.default\.allMethods would be removed for every account that it applies to\. Pass confirm: true/],
     [{ provider: 'linkedin' }, ['0/1m'], /would reject every request of every account/],
+    [
+      { account: 'a' },
+      ['9/1s', '0/1m'],
+      /^limits\.accounts\["a"\]\.allMethods would reject every request of the account/,
+    ],
+    [{ plan: 'trial' }, ['50/1m'], /limits\.plans does not have "trial": its requests fail once no limit of it is/],
     [{}, ['601/1m'], /would allow 10 times more: 60\/1m would become 601\/1m\./],
     [{ account: 'a' }, ['5/1m'], /would allow 12 times less/],
     [{}, ['60/1s'], /would allow 60 times more/],
@@ -417,7 +423,6 @@ describe('what could be a mistake', () => {
 
   it.each([
     [{ account: 'a' }, []],
-    [{ account: 'a' }, ['0/1m']],
     [{}, ['600/1m']],
     [{}, ['6/1m']],
   ])('is not: %j %j', async (target, windows) => {
@@ -425,6 +430,23 @@ describe('what could be a mistake', () => {
     await limits.put(target, windows, JANE);
     expect(limits.list()).toHaveLength(1);
   });
+});
+
+it('a plan that only an adjustment has does not end with it by surprise', async () => {
+  const plans = { pro: {}, team: { allMethods: ['90/1m'] } };
+  const { limits, maxOf } = start(createMemoryAdjustments(), { base: { ...BASE, plans } });
+  await limits.put({ plan: 'trial' }, ['50/1m'], { ...JANE, confirm: true });
+  expect(maxOf({ plan: 'trial' })).toEqual([50]);
+  await expect(limits.reset({ plan: 'trial' }, JANE)).rejects.toThrow(/limits\.plans does not have "trial"/);
+  await limits.reset({ plan: 'trial' }, { ...JANE, confirm: true });
+  expect(() => maxOf({ plan: 'trial' })).toThrow(/unknown plan "trial"/);
+  // What is listed stays, also without limits of its own.
+  await limits.put({ plan: 'pro' }, ['50/1m'], JANE);
+  await limits.reset({ plan: 'pro' }, JANE);
+  expect([maxOf({ plan: 'pro' }), maxOf({ plan: 'team' })]).toEqual([[60], [90]]);
+  const { limits: asked } = start(createMemoryAdjustments(), { base: () => ({ allMethods: ['60/1m'] }) });
+  await asked.put({ plan: 'trial' }, ['50/1m'], JANE);
+  await asked.reset({ plan: 'trial' }, JANE);
 });
 
 describe('a preview', () => {

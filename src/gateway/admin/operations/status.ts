@@ -33,8 +33,10 @@ const status = z.object({
     revision: z.string().describe('The last change that this process obeys; `0` without one'),
     version: z.int().describe('The number of that change'),
     source: z
-      .enum(['store', 'kept', 'base'])
-      .describe('kept: the store is away, and the last known apply; base: the adjustments were never read'),
+      .enum(['store', 'kept', 'file', 'base'])
+      .describe(
+        'kept: the store is away, and the last known apply; file: it was never read, and the kept file applies; base: there is none',
+      ),
     ageMs: z.number().nullable().describe('Time since the store was read'),
     durable: z.boolean().describe('Whether the adjustments outlive every process'),
     adjustments: z.int(),

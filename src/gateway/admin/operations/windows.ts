@@ -6,7 +6,7 @@ import { type AdminContext, accountOf, audit, refuseRoute } from '../context.ts'
 import { LAYERS, type LimitOrigin, originsOf } from '../limit-origins.ts';
 import { type Caller, type Operation, operation } from '../operation.ts';
 import { named, reason, windowState } from '../schemas.ts';
-import { peekEach, stateOf } from '../window-state.ts';
+import { peekEach, rounded, stateOf } from '../window-state.ts';
 
 const tag = 'Limits';
 
@@ -24,6 +24,9 @@ const windows = z.object({
   account: z.string(),
   provider: z.string().nullable(),
   plan: z.string().nullable(),
+  perMinute: z
+    .object({ accepted: z.number(), rejected: z.number() })
+    .describe('Its requests at this process, on all routes: the average of the last five to ten minutes'),
   routes: z.array(z.object({ route: z.string(), blocked, windows: z.array(windowState.extend({ from, adjusted })) })),
 });
 export type Windows = z.output<typeof windows>;
@@ -107,7 +110,9 @@ export function windowOperations(context: AdminContext): Operation[] {
         if (refusal !== undefined) return refusal;
         const limited = config().routes.filter((each) => each.account !== undefined);
         const names = query.route === undefined ? limited.map((each) => each.route) : [query.route];
-        return { ...namesOf(of), routes: await peekEach(names, (name) => peek(of, name)) };
+        const { accepted, rejected } = traffic.rate(of.id);
+        const perMinute = { accepted: rounded(accepted), rejected: rounded(rejected) };
+        return { ...namesOf(of), perMinute, routes: await peekEach(names, (name) => peek(of, name)) };
       },
     }),
     operation({

@@ -1,0 +1,27 @@
+import { Notice } from '../parts/notice.tsx';
+import { Tick } from '../parts/tick.tsx';
+
+/** What may be a slip of the hand. The operator must confirm it. */
+export function Warnings({
+  warnings,
+  isConfirmed,
+  onConfirmed,
+}: {
+  warnings: readonly string[];
+  isConfirmed: boolean;
+  onConfirmed: (isConfirmed: boolean) => void;
+}) {
+  if (warnings.length === 0) return null;
+  return (
+    <>
+      <Notice kind="care">
+        {warnings.map((warning) => (
+          <p key={warning}>{warning}</p>
+        ))}
+      </Notice>
+      <Tick value={isConfirmed} onValue={onConfirmed} required>
+        I have read the warning, and I mean this change.
+      </Tick>
+    </>
+  );
+}
