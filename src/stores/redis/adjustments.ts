@@ -4,6 +4,7 @@ import type { AdjustmentReply } from '../../core/lineage.ts';
 import { createLogger, type Logger } from '../../core/logger.ts';
 import { checkInteger, checkOptions } from '../../core/options.ts';
 import type { AdjustmentInstance, AdjustmentStore, InstancesOptions } from '../../core/ports.ts';
+import { inSlices } from '../../core/slices.ts';
 import { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import { OutageLog } from '../shared/outage-log.ts';
 import {
@@ -119,8 +120,11 @@ class RedisAdjustments implements AdjustmentStore {
   }
 
   restore(seen: Head | undefined, { head, adjustments, recent }: AdjustmentState): Promise<boolean> {
-    const fields = adjustments.flatMap((each) => [targetKey(each.target), JSON.stringify(each)]);
-    return this.#traced('restore', () => this.#write(seen, head, recent, fields, true));
+    return this.#traced('restore', async () => {
+      const fields: string[] = [];
+      await inSlices(adjustments, (each) => fields.push(targetKey(each.target), JSON.stringify(each)));
+      return this.#write(seen, head, recent, fields, true);
+    });
   }
 
   async history(before: number | undefined, limit: number): Promise<readonly AdjustmentEntry[]> {
