@@ -93,7 +93,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   // The first request must be judged by the adjustments, if the store answers.
   await sharedLimits.ready({ timeoutMs: Math.min(READY_MS, FIRST_READING * config.storeDeadlineMs) });
   telemetry?.watchLimits(() => sharedLimits.state);
-  let current = { config, rules: adoptRules(config, parts) };
+  let current = { config, rules: await adoptRules(config, parts) };
   const tls = {
     listen: new ListenerTls('listen', config.listen.tls, { log, metrics }),
     admin: new ListenerTls('admin', config.admin?.tls, { log, metrics }),
@@ -132,11 +132,11 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     createAdminServer({ metrics, health, api, console: createConsolePages(settings), tls: tls.admin.options });
   metrics.add(loadGauges({ ...parts, connections: main.connections }));
 
-  const reload = (wanted: Config): ReloadReport => {
+  const reload = async (wanted: Config): Promise<ReloadReport> => {
     const change = configChange(current.config, wanted);
     const next = change.config;
     if (change.changed.length > 0) {
-      current = { config: next, rules: adoptRules(next, parts) };
+      current = { config: next, rules: await adoptRules(next, parts) };
       main.setSilence(silenceIn(next));
       store.setApplications(next);
       log.configure(next.log);
@@ -227,10 +227,10 @@ function createParts(
 }
 
 /** The rules of a config. From now on connections are kept to its upstreams only. */
-function adoptRules(config: Config, parts: RuleParts): LimitedRules {
+async function adoptRules(config: Config, parts: RuleParts): Promise<LimitedRules> {
   parts.traffic.turn((config.admin?.tokens.length ?? 0) > 0);
   const rules = createRules(config, parts);
-  parts.sharedLimits.rebase(limitsOf(config));
+  await parts.sharedLimits.rebase(limitsOf(config));
   parts.shadow.setConfig(config);
   const urls = [...upstreamUrls(config).values()];
   parts.upstreams.keep(urls);

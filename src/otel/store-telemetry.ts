@@ -14,7 +14,8 @@ import type { StoreCall } from '../core/store-channel.ts';
 
 /** A call that is under way. */
 interface Begun {
-  readonly span: Span;
+  /** Undefined if the call has none. */
+  readonly span: Span | undefined;
   /** On the monotonic timer, in milliseconds. */
   readonly startedAt: number;
 }
@@ -49,11 +50,13 @@ export class StoreTelemetry {
 
   onStart(call: StoreCall): void {
     this.#see(call);
-    const span = this.#tracer.startSpan(`headgate.store ${call.operation}`, {
-      kind: SpanKind.CLIENT,
-      attributes: { 'db.system.name': 'redis', ...attributesOf(call) },
-    });
-    this.#begun.set(call, { span, startedAt: performance.now() });
+    const { store, operation } = call;
+    // Each process reads the adjustments twice a second, for no request: a trace of each would say nothing.
+    const isPoll = store === 'adjustments' && operation === 'read';
+    const attributes = { 'db.system.name': 'redis', ...attributesOf(call) };
+    const start = (): Span =>
+      this.#tracer.startSpan(`headgate.store ${operation}`, { kind: SpanKind.CLIENT, attributes });
+    this.#begun.set(call, { span: isPoll ? undefined : start(), startedAt: performance.now() });
   }
 
   onEnd(call: StoreCall): void {
@@ -66,10 +69,10 @@ export class StoreTelemetry {
       const type = errorTypeOf(call.error);
       attributes['error.type'] = type;
       // Not the error itself: the message of a Redis client's error can have a key in it, and a key has an account.
-      span.setAttribute('error.type', type).setStatus({ code: SpanStatusCode.ERROR });
+      span?.setAttribute('error.type', type).setStatus({ code: SpanStatusCode.ERROR });
     }
     this.#duration.record((performance.now() - startedAt) / 1_000, attributes);
-    span.end();
+    span?.end();
   }
 
   close(): void {

@@ -180,7 +180,7 @@ describe('a reload', () => {
     const gateway = await startInProcess(config);
     const shown = [await probe(gateway, upstream)];
     const value = typeof after === 'function' ? after(upstream.url) : after;
-    expect(reload(gateway, { ...config, [key]: value })).toEqual({ changed: [key], needsRestart: [] });
+    expect(await reload(gateway, { ...config, [key]: value })).toEqual({ changed: [key], needsRestart: [] });
     shown.push(await probe(gateway, upstream));
     expect(shown).toEqual(shows);
   });
@@ -188,7 +188,7 @@ describe('a reload', () => {
   it('applies `shutdownDelayMs` to the next stop', async () => {
     const config = fullConfig('http://127.0.0.1:1');
     const gateway = await startInProcess(config);
-    expect(reload(gateway, { ...config, shutdownDelayMs: 100 })).toEqual({
+    expect(await reload(gateway, { ...config, shutdownDelayMs: 100 })).toEqual({
       changed: ['shutdownDelayMs'],
       needsRestart: [],
     });
@@ -210,10 +210,10 @@ describe('a reload', () => {
     const running = ['/open', CHATS].map((path) => gateway.ask('GET', path));
     await eventually(() => hold.waiting() === 2, 'the requests at the first upstream');
     const keys = { changed: ['upstream', 'upstreams'], needsRestart: [] };
-    expect(reload(gateway, config(second.url, third.url, 'mock'))).toEqual(keys);
+    expect(await reload(gateway, config(second.url, third.url, 'mock'))).toEqual(keys);
     for (const path of ['/open', CHATS]) expect((await gateway.ask('GET', path)).status).toBe(200);
     expect([second, third].map(({ seen }) => seen.length)).toEqual([1, 1]);
-    reload(gateway, config(second.url, third.url, 'another'));
+    await reload(gateway, config(second.url, third.url, 'another'));
     expect((await gateway.ask('GET', CHATS)).status).toBe(200);
     expect([second, third].map(({ seen }) => seen.length)).toEqual([2, 1]);
     hold.release();
@@ -231,10 +231,10 @@ describe('a reload', () => {
       return (await send(gateway.adminPort, { path: '/v1/status', headers })).status;
     };
     expect(await shown()).toBe(404);
-    expect(reload(gateway, config({ tokens }))).toEqual({ changed: ['admin.tokens'], needsRestart: [] });
+    expect(await reload(gateway, config({ tokens }))).toEqual({ changed: ['admin.tokens'], needsRestart: [] });
     expect([await shown(), await shown('ops.example.com')]).toEqual([200, 403]);
     const last = config({ tokens, hosts, insecure: true });
-    expect(reload(gateway, last)).toEqual({ changed: ['admin.hosts', 'admin.insecure'], needsRestart: [] });
+    expect(await reload(gateway, last)).toEqual({ changed: ['admin.hosts', 'admin.insecure'], needsRestart: [] });
     expect(await shown('ops.example.com')).toBe(200);
   });
 
@@ -245,7 +245,7 @@ describe('a reload', () => {
     const gateway = await startInProcess(config);
     const hanging = gateway.ask('GET', CHATS).catch(() => 'cut off');
     await eventually(() => hold.waiting() === 1, 'the request at the upstream');
-    expect(reload(gateway, { ...config, drainMs: 50 })).toEqual({ changed: ['drainMs'], needsRestart: [] });
+    expect(await reload(gateway, { ...config, drainMs: 50 })).toEqual({ changed: ['drainMs'], needsRestart: [] });
     expect(await gateway.stop()).toBe(1);
     expect(await hanging).toBe('cut off');
     hold.release();
@@ -261,10 +261,10 @@ describe('a reload', () => {
     const value = key === undefined ? after : { ...checked[section as 'listen'], [key]: after };
     const changed = { ...checked, [section]: value } as typeof checked;
     // What can be applied is applied.
-    expect(gateway.gateway.reload(changed)).toEqual({ changed: ['limits'], needsRestart: [path] });
+    expect(await gateway.gateway.reload(changed)).toEqual({ changed: ['limits'], needsRestart: [path] });
     // It is compared with what the process has, not with the last file.
-    expect(gateway.gateway.reload(changed)).toEqual({ changed: [], needsRestart: [path] });
-    expect(reload(gateway, config)).toEqual({ changed: ['limits'], needsRestart: [] });
+    expect(await gateway.gateway.reload(changed)).toEqual({ changed: [], needsRestart: [path] });
+    expect(await reload(gateway, config)).toEqual({ changed: ['limits'], needsRestart: [] });
     for (let i = 0; i < 3; i++) expect((await gateway.ask('GET', CHATS)).status).toBe(200);
     expect(await gateway.metrics()).toContain('headgate_memory_store_keys 1');
   });
@@ -276,13 +276,13 @@ describe('a reload', () => {
     const gateway = await startInProcess(config(5));
     await gateway.ask('GET', CHATS);
     await gateway.ask('GET', CHATS);
-    reload(gateway, config(10));
+    await reload(gateway, config(10));
     expect(ratesOf(await gateway.ask('GET', CHATS))).toMatchObject({ limit: 10, remaining: 7 });
-    reload(gateway, config(3));
+    await reload(gateway, config(3));
     expect((await gateway.ask('GET', CHATS)).status).toBe(429);
-    reload(gateway, config(3, { accounts: [] }));
+    await reload(gateway, config(3, { accounts: [] }));
     expect((await gateway.ask('GET', CHATS)).status).toBe(404);
-    reload(gateway, config(5));
+    await reload(gateway, config(5));
     expect(ratesOf(await gateway.ask('GET', CHATS))).toMatchObject({ limit: 5, remaining: 1 });
   });
 
@@ -294,7 +294,7 @@ describe('a reload', () => {
       fullConfig(upstream.url, { store, accounts: accounts(from, count) });
     const gateway = await startInProcess(config(0, 1));
     for (let round = 0; round < 5; round++) {
-      reload(gateway, config(round * 20, 20));
+      await reload(gateway, config(round * 20, 20));
       for (let i = 0; i < 20; i++) {
         const reply = await gateway.ask('GET', `/api/v1/chats?account_id=acc_${round * 20 + i}`);
         expect(reply.status).toBe(200);
@@ -312,11 +312,11 @@ describe('a reload', () => {
       gateway.ask('POST', '/once?account_id=acc_1', { 'idempotency-key': 'k', 'x-real-ip': '::1' }, { body: 'x' });
     const running = ask();
     await eventually(() => hold.waiting() === 1, 'the request at the upstream');
-    reload(gateway, config({ keys: [], limits: { default: { allMethods: ['7/1m'] } } }));
+    await reload(gateway, config({ keys: [], limits: { default: { allMethods: ['7/1m'] } } }));
     expect((await ask()).status).toBe(401);
     hold.release();
     expect(ratesOf(await running)).toMatchObject({ limit: 1000, remaining: 999 });
-    reload(gateway, config({ limits: { default: { allMethods: ['7/1m'] } } }));
+    await reload(gateway, config({ limits: { default: { allMethods: ['7/1m'] } } }));
     const replay = await ask();
     expect(replay).toMatchObject({ status: 200, text: '{"ok":true}' });
     expect(replay.headers['idempotency-replayed']).toBe('true');

@@ -30,9 +30,12 @@ export interface Call {
   readonly config?: Config | undefined;
 }
 
+/** The worker's first message, after which it takes calls. What was sent before, while it loaded, may be lost. */
+export const READY: CallReply = { id: 0 };
+
 /** From a worker to the primary. */
 export interface CallReply {
-  /** Of the call. */
+  /** Of the call; the first one has 1. */
   readonly id: number;
   readonly result?: WorkerCalls[CallName]['result'];
   readonly error?: CallError;

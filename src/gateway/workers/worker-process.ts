@@ -120,6 +120,8 @@ type Caller = <Name extends CallName>(name: Name, config?: Config) => Promise<Wo
 /** A call rejects with the error of the worker, or if it ends before it replies. */
 function callerOf(worker: Worker, exited: Promise<WorkerExit>): Caller {
   const calls = new Map<number, { resolve(result: unknown): void; reject(error: CallError | Error): void }>();
+  // The first message is not a reply, see READY.
+  const ready = new Promise<void>((resolve) => worker.once('message', () => resolve()));
   let lastId = 0;
   let end: Error | undefined;
   worker.on('message', ({ id, result, error }: CallReply) => {
@@ -145,7 +147,7 @@ function callerOf(worker: Worker, exited: Promise<WorkerExit>): Caller {
       });
       const call: Call = { id: lastId, name, config };
       // If it cannot be sent, the worker is about to end, and that rejects the call.
-      worker.send(call, () => {});
+      void ready.then(() => worker.send(call, () => {}));
     });
 }
 

@@ -4,7 +4,7 @@ import { type Gateway, startGateway } from '../gateway.ts';
 import { createLog } from '../operations/log.ts';
 import { surviveErrors } from '../operations/survive.ts';
 import { ListenError } from '../server/listen.ts';
-import type { Call, CallError, CallReply } from './messages.ts';
+import { type Call, type CallError, type CallReply, READY } from './messages.ts';
 
 /** Signals that a terminal or a supervisor sends to all processes. The primary says what they mean for a worker. */
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
@@ -61,6 +61,7 @@ export function runWorker(): void {
   process.on('message', (call: Call) => {
     onCall(call).catch((error: unknown) => reply({ id: call.id, error: describeError(error) }));
   });
+  void reply(READY);
   worker.once('disconnect', () => {
     // Otherwise Node ends the process at once.
     worker.exitedAfterDisconnect = true;

@@ -68,39 +68,32 @@ export class AdjustedPlans {
 
   /**
    * Prepares to obey other adjustments in place of all, in slices.
-   * @returns what has the plans obey them, at once
+   * @param base is under them from then on; by default what is now
+   * @returns what has the plans obey them, at once; if others have come meanwhile, it needs those
+   * @throws LimitError, OptionError of the base
    */
-  async prepare(adjustments: Adjustments): Promise<() => void> {
+  async prepare(adjustments: Adjustments, base?: Limits): Promise<(current?: Adjustments) => void> {
     const before = this.#changes;
-    const next = new AdjustedPlans(this.#plans, this.#isOver);
-    next.#applied = new Map(this.#applied);
+    const next = new AdjustedPlans(base ?? this.#plans, this.#isOver);
+    if (base === undefined) next.#applied = new Map(this.#applied);
     // Each change of a layer copies it, so all limits of a layer are changed together.
     const byLayer = new Map<string, string[]>();
-    await inSlices([...this.#applied, ...adjustments], ([key, { target }]) => {
+    await inSlices([...next.#applied, ...adjustments], ([key, { target }]) => {
       const { layer, name } = layerOf(target);
       getOrCreate(byLayer, `${layer} ${name}`, () => []).push(key);
     });
     await inSlices(byLayer.values(), (keys) => next.apply(keys, adjustments));
-    return () => {
-      // A reload came in between.
-      if (this.#changes !== before)
-        return this.apply(new Set([...this.#applied.keys(), ...this.#unfit, ...adjustments.keys()]), adjustments);
-      this.#changes++;
-      this.#plans = next.#plans;
-      this.#applied = next.#applied;
-      this.#unfit = next.#unfit;
+    return (current = adjustments) => {
+      // Another base, or a change of adjustments, came in between.
+      const hasMissed = this.#changes !== before;
+      if (base !== undefined || !hasMissed) {
+        this.#changes++;
+        this.#plans = next.#plans;
+        this.#applied = next.#applied;
+        this.#unfit = next.#unfit;
+      }
+      if (hasMissed) this.apply(new Set([...this.#applied.keys(), ...this.#unfit, ...current.keys()]), current);
     };
-  }
-
-  /**
-   * Replaces the base.
-   * @throws LimitError, OptionError; then nothing has changed
-   */
-  rebase(base: Limits, adjustments: Adjustments): void {
-    this.#plans = new Plans(base, 'base');
-    this.#applied.clear();
-    this.#unfit.clear();
-    this.apply(adjustments.keys(), adjustments);
   }
 
   /** @throws LimitError, OptionError with the place of the fault */

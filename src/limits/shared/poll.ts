@@ -1,3 +1,5 @@
+import { builtinModule } from '../../core/builtin-module.ts';
+
 /** Calls a function again and again, the next time `everyMs` after the last call has ended. */
 export class Poll {
   readonly #call: () => Promise<void>;
@@ -11,7 +13,7 @@ export class Poll {
 
   /** @param call must not reject. The first call begins at once */
   constructor(call: () => Promise<void>, everyMs: number) {
-    this.#call = call;
+    this.#call = bound(call);
     this.#everyMs = everyMs;
     this.now();
   }
@@ -77,4 +79,13 @@ export class Poll {
   #wake(): void {
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
+}
+
+/**
+ * Has a function run in the asynchronous context of now: a call on behalf of a request would otherwise have the timers
+ * after it, their spans and their lines in the log belong to the trace of that request.
+ */
+function bound<Fn extends () => unknown>(fn: Fn): Fn {
+  const resource = builtinModule<typeof import('node:async_hooks')>('node:async_hooks')?.AsyncResource;
+  return resource === undefined ? fn : (resource.bind(fn) as Fn);
 }

@@ -67,7 +67,7 @@ export interface HistoryQuery {
    * @default 100
    */
   readonly limit?: number | undefined;
-  /** Only changes of this limit. */
+  /** Only changes of this limit, of the last 20,000 changes. */
   readonly target?: AdjustTarget | undefined;
 }
 
@@ -137,10 +137,11 @@ export interface SharedLimits extends PlanSource {
    */
   applied(revision: string, options?: { readonly timeoutMs?: number | undefined }): Promise<Applied>;
   /**
-   * Replaces the base, for example after a config was read again. The adjustments stay.
+   * Replaces the base, for example after a config was read again. The adjustments stay. With many of them it is prepared in
+   * slices, and then applies at once.
    * @throws LimitError, OptionError; then nothing has changed
    */
-  rebase(base: Limits): void;
+  rebase(base: Limits): Promise<void>;
   /** Stops reading, and closes the store of adjustments. The last known adjustments go on to apply. */
   close(): Promise<void>;
 }

@@ -187,8 +187,9 @@ export class StoredLimits implements SharedLimits {
     return waitUntilApplied(this.#store, revision, options.timeoutMs);
   }
 
-  rebase(base: Limits): void {
-    this.#plans.rebase(base, this.#replica.adjustments);
+  async rebase(base: Limits): Promise<void> {
+    const takeOver = await this.#plans.prepare(this.#replica.adjustments, base);
+    takeOver(this.#replica.adjustments);
   }
 
   async close(): Promise<void> {

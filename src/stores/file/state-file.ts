@@ -9,7 +9,7 @@ import { readState } from '../shared/stored-adjustments.ts';
 const FORMAT = 1;
 /** 100,000 adjustments and their history take less. A larger file was not written by headgate, and would fill the memory. */
 const MAX_BYTES = 256 * 1_048_576;
-/** After so long, nobody goes on to write a file that is not complete. */
+/** After so long, no process goes on to write a file that is not complete. */
 const ABANDONED_MS = 3_600_000;
 
 /**
@@ -19,7 +19,7 @@ const ABANDONED_MS = 3_600_000;
  */
 export async function loadState(path: string): Promise<AdjustmentState | undefined> {
   const text = await readText(path);
-  // What is left of a crash is in nobody's way, so it is no reason to fail.
+  // A part that a crash has left does no harm, so it is no reason to fail.
   await removeAbandoned(path).catch(() => undefined);
   if (text === undefined) return undefined;
   try {

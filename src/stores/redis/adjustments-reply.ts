@@ -92,17 +92,20 @@ export async function readHistory(reply: unknown): Promise<readonly AdjustmentEn
   return readEntries(listOf(reply).slice(1), () => {});
 }
 
-/** Reads the output of `adjustments-list.lua` for processes. */
+/**
+ * Reads the output of `adjustments-list.lua` for processes. What headgate did not write is left out: one such row must not
+ * hide all processes.
+ */
 export function readInstances(reply: unknown): readonly AdjustmentInstance[] {
   const [time, ...values] = listOf(reply).map(textOf);
   const now = integerOf(time as string);
   const instances: AdjustmentInstance[] = [];
   for (let i = 0; i + 1 < values.length; i += 2) {
-    const [, heardAt, head] = /^(\d+):(.*)$/s.exec(values[i + 1] as string) ?? [];
-    if (heardAt === undefined || head === undefined) throw unexpected(values[i + 1]);
+    const [, heardAt, , version, nonce] = /^(\d{1,15}):(:|(\d{1,15}):(.+))$/s.exec(values[i + 1] as string) ?? [];
+    if (heardAt === undefined) continue;
     const ageMs = Math.max(0, now - Number(heardAt));
-    const known = head === ':' ? undefined : readHead(head);
-    if (ageMs <= LISTED_MS) instances.push({ name: values[i] as string, head: known, ageMs });
+    const head = version === undefined || nonce === undefined ? undefined : { version: Number(version), nonce };
+    if (ageMs <= LISTED_MS) instances.push({ name: values[i] as string, head, ageMs });
   }
   return instances;
 }

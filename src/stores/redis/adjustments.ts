@@ -4,6 +4,7 @@ import type { AdjustmentReply } from '../../core/lineage.ts';
 import { createLogger, type Logger } from '../../core/logger.ts';
 import { checkInteger, checkOptions } from '../../core/options.ts';
 import type { AdjustmentInstance, AdjustmentStore, InstancesOptions } from '../../core/ports.ts';
+import { inSlices } from '../../core/slices.ts';
 import { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import { OutageLog } from '../shared/outage-log.ts';
 import {
@@ -29,6 +30,7 @@ import candidateSource from './lua/candidate-write.lua';
 import { checkPrefix } from './options.ts';
 import { readSettleReply } from './reply.ts';
 import { createScript, type Script, scriptTime } from './script.ts';
+import { traceCall } from './store-tracer.ts';
 
 /** Options of {@link createRedisAdjustments}. */
 export interface RedisAdjustmentsOptions {
@@ -127,7 +129,43 @@ class RedisAdjustments implements AdjustmentsWithCandidate {
     this.#parts = parts;
   }
 
-  async read(known: Head | undefined, instance?: string, about?: string): Promise<AdjustmentReply> {
+  read(known: Head | undefined, instance?: string, about?: string): Promise<AdjustmentReply> {
+    return this.#traced('read', () => this.#readNew(known, instance, about));
+  }
+
+  append(seen: Head | undefined, entry: AdjustmentEntry): Promise<boolean> {
+    const { version, by, reason, at } = entry;
+    const fields = entry.limits.flatMap(({ target, to: windows, until }) => {
+      const adjustment = { target, windows, version, by, reason, at, until };
+      return [targetKey(target), windows === undefined ? '' : JSON.stringify(adjustment)];
+    });
+    return this.#traced('append', () => this.#write(seen, entry, [entry], fields, false));
+  }
+
+  restore(seen: Head | undefined, { head, adjustments, recent }: AdjustmentState): Promise<boolean> {
+    return this.#traced('restore', async () => {
+      const fields: string[] = [];
+      await inSlices(adjustments, (each) => fields.push(targetKey(each.target), JSON.stringify(each)));
+      return this.#write(seen, head, recent, fields, true);
+    });
+  }
+
+  async history(before: number | undefined, limit: number): Promise<readonly AdjustmentEntry[]> {
+    if (before !== undefined && before <= 1) return [];
+    const args = [before === undefined ? '+' : String(before - 1), String(limit)];
+    return this.#traced('history', () => this.#run(listScript, [this.#parts.keys.history], args, readHistory));
+  }
+
+  instances(options: InstancesOptions = {}): Promise<readonly AdjustmentInstance[]> {
+    return this.#traced('instances', () => this.#instances(options));
+  }
+
+  /** A call of the store is published once, however many scripts it takes. */
+  #traced<T>(operation: string, call: () => Promise<T>): Promise<T> {
+    return traceCall('adjustments', operation, this.#parts.breaker, call);
+  }
+
+  async #readNew(known: Head | undefined, instance?: string, about?: string): Promise<AdjustmentReply> {
     const reply = await this.#read(known, instance, about);
     if (reply.kind === 'none') return reply;
     if (reply.kind !== 'all') {
@@ -137,27 +175,7 @@ class RedisAdjustments implements AdjustmentsWithCandidate {
     return readWhole(reply, { read: (head) => this.#read(head), readPart: (from) => this.#readPart(from) });
   }
 
-  append(seen: Head | undefined, entry: AdjustmentEntry): Promise<boolean> {
-    const { version, by, reason, at } = entry;
-    const fields = entry.limits.flatMap(({ target, to: windows, until }) => {
-      const adjustment = { target, windows, version, by, reason, at, until };
-      return [targetKey(target), windows === undefined ? '' : JSON.stringify(adjustment)];
-    });
-    return this.#write(seen, entry, [entry], fields, false);
-  }
-
-  restore(seen: Head | undefined, { head, adjustments, recent }: AdjustmentState): Promise<boolean> {
-    const fields = adjustments.flatMap((each) => [targetKey(each.target), JSON.stringify(each)]);
-    return this.#write(seen, head, recent, fields, true);
-  }
-
-  async history(before: number | undefined, limit: number): Promise<readonly AdjustmentEntry[]> {
-    if (before !== undefined && before <= 1) return [];
-    const args = [before === undefined ? '+' : String(before - 1), String(limit)];
-    return this.#run(listScript, [this.#parts.keys.history], args, readHistory);
-  }
-
-  async instances(options: InstancesOptions = {}): Promise<readonly AdjustmentInstance[]> {
+  async #instances(options: InstancesOptions): Promise<readonly AdjustmentInstance[]> {
     const { processes, details } = this.#parts.keys;
     const instances = await this.#run(listScript, [processes], [''], readInstances);
     if (options.details !== true) return instances;

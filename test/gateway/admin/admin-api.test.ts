@@ -42,9 +42,9 @@ describe('without tokens', () => {
     const reload = (tokens: readonly unknown[]) =>
       gateway.gateway.reload(checkConfig({ ...config, admin: { ...ADMIN, tokens } }, 'test'));
     expect((await gateway.admin('GET', '/v1/status')).status).toBe(200);
-    expect(reload([])).toMatchObject({ changed: ['admin.tokens'] });
+    expect(await reload([])).toMatchObject({ changed: ['admin.tokens'] });
     expect((await gateway.admin('GET', '/v1/status')).status).toBe(404);
-    reload(ADMIN.tokens.slice(0, 1));
+    await reload(ADMIN.tokens.slice(0, 1));
     expect((await gateway.admin('GET', '/v1/status', { as: 'viewer' })).status).toBe(200);
     expectProblem(await gateway.admin('GET', '/v1/status'), 401, 'errors/invalid_credentials');
   });
@@ -103,7 +103,7 @@ describe('a request is let in by its token', () => {
     expect((await gateway.admin('GET', '/v1/status')).status).toBe(200);
     expect(client.socket.destroyed).toBe(false);
     const config = { listen: { port: 0 }, ...configOf(NOWHERE), admin: { ...ADMIN, ...changed } };
-    gateway.gateway.reload(checkConfig(config, 'test'));
+    await gateway.gateway.reload(checkConfig(config, 'test'));
     const closed = new Promise((resolve) => client.socket.once('close', resolve));
     vi.advanceTimersByTime(15_000);
     await closed;

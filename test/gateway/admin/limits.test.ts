@@ -72,7 +72,7 @@ describe('a limit', () => {
   it('stays over a reload, which changes what is below it', async () => {
     await put(ACC, { windows: ['200/1m'] });
     const limits = { ...LIMITS, default: { allMethods: ['900/1m'] } };
-    gateway.gateway.reload(checkConfig(configOf(upstream.url, { admin: ADMIN, limits }), 'test'));
+    await gateway.gateway.reload(checkConfig(configOf(upstream.url, { admin: ADMIN, limits }), 'test'));
     expect([await chats(), await chats('acc_2')]).toEqual([200, 900]);
   });
 

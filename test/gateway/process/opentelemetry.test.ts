@@ -169,6 +169,19 @@ it('if otel.mjs calls instrument with an option of its own, that holds, and noth
   expect(own.map(({ value }) => value)).toEqual([1]);
 });
 
+it('with workers, a request is one trace of the worker that served it, and its resource names the process', async () => {
+  const gateway = await start(writeProgram('otel.mjs', OTEL), { store: redis(), workers: 2 });
+  const { traceId, traceparent } = caller();
+  await send(gateway, 'acc_8', traceparent);
+  expect(await gateway.stop()).toMatchObject({ code: 0 });
+  const server = spansOf(traceId).find(({ kind }) => kind === SERVER);
+  expect(spansOf(traceId).filter(({ parentSpanId }) => parentSpanId === server?.spanId)).toMatchObject([
+    { name: 'headgate.store consume' },
+    { name: 'POST', attributes: { 'http.response.status_code': 200 } },
+  ]);
+  expect(collector.text()).toMatch(/"key":"process\.pid"/);
+});
+
 it('without an SDK the log has no ids, and the traceparent of the client passes through', async () => {
   const gateway = await startGateway(configOf(upstream.url));
   const { traceparent } = caller();

@@ -390,7 +390,7 @@ describe('many adjustments', () => {
     });
     const isDone = () => limits.state.revision === '1.other';
     const onTurn = (turn: number) => {
-      if (turn === 2) limits.rebase(BASE);
+      if (turn === 2) void limits.rebase(BASE);
     };
     expect(new Set(await watch(maxOf, isDone, onTurn))).toContain('200,200');
     expect([maxOf({ account: 'before' }), maxOf({ account: 'none' })]).toEqual([[200], [200]]);
@@ -546,29 +546,51 @@ describe('the history', () => {
     expect(await versions({ target: { account: 'a' }, limit: 3, before: 10 })).toEqual([8, 6, 4]);
     expect(await versions({ target: { provider: 'x' } })).toEqual([]);
   });
+
+  it('is not read to its end for one limit, if a store has very much of it', async () => {
+    const store = createMemoryAdjustments();
+    const { limits } = start(store);
+    await limits.ready();
+    let pages = 0;
+    store.history = (before = 1e9, limit) => {
+      pages++;
+      return Array.from({ length: limit }, (_, i) => ({ version: before - 1 - i, limits: [] }) as never);
+    };
+    expect(await limits.history({ target: { account: 'a' } })).toEqual([]);
+    expect(pages).toBe(40);
+  });
 });
 
 describe('another base', () => {
   it('keeps the adjustments', async () => {
     const { limits, maxOf } = start(createMemoryAdjustments());
     await limits.put({ account: 'acc_1' }, ['100/1m'], JANE);
-    limits.rebase({ default: { allMethods: ['30/1m'] } });
+    await limits.rebase({ default: { allMethods: ['30/1m'] } });
     expect([maxOf(), maxOf({ account: 'b', provider: 'linkedin' })]).toEqual([[100], [30]]);
-    expect(() => limits.rebase({} as never)).toThrow(/^base/);
+    await expect(limits.rebase({} as never)).rejects.toThrow(/^base/);
     expect(maxOf({ account: 'b' })).toEqual([30]);
     await limits.reset({ account: 'acc_1' }, JANE);
     expect(maxOf()).toEqual([30]);
+  });
+
+  it('keeps adjustments that come while it is prepared', async () => {
+    const store = new MemoryAdjustments(monotonicClock);
+    const { limits, maxOf } = start(store);
+    await limits.put({ account: 'acc_1' }, ['100/1m'], JANE);
+    const rebased = limits.rebase({ default: { allMethods: ['30/1m'] } });
+    await Promise.all([rebased, limits.put({ account: 'acc_2' }, ['90/1m'], JANE)]);
+    expect([maxOf(), maxOf({ account: 'acc_2' }), maxOf({ account: 'b' })]).toEqual([[100], [90], [30]]);
   });
 
   it('that is a function takes no adjustment of the default limits, and says so', async () => {
     const { limits, maxOf } = start(createMemoryAdjustments());
     await limits.put({}, ['50/1m'], JANE);
     await limits.put({ account: 'acc_1' }, ['100/1m'], JANE);
-    limits.rebase(() => SET);
+    await limits.rebase(() => SET);
     expect([maxOf(), maxOf({ account: 'b' })]).toEqual([[100], [40]]);
     expect(limits.state).toMatchObject({ adjustments: 1, unusable: 1 });
     await expect(limits.put({}, ['30/1m'], JANE)).rejects.toThrow(/must name account, provider or plan/);
-    limits.rebase(BASE);
+    await limits.rebase(BASE);
     expect([maxOf({ account: 'b' }), limits.state.unusable]).toEqual([[50], 0]);
   });
   const SET = { allMethods: ['40/1m'] };

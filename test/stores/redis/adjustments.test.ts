@@ -314,7 +314,11 @@ describe('a reply about adjustments that headgate did not write', () => {
 
   it('is an error in a list too', async () => {
     await expect(readHistory(['1', '{}'])).rejects.toThrow(/unexpected value/);
-    expect(() => readInstances(['1', 'name', 'x'])).toThrow(/unexpected reply/);
+    // One row must not hide the others.
+    const strange = ['', 'x', '9', '9:', '9:x', '9:1', '9:1:', `${'9'.repeat(400)}::`, '9:x:n'];
+    expect(readInstances(['9', ...strange.flatMap((row) => ['name', row]), 'new', '9::'])).toMatchObject([
+      { name: 'new' },
+    ]);
     expect(() => readDetails(['1', 'a'], 2)).toThrow(/unexpected reply/);
     expect(readDetails(['1', null, 'a'], 2)).toEqual([undefined, 'a']);
     expect(readInstances(['9', 'name', '8:1:n', 'new', '9::'])).toEqual([

@@ -1,9 +1,12 @@
 import { tracingChannel } from 'node:diagnostics_channel';
+import { trace } from '@opentelemetry/api';
 import { Redis } from 'ioredis';
 import { afterEach, beforeAll, expect, inject, it } from 'vitest';
 import { createLimiter } from '../../../src/index.ts';
+import { createSharedLimits } from '../../../src/limits/shared/index.ts';
 import { instrument } from '../../../src/otel/instrument.ts';
 import {
+  createRedisAdjustments,
   createRedisClaimStore,
   createRedisStore,
   STORE_CHANNEL,
@@ -105,6 +108,39 @@ it('commands about idempotency keys are named; a stored response is not on the c
     'large_values begin',
   ]);
   expect(JSON.stringify([calls, spans, measured])).not.toContain('SECRET');
+});
+
+it('calls about adjustments are named; the readings that go on by themselves have no span, and no context of a change', async () => {
+  start();
+  const contexts: unknown[] = [];
+  const channel = tracingChannel(STORE_CHANNEL);
+  const onCall = (call: unknown) => {
+    if ((call as StoreCall).operation === 'read') contexts.push(trace.getActiveSpan());
+  };
+  const base = { allMethods: ['2/1m'] };
+  const adjustments = createRedisAdjustments(client, { prefix });
+  const limits = createSharedLimits({ base, adjustments, refreshMs: 10, logger: false });
+  await limits.ready();
+  await inSpan('change', () => limits.put({ account: 'a' }, ['3/1m'], { by: 'jane' }));
+  expect(storeSpans()).toMatchObject([
+    { name: 'headgate.store append', parent: 'change', attributes: { 'headgate.store': 'adjustments' } },
+  ]);
+  channel.start.subscribe(onCall);
+  await expect.poll(() => contexts.length).toBeGreaterThan(1);
+  channel.start.unsubscribe(onCall);
+  expect(contexts.filter((span) => span !== undefined)).toEqual([]);
+  await limits.history();
+  await limits.instances({ details: true });
+  await limits.close();
+  await adjustments.restore(
+    { version: 7, nonce: 'x' },
+    { head: { version: 1, nonce: 'n' }, adjustments: [], recent: [] },
+  );
+  const operations = measured.map(({ attributes }) => attributes['headgate.store.operation']);
+  expect([...new Set(operations)].sort()).toEqual(['append', 'history', 'instances', 'read', 'restore']);
+  expect(telemetry.gauge('headgate.store.breaker')).toContainEqual(
+    expect.objectContaining({ value: 0, attributes: { 'headgate.store': 'adjustments' } }),
+  );
 });
 
 it('while Redis is away, a call has the type of its error, and the circuit breaker shows in the gauge', async () => {
