@@ -35,6 +35,7 @@ const REDIS = [
   'test/idempotency/redis.test.ts',
   'test/limits/shared/redis.test.ts',
   'test/stores/{conformance,redis}/**/*.test.ts',
+  'test/nightly/*.test.ts',
   'test/worker/redis.test.ts',
 ];
 

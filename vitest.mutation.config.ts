@@ -11,7 +11,15 @@ class SlowTestsLast extends BaseSequencer {
   }
 }
 
-const SLOW = ['/stores/memory/', 'bounds', 'names-collisions', 'conformance', 'shared-limits', '.property.', 'header-truth'];
+const SLOW = [
+  '/stores/memory/',
+  'bounds',
+  'names-collisions',
+  'conformance',
+  'shared-limits',
+  '.property.',
+  'header-truth',
+];
 
 /** The tests that judge a mutant of the core or of the memory stores. They need no build and no Redis. */
 export default defineConfig({

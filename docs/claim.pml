@@ -546,6 +546,7 @@ proctype attempt(byte me) {
 
 /* Time, data losses of the store, and the final checks. */
 active proctype world() {
+  byte f;
   do
 #ifdef W_LEASE_IS_TTL
   :: d_step { st == PROGRESS && live -> TRACE_EVENT(EXPIRE) wipe() }
@@ -571,7 +572,8 @@ active proctype world() {
   atomic {
     if :: live -> TRACE_EVENT(LEASE_OVER) live = 0 :: else fi;
     assert(TAKES_ORPHANS || losses || P4_EXCUSE || orphan_due || !(st == PROGRESS && disp));   /* no orphan unless an owner crashed after dispatch */
-    apply(PROBE, PROBE, (st == ABSENT -> 1 : fp), BEGIN, 0, 0, 0);
+    f = (st == ABSENT -> 1 : fp);
+    apply(PROBE, PROBE, f, BEGIN, 0, 0, 0);
     assert(k == OK || k == SETTLED || k == SETTLEDNB || (k == UNKNOWN && st == PROGRESS && disp))
   }
 }

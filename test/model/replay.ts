@@ -53,6 +53,8 @@ class TraceRun {
   readonly #clock: FakeClock;
   readonly #policy: Policy;
   #record = ABSENT;
+  /** The record as the store has it. */
+  #view: ClaimView | undefined;
   #lastBegin: BeginReply | undefined;
   /** The generation that each attempt has read. */
   readonly #learnt = new Map<number, number>();
@@ -71,23 +73,31 @@ class TraceRun {
     }
     if (step.type === 'event') await this.#happen(step.event);
     else await this.#command(step);
-    assertEqual(recordOf(await this.#store.inspect(ID)), expectedRecord(this.#record));
+  }
+
+  /** Compares the record with the model's. */
+  async #inspect(): Promise<ClaimView | undefined> {
+    this.#view = await this.#store.inspect(ID);
+    assertEqual(recordOf(this.#view), expectedRecord(this.#record));
+    return this.#view;
   }
 
   /** The lease, or the retention, ends at this millisecond. */
   async #happen(event: number): Promise<void> {
-    const view = (await this.#store.inspect(ID)) as ClaimView;
-    this.#clock.advance(event === LEASE_OVER ? view.leaseMs : view.keptMs);
+    const { leaseMs, keptMs } = this.#view as ClaimView;
+    this.#clock.advance(event === LEASE_OVER ? leaseMs : keptMs);
     this.#record = afterEvent(this.#record, event);
+    await this.#inspect();
   }
 
   async #command(step: CommandStep): Promise<void> {
     // The model's lease is a bit. A later time shows whether a command has renewed it.
-    if (this.#record.live) this.#clock.advance(1);
-    const before = await this.#store.inspect(ID);
+    const passed = this.#record.live ? 1 : 0;
+    this.#clock.advance(passed);
+    const before = later(this.#view, passed);
     const reply = await this.#send(step, before);
     this.#record = step.after;
-    const after = await this.#store.inspect(ID);
+    const after = await this.#inspect();
     assertEqual(reply, this.#expectedReply(step, after));
     const { begin, extend, dispatch } = COMMANDS;
     const renews = step.reply === REPLIES.ok && ([begin, extend, dispatch] as number[]).includes(step.command);
@@ -176,6 +186,11 @@ const STATE_NAMES = ['absent', 'in_progress', 'completed', 'completed', 'free'];
 /** A result that can be told from every other, with and without its value. */
 function resultOf(number: number, big: boolean): { status: string; value: string | undefined } {
   return { status: `s${number}`, value: big ? undefined : `r${number}` };
+}
+
+/** The same record some milliseconds later, before its lease is over. */
+function later(view: ClaimView | undefined, ms: number): ClaimView | undefined {
+  return view === undefined || ms === 0 ? view : { ...view, leaseMs: view.leaseMs - ms, keptMs: view.keptMs - ms };
 }
 
 /** What the model and the store have in common. The model has no times. */

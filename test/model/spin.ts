@@ -70,7 +70,7 @@ export function searchTraces(spin: string, options: readonly string[]): string[]
     const numberOf = (trail: string): number => Number(/pml(\d+)\.trail$/.exec(trail)?.[1]);
     const trails = readdirSync(folder).filter((name) => name.endsWith('.trail'));
     trails.sort((a, b) => numberOf(a) - numberOf(b));
-    return trails.map((trail) => stepsOf(runVerifier(folder, ['-r', trail])));
+    return trails.map((trail) => stepsOf(runVerifier(folder, ['-w10', '-r', trail])));
   });
 }
 
@@ -105,7 +105,12 @@ function runVerifier(folder: string, args: readonly string[]): string {
 
 function run(program: string, args: readonly string[], cwd: string, anyCode = false): string {
   try {
-    return execFileSync(program, args, { cwd, encoding: 'utf8', maxBuffer: MAX_OUTPUT, stdio: ['ignore', 'pipe', 'pipe'] });
+    return execFileSync(program, args, {
+      cwd,
+      encoding: 'utf8',
+      maxBuffer: MAX_OUTPUT,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
   } catch (error) {
     const { status, stdout, stderr } = error as { status?: number | null; stdout?: string; stderr?: string };
     if (anyCode && typeof status === 'number') return stdout ?? '';

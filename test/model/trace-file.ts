@@ -24,11 +24,11 @@ export const RECIPES: readonly Recipe[] = [
   searched('reject', false, 'RESTART'),
   searched('reject', false, 'FLUSH=1'),
   searched('reject', true, 'FUSED', 'DEADLINE'),
-  searched('reexecute', false, 'REEXECUTE'),
+  searched('reexecute', false, 'REEXECUTE', 'STRICT'),
   searched('reconcile', false, 'RECONCILE', 'NO_STALL', 'STRICT'),
   simulated('reject', false),
   simulated('reject', true, 'FUSED', 'DEADLINE'),
-  simulated('reexecute', false, 'REEXECUTE'),
+  simulated('reexecute', false, 'REEXECUTE', 'STRICT'),
   simulated('reconcile', false, 'RECONCILE', 'NO_STALL', 'STRICT'),
 ];
 

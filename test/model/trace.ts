@@ -46,7 +46,8 @@ export type Step =
 export function readStep(line: string): Step {
   const [type, ...texts] = line.split(' ');
   const numbers = texts.map(Number);
-  const [first = 0, token = 0, fingerprint = 0, command = 0, value = 0, big, told = 0, reply = 0, , ...record] = numbers;
+  const [first = 0, token = 0, fingerprint = 0, command = 0, value = 0, big, told = 0, reply = 0, , ...record] =
+    numbers;
   if (type === 'L') return { type: 'learnt', attempt: first };
   if (type === 'E') return { type: 'event', event: first };
   if (type !== 'C' || numbers.length !== 17 || numbers.some(Number.isNaN)) throw new Error(`not a step: "${line}"`);
