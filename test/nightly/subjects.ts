@@ -20,10 +20,16 @@ export const KINDS = ['limits', 'claims', 'adjustments'] as const;
 export type StoreName = (typeof STORES)[number];
 export type Kind = (typeof KINDS)[number];
 
+/** Where the random histories start. With a path, fast-check replays the one history that it names so. */
+export interface Start {
+  readonly seed: number;
+  readonly path?: string | undefined;
+}
+
 /** Runs random histories of each kind against the naive model. */
 export interface Subject {
   /** Rejects with fast-check's report, which has the shrunk history, if the store and the model differ. */
-  readonly run: Readonly<Record<Kind, (histories: number) => Promise<void>>>;
+  readonly run: Readonly<Record<Kind, (histories: number, start: Start) => Promise<void>>>;
   /** Removes what the histories have left in the store. */
   clear(): Promise<void>;
   stop(): Promise<void>;
@@ -38,13 +44,22 @@ type Creators = {
 /** The histories of the public suites on these stores. */
 export function historiesOn(name: string, create: Creators): Subject['run'] {
   return {
-    limits: (histories) =>
-      onlyHistories((runner) => limitStoreSuite(runner, fc, { name, histories, create: create.limits })),
-    claims: (histories) =>
-      onlyHistories((runner) => claimStoreSuite(runner, fc, { name, histories, create: create.claims })),
-    adjustments: (histories) =>
-      onlyHistories((runner) => adjustmentStoreSuite(runner, fc, { name, histories, create: create.adjustments })),
+    limits: (histories, start) =>
+      onlyHistories((it) => limitStoreSuite(it, from(start), { name, histories, create: create.limits })),
+    claims: (histories, start) =>
+      onlyHistories((it) => claimStoreSuite(it, from(start), { name, histories, create: create.claims })),
+    adjustments: (histories, start) =>
+      onlyHistories((it) => adjustmentStoreSuite(it, from(start), { name, histories, create: create.adjustments })),
   };
+}
+
+/** The suites take fast-check as a parameter. This one starts where it is told to. */
+function from({ seed, path }: Start): typeof fc {
+  const at = path === undefined ? { seed } : { seed, path };
+  const assert = (...[property, parameters]: Parameters<typeof fc.assert>) => {
+    return fc.assert(property, { ...parameters, ...at });
+  };
+  return { ...fc, assert: assert as typeof fc.assert };
 }
 
 /** Runs the case of a suite that has the random histories. The others need no millions of runs. */

@@ -1,9 +1,8 @@
-import fc from 'fast-check';
 import type { Part } from './plan.ts';
 import { openSubject, type StoreName, type Subject } from './subjects.ts';
 
 /** What a worker replies after a part. */
-export type PartReply = { readonly failure?: string };
+export type PartReply = { readonly failure: string | undefined };
 
 /** A part, or with a path one history of it. */
 export type Job = Part & { readonly path?: string | undefined };
@@ -13,14 +12,11 @@ export async function runPart(
   subject: Pick<Subject, 'run'>,
   { kind, histories, seed, path }: Job,
 ): Promise<string | undefined> {
-  fc.configureGlobal(path === undefined ? { seed } : { seed, path });
   try {
-    await subject.run[kind](histories);
+    await subject.run[kind](histories, { seed, path });
     return undefined;
   } catch (error) {
     return reportOf(error);
-  } finally {
-    fc.resetConfigureGlobal();
   }
 }
 
