@@ -31,7 +31,7 @@ describe('the traces of docs/claim.pml', () => {
     const spin = findSpin();
     for (const { options, from, traces } of sets) {
       if (from === 'search') continue;
-      for (const i of [0, 1]) expect(simulateTrace(spin, options, from[i] as number)).toEqual(traces[i]);
+      expect(simulateTrace(spin, options, from[0] as number)).toEqual(traces[0]);
     }
   });
 
