@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig, type Plugin, type UserWorkspaceConfig } from 'vitest/config';
 import { projects as serviceProjects } from './apps/communication-api/vitest.config.ts';
 import { CONSOLE_MODULE, consoleModule } from './scripts/console.mjs';
+import { luaAsText } from './scripts/lua.mjs';
 
 /** Frameworks, each behind a real server of its own. */
 const ADAPTERS = ['test/adapters/**/*.test.ts'];
@@ -35,6 +35,7 @@ const REDIS = [
   'test/idempotency/redis.test.ts',
   'test/limits/shared/redis.test.ts',
   'test/stores/{conformance,redis}/**/*.test.ts',
+  'test/nightly/*.test.ts',
   'test/worker/redis.test.ts',
 ];
 
@@ -77,11 +78,7 @@ export default defineConfig({
       resolveId: (id) => (id === CONSOLE_MODULE ? `\0${id}` : undefined),
       load: (id) => (id === `\0${CONSOLE_MODULE}` ? consoleModule() : undefined),
     },
-    {
-      name: 'lua-as-text',
-      enforce: 'pre',
-      load: (id) => (id.endsWith('.lua') ? `export default ${JSON.stringify(readFileSync(id, 'utf8'))}` : undefined),
-    },
+    luaAsText,
   ],
   test: {
     testTimeout: 120_000,

@@ -1,16 +1,43 @@
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { luaAsText } from './scripts/lua.mjs';
 
-/** The tests that judge a mutant of the core: its own and those against the model. They need no build and no Redis. */
+/** Most mutants are killed by a test of their own file, so the slow tests come last. */
+class SlowTestsLast extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification): number =>
+      SLOW.findIndex((part) => moduleId.includes(part)) + (moduleId.includes('/core/') ? 0 : 0.5);
+    return [...files].sort((a, b) => rank(a) - rank(b));
+  }
+}
+
+const SLOW = [
+  '/stores/memory/',
+  'bounds',
+  'names-collisions',
+  'conformance',
+  'shared-limits',
+  '.property.',
+  'header-truth',
+];
+
+/** The tests that judge a mutant of the core or of the memory stores. They need no build and no Redis. */
 export default defineConfig({
+  plugins: [luaAsText],
   test: {
     include: [
       'test/core/**/*.test.ts',
+      'test/claims-page.test.ts',
+      'test/header-truth.property.test.ts',
+      'test/limits/*.test.ts',
+      'test/limits/shared/{lineage.property,shared-limits}.test.ts',
       'test/stores/*.test.ts',
       'test/stores/memory/**/*.test.ts',
-      'test/header-truth.property.test.ts',
-      'test/limits/limiter.test.ts',
     ],
+    setupFiles: ['test/support/mutation.ts'],
+    sequence: { sequencer: SlowTestsLast },
     testTimeout: 60_000,
-    env: { HEADGATE_HISTORIES: '300' },
+    // A mutant that survives runs all of its tests, so each property has few histories.
+    env: { HEADGATE_HISTORIES: '200' },
   },
 });

@@ -29,6 +29,7 @@
  * Checks      -DFORCE_P1   at most one effect, with any policy          -DFORCE_P2  one result, even if the store lost data
  *             -DFORCE_P4   no orphan without a crash, even with RESTART
  *             -DNO_MONITOR without the P5 monitor: shows the damage, not the broken rule
+ *             -DTRACE='"file"'  defines TRACE_COMMAND, TRACE_DONE, TRACE_LEARNT and TRACE_EVENT, to write down each step
  * Wrong       -DW_...      wrong variants: spin must refute each of them (claims.md lists them)
  *
  * Simplifications: a lease is a bit that may fall at any time, so every stall, clock and speed is covered. A crash ends
@@ -151,12 +152,21 @@ bool o_disp, o_live;
 byte s_st, s_own, s_fp, s_res; bool s_disp, s_inh, s_live, snapped;
 #endif
 
+#ifdef TRACE
+#include TRACE
+#else
+#define TRACE_COMMAND(i, t, f, o, v, big)             /* a command is about to be applied */
+#define TRACE_DONE                                    /* it was applied: k, r and the record */
+#define TRACE_LEARNT(i)                               /* the sender has read the generation of its claim */
+#define TRACE_EVENT(name)                             /* time or a loss is about to change the record */
+#endif
+
 inline claim(t, f, keep) {        /* keep: the claim inherits from a dispatched orphan */
   st = PROGRESS; own = t; fp = f; live = 1; res = 0;
 #ifndef W_CLAIM_EXPIRES_AS_FREE
   brief = 0;
 #endif
-#ifdef RECONCILE
+#if TAKES_ORPHANS
   inh = keep;
 #endif
 #ifdef W_TAKEOVER_CLEARS_MARK
@@ -200,6 +210,7 @@ inline settled() {                /* the reply to a command that comes after the
 /* One command of sender i, atomically in the store. Sets k (reply) and r (result). */
 inline apply(i, t, f, o, v, big, sentmark) {
   k = LOST; r = 0;
+  TRACE_COMMAND(i, t, f, o, v, big)
   o_st = st; o_own = own; o_fp = fp; o_res = res; o_disp = disp; o_live = live;
   if
 #ifdef W_COMPLETED_SKIPS_FINGERPRINT
@@ -307,6 +318,7 @@ inline apply(i, t, f, o, v, big, sentmark) {
       fi
     fi
   fi;
+  TRACE_DONE
 #ifndef NO_MONITOR
   /* P5: what a command may change, independently of its code above */
   assert(!(o_st == COMPLETED || o_st == NOBODY) || (st == o_st && res == o_res && own == o_own));
@@ -443,7 +455,7 @@ proctype attempt(byte me) {
   /* ---- begin ---- */
   :: atomic { pc == BEGINNING && FIRST -> STARTED; CALL(BEGIN);
        if
-       :: k == OK -> told[me] = CURRENT; pc = OWNER;
+       :: k == OK -> TRACE_LEARNT(me) told[me] = CURRENT; pc = OWNER;
 #ifdef RECONCILE
           if
           :: inh && effects -> out = RECONCILED; pc = SETTLING             /* the callback: the effect happened */
@@ -534,20 +546,21 @@ proctype attempt(byte me) {
 
 /* Time, data losses of the store, and the final checks. */
 active proctype world() {
+  byte f;
   do
 #ifdef W_LEASE_IS_TTL
-  :: d_step { st == PROGRESS && live -> wipe() }
+  :: d_step { st == PROGRESS && live -> TRACE_EVENT(EXPIRE) wipe() }
 #else
-  :: d_step { st == PROGRESS && live -> live = 0 }
+  :: d_step { st == PROGRESS && live -> TRACE_EVENT(LEASE_OVER) live = 0 }
 #endif
 #if FLUSH
-  :: d_step { st != ABSENT && losses < FLUSH -> losses++; wipe() }
+  :: d_step { st != ABSENT && losses < FLUSH -> TRACE_EVENT(EXPIRE) losses++; wipe() }
 #endif
 #if RELEASED
-  :: d_step { brief && !live && expired < RELEASED -> expired++; wipe(); restart() }
+  :: d_step { brief && !live && expired < RELEASED -> TRACE_EVENT(EXPIRE) expired++; wipe(); restart() }
 #endif
 #if RETENTION
-  :: d_step { st != ABSENT && !(st == PROGRESS && live) && losses < RETENTION -> losses++; wipe() }
+  :: d_step { st != ABSENT && !(st == PROGRESS && live) && losses < RETENTION -> TRACE_EVENT(EXPIRE) losses++; wipe() }
 #endif
 #if FAILOVER
   :: d_step { !snapped -> snapped = 1; s_st = st; s_own = own; s_fp = fp; s_res = res; s_disp = disp; s_inh = inh; s_live = live }
@@ -557,9 +570,10 @@ active proctype world() {
   od;
   /* P4: all attempts have ended and the lease has expired. One more retry of the same request must get a reply. */
   atomic {
-    live = 0;
+    if :: live -> TRACE_EVENT(LEASE_OVER) live = 0 :: else fi;
     assert(TAKES_ORPHANS || losses || P4_EXCUSE || orphan_due || !(st == PROGRESS && disp));   /* no orphan unless an owner crashed after dispatch */
-    apply(PROBE, PROBE, (st == ABSENT -> 1 : fp), BEGIN, 0, 0, 0);
+    f = (st == ABSENT -> 1 : fp);
+    apply(PROBE, PROBE, f, BEGIN, 0, 0, 0);
     assert(k == OK || k == SETTLED || k == SETTLEDNB || (k == UNKNOWN && st == PROGRESS && disp))
   }
 }

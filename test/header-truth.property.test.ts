@@ -6,7 +6,7 @@ import { createMemoryStore } from '../src/stores/memory/limits.ts';
 import { type Command, createArbitraries } from '../src/testing/arbitraries.ts';
 import { replay, type World } from './support/histories.ts';
 
-const HISTORIES = 3_000;
+const HISTORIES = Number(process.env.HEADGATE_HISTORIES ?? 3_000);
 const PAIRS = ['a', 'b'].flatMap((account) => ['r', 's'].map((route) => ({ account, route })));
 
 type Spend = () => Decision;

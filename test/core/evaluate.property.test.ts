@@ -9,7 +9,7 @@ import { createArbitraries, type History } from '../../src/testing/arbitraries.t
 import { keptHistories, replay, type Subject } from '../support/histories.ts';
 import { expectSame } from '../support/same.ts';
 
-const HISTORIES = 5_000;
+const HISTORIES = Number(process.env.HEADGATE_HISTORIES ?? 5_000);
 
 /**
  * The simplest store around the pure rule: two numbers per window, found by all that identifies it, and never deleted.

@@ -5,7 +5,7 @@ import { createArbitraries, type History } from '../../../src/testing/arbitrarie
 import { keptHistories, replay } from '../../support/histories.ts';
 import { expectSame } from '../../support/same.ts';
 
-const HISTORIES = 10_000;
+const HISTORIES = Number(process.env.HEADGATE_HISTORIES ?? 10_000);
 const LONG_HISTORIES = 500;
 
 function live(history: History, maxKeys = 64): void {
