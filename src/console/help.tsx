@@ -16,11 +16,12 @@ export function Help({ onClose }: { onClose: () => void }) {
         <dt>
           <kbd>Esc</kbd>
         </dt>
-        <dd>Close a window</dd>
+        <dd>Close a window, as Back does</dd>
       </dl>
       <p>
-        Figures are those of the process that answers. Limits, windows and claims are those of the store, which
-        processes may share. Everything here is done by the Admin API; its description is <code>v1/openapi.json</code>.
+        Figures of “this process” are those of the process that answers. Limits, windows and claims are those of the
+        store, which processes may share. Everything here is done by the Admin API; its description is{' '}
+        <code>v1/openapi.json</code>.
       </p>
     </Dialog>
   );
