@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig, type Plugin, type UserWorkspaceConfig } from 'vitest/config';
 import { projects as serviceProjects } from './apps/communication-api/vitest.config.ts';
+import { projects as postgresStoreProjects } from './apps/postgres-store/vitest.config.ts';
 import { CONSOLE_MODULE, consoleModule } from './scripts/console.mjs';
 
 /** Frameworks, each behind a real server of its own. */
@@ -56,7 +57,7 @@ const project = (name: string, include: string[], { exclude = [], ...rest }: Use
 });
 
 /**
- * The service uses the built library, so its tests say nothing about the coverage of `src`. V8's counting and the report
+ * Apps use the built library, so their tests say nothing about the coverage of `src`. V8's counting and the report
  * of the service would add 40 % to the CPU time of `service-pure`.
  */
 const withoutCoverage: Plugin = {
@@ -110,7 +111,7 @@ export default defineConfig({
         exclude: [...ADAPTERS, ...BENCH, ...BUILT, ...CONSOLE, ...GATEWAY, ...RANDOM, ...REDIS],
       }),
       project('web', WEB, { isolate: true }),
-      ...serviceProjects.map((service) => ({ ...service, plugins: [withoutCoverage] })),
+      ...[...serviceProjects, ...postgresStoreProjects].map((app) => ({ ...app, plugins: [withoutCoverage] })),
     ],
     coverage: {
       provider: 'v8',

@@ -214,7 +214,10 @@ const bytesOf = (result: KeptResult | undefined): number | null =>
 /** A text of a column that is never null. */
 const read = (text: string): string => JSON.parse(text);
 
-const resultOf = ({ status, value }: Result): KeptResult => ({ status: fromText(status) ?? '', value: fromText(value) });
+const resultOf = ({ status, value }: Result): KeptResult => ({
+  status: fromText(status) ?? '',
+  value: fromText(value),
+});
 
 function viewOf(row: Row) {
   const now = Number(row.now);
@@ -228,7 +231,8 @@ function viewOf(row: Row) {
   };
 }
 
-const unknownReply = ({ kind }: Reply): Error => new Error(`headgate.claim replied ${JSON.stringify(kind)}: call migrate`);
+const unknownReply = ({ kind }: Reply): Error =>
+  new Error(`headgate.claim replied ${JSON.stringify(kind)}: call migrate`);
 
 /**
  * Creates a claim store in PostgreSQL, which any number of processes can share. A command is one call of a function, and

@@ -1,5 +1,5 @@
-import { StoreTimeoutError, StoreUnavailableError } from 'headgate/stores';
 import type { ReadyOptions } from 'headgate/stores';
+import { StoreTimeoutError, StoreUnavailableError } from 'headgate/stores';
 import type { Pool, PoolClient, QueryResultRow } from 'pg';
 import { type Clock, type PostgresStoreOptions, positiveInteger, schemaName } from './options.ts';
 

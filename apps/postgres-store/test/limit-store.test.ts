@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { limitStoreSuite } from 'headgate/testing';
-import { afterAll, beforeAll, describe, inject, it } from 'vitest';
 import pg from 'pg';
+import { afterAll, beforeAll, describe, inject, it } from 'vitest';
 import { createPostgresStore, migrate } from '../src/index.ts';
 
 const pool = new pg.Pool({ connectionString: inject('postgresStore').url });
