@@ -36,8 +36,9 @@ declare
   v_now bigint;
   v_is_own boolean;
 begin
-  perform headgate.wait_for(array[p_lock], p_patience_ms);
+  perform headgate.lock(array[p_lock]);
   select * into record from headgate.claims as c where c.id = p_id for update;
+  perform headgate.in_time(p_patience_ms);
   -- After the wait for the lock, as in consume.
   v_now := coalesce(p_now, headgate.clock());
   now := v_now;

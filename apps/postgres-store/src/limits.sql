@@ -29,13 +29,19 @@ create or replace function headgate.clock() returns bigint language sql volatile
 $$;
 
 -- Waits for the locks of a call, in the given order: every call has the same one, so no two wait for each other. Locks
--- of rows are not enough, because the first call of an account has no row yet. If the wait was longer than the caller's,
--- the call fails, so that nothing is changed for a caller that has gone.
-create or replace function headgate.wait_for(p_locks bigint[], p_patience_ms bigint) returns void language plpgsql as $$
+-- of rows are not enough, because the first call of an account has no row yet.
+create or replace function headgate.lock(p_locks bigint[]) returns void language plpgsql as $$
 begin
   for i in 1 .. cardinality(p_locks) loop
     perform pg_advisory_xact_lock(p_locks[i]);
   end loop;
+end
+$$;
+
+-- Ends a call that has waited longer for its locks than its caller does, so that nothing is changed for a caller that
+-- has gone.
+create or replace function headgate.in_time(p_patience_ms bigint) returns void language plpgsql as $$
+begin
   if clock_timestamp() - statement_timestamp() > p_patience_ms * interval '1 millisecond' then
     raise exception 'the lock was not free within % ms', p_patience_ms using errcode = 'lock_not_available';
   end if;
@@ -68,7 +74,7 @@ begin
         into v_found, v_rows
         from headgate.counters where account = p_account and route = any (p_routes);
     else
-      perform headgate.wait_for(p_locks, p_patience_ms);
+      perform headgate.lock(p_locks);
       -- Locks the rows too, because `reset` knows only rows.
       select count(*), jsonb_object_agg(case route when '' then 'account' else 'route' end, windows)
         into v_found, v_rows
@@ -76,6 +82,7 @@ begin
           select route, windows from headgate.counters
           where account = p_account and route = any (p_routes) order by account, route for update
         ) as locked;
+      perform headgate.in_time(p_patience_ms);
     end if;
     v_rows := '{"account": {}, "route": {}}' || coalesce(v_rows, '{}');
     -- After the rows were read, so that none of them has started later.
@@ -156,12 +163,13 @@ declare
   v_count bigint;
   v_is_settled boolean := false;
 begin
-  perform headgate.wait_for(p_locks, p_patience_ms);
+  perform headgate.lock(p_locks);
   select jsonb_object_agg(case route when '' then 'account' else 'route' end, windows) into v_rows
     from (
       select route, windows from headgate.counters
       where account = p_account and route = any (p_routes) order by account, route for update
     ) as locked;
+  perform headgate.in_time(p_patience_ms);
   v_now := coalesce(p_now, headgate.clock());
   for i in 1 .. cardinality(p_keys) loop
     v_window := v_rows #> array[p_in[i], p_keys[i]];

@@ -1,12 +1,10 @@
 import fc from 'fast-check';
 import { claimStoreSuite } from 'headgate/testing';
-import pg from 'pg';
-import { afterAll, beforeAll, describe, inject, it } from 'vitest';
-import { createPostgresClaimStore, migrate } from '../src/index.ts';
+import { describe, it } from 'vitest';
+import { createPostgresClaimStore } from '../src/index.ts';
+import { migratedPool } from './support/pool.ts';
 
-const pool = new pg.Pool({ connectionString: inject('postgresStore').url });
-beforeAll(() => migrate(pool, { schema: 'claims' }));
-afterAll(() => pool.end());
+const pool = await migratedPool('claims');
 
 claimStoreSuite({ describe, it }, fc, {
   name: 'PostgreSQL',
