@@ -1,7 +1,8 @@
+import type { Clock } from 'headgate';
 import type { ReadyOptions } from 'headgate/stores';
 import { StoreTimeoutError, StoreUnavailableError } from 'headgate/stores';
 import type { Pool, PoolClient, QueryResultRow } from 'pg';
-import { type Clock, type PostgresStoreOptions, positiveInteger, schemaName } from './options.ts';
+import { type PostgresStoreOptions, positiveInteger, schemaName } from './options.ts';
 
 /** What `headgate.version()` returns. */
 export const SCHEMA_VERSION = 1;

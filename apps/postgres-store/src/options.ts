@@ -1,9 +1,4 @@
-import { OptionError } from 'headgate';
-
-/** A clock in integer milliseconds. */
-export interface Clock {
-  now(): number;
-}
+import { type Clock, OptionError } from 'headgate';
 
 /** Options of both stores. */
 export interface PostgresStoreOptions {
