@@ -15,6 +15,9 @@ const LOCK = '7233180926112403';
 export async function migrate(pool: Pool, options: { readonly schema?: string | undefined } = {}): Promise<void> {
   const schema = schemaName(options.schema);
   const client = await pool.connect();
+  // Without a listener, a connection that breaks would end the process. The query fails with its error, too.
+  const ignore = (): void => {};
+  client.on('error', ignore);
   try {
     await client.query('begin');
     await client.query(`select pg_advisory_xact_lock(${LOCK})`);
@@ -35,6 +38,7 @@ export async function migrate(pool: Pool, options: { readonly schema?: string | 
     await client.query('rollback').catch(() => undefined);
     throw error;
   } finally {
+    client.off('error', ignore);
     client.release();
   }
 }

@@ -78,7 +78,7 @@ export class ScopeShares {
         share.countedAt = performance.now();
         if (row?.first) share.retryAfterMs = Math.max(1, Number(row.first) - Number(row.now));
       })
-      // The next new claim counts again.
+      // What is known so far applies until the next count.
       .catch(() => undefined)
       .finally(() => {
         share.isCounting = false;

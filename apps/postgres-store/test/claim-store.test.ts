@@ -12,5 +12,5 @@ claimStoreSuite({ describe, it }, fc, {
     await pool.query('delete from claims.claims');
     return createPostgresClaimStore(pool, { schema: 'claims', clock });
   },
-  histories: 50,
+  histories: 40,
 });

@@ -12,5 +12,5 @@ limitStoreSuite({ describe, it }, fc, {
     await pool.query('delete from limits.counters; delete from limits.blocks');
     return createPostgresStore(pool, { schema: 'limits', clock });
   },
-  histories: 100,
+  histories: 50,
 });
