@@ -1,9 +1,9 @@
 import { OptionError } from 'headgate';
-import { createPlan, ScopeFullError, StoreTimeoutError, StoreUnavailableError } from 'headgate/stores';
+import { createPlan, ScopeFullError, StoreUnavailableError } from 'headgate/stores';
 import { createFakeClock } from 'headgate/testing';
-import { expect, inject, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createPostgresClaimStore, createPostgresStore, migrate } from '../src/index.ts';
-import { countOf, migratedPool, newPool } from './support/pool.ts';
+import { countOf, migratedPool } from './support/pool.ts';
 
 const pool = await migratedPool('bounds');
 const plan = createPlan([], [{ max: 5, durationMs: 1_000 }]);
@@ -38,57 +38,6 @@ test('a rejected request writes nothing', async () => {
   const before = await countOf(pool, 'bounds.counters');
   expect((await store.consume('closed', 'GET /', closed, 1)).accepted).toBe(false);
   expect(await countOf(pool, 'bounds.counters')).toBe(before);
-});
-
-test('T1: an account whose calls wait does not take the connections of others', async () => {
-  const small = newPool(inject('postgresStore').url, { max: 3 });
-  const store = createPostgresStore(small, { schema: 'bounds', deadlineMs: 60_000 });
-  await store.consume('busy', 'GET /', plan, 1);
-  const holder = await pool.connect();
-  await holder.query('begin; select from bounds.counters for update');
-  const waiting = Array.from({ length: 20 }, (_, i) => store.consume('busy', 'GET /', plan, i + 1));
-  expect((await store.consume('other', 'GET /', plan, 1)).accepted).toBe(true);
-  await holder.query('commit');
-  holder.release();
-  await Promise.all(waiting);
-});
-
-test('calls of any kind on the same rows, over many connections, never block each other', async () => {
-  const shared = createPlan([{ max: 1_000, durationMs: 1_000 }], [{ max: 1_000, durationMs: 1_000 }], 'account');
-  const accounts = ['acc_1', 'acc_2'];
-  const routes = ['GET /a', 'GET /b', 'GET /c'];
-  // Each store makes the calls of an account one after another, so there are several.
-  const stores = Array.from({ length: 4 }, () => createPostgresStore(pool, { schema: 'bounds', deadlineMs: 60_000 }));
-  const calls = stores.flatMap((store, at) =>
-    Array.from({ length: 60 }, async (_, i) => {
-      const account = accounts[(i + at) % 2] ?? '';
-      const route = routes[i % 3] ?? '';
-      if (i % 20 === 7) return store.reset({ account });
-      if (i % 20 === 13) return store.reset({ route });
-      if (i % 20 === 19) return store.reset({});
-      const decision = await store.consume(account, route, shared, 1);
-      if (i % 2 === 0) await store.settle(decision, 0);
-      return undefined;
-    }),
-  );
-  const outcomes = await Promise.allSettled(calls);
-  expect(outcomes.filter(({ status }) => status === 'rejected')).toEqual([]);
-});
-
-test('a call that gets its lock too late changes nothing, and says so', async () => {
-  const store = createPostgresStore(pool, { schema: 'bounds', deadlineMs: 300 });
-  const long = createPlan([], [{ max: 5, durationMs: 3_600_000 }]);
-  await store.consume('late', 'GET /', long, 1);
-  const holder = await pool.connect();
-  await holder.query('begin; select from bounds.counters for update');
-  await expect(store.consume('late', 'GET /', long, 1)).rejects.toThrow(StoreTimeoutError);
-  // The server has received the call a little later than this process has begun to wait.
-  await new Promise((resolve) => setTimeout(resolve, 200));
-  await holder.query('commit');
-  holder.release();
-  const waits = `select count(*) from pg_stat_activity where wait_event_type = 'Lock'`;
-  await expect.poll(async () => (await pool.query(waits)).rows[0].count).toBe('0');
-  expect((await store.peek('late', 'GET /', long))[0]?.remaining).toBe(4);
 });
 
 test('T1: a scope that has its share gets ScopeFullError for new keys, and other scopes do not', async () => {
