@@ -2,7 +2,7 @@ import { createIdempotency, createLimiter } from 'headgate';
 import pg from 'pg';
 import { createPostgresClaimStore, createPostgresStore, migrate } from 'postgres-store';
 
-const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 10 });
+const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 10, connectionTimeoutMillis: 5_000 });
 pool.on('error', (error) => console.error(error.message)); // without a listener, a restart of the server ends the process
 await migrate(pool); // creates the schema headgate; needs the right to do so
 
