@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig, type Plugin, type UserWorkspaceConfig } from 'vitest/config';
 import { projects as serviceProjects } from './apps/communication-api/vitest.config.ts';
+import { projects as postgresStoreProjects } from './apps/postgres-store/vitest.config.ts';
 import { CONSOLE_MODULE, consoleModule } from './scripts/console.mjs';
 import { luaAsText } from './scripts/lua.mjs';
 
@@ -60,7 +61,7 @@ const project = (name: string, include: string[], { exclude = [], ...rest }: Use
 const SECOND_ATTEMPT = { retry: 1 };
 
 /**
- * The service uses the built library, so its tests say nothing about the coverage of `src`. V8's counting and the report
+ * Apps use the built library, so their tests say nothing about the coverage of `src`. V8's counting and the report
  * of the service would add 40 % to the CPU time of `service-pure`.
  */
 const withoutCoverage: Plugin = {
@@ -123,6 +124,7 @@ export default defineConfig({
         plugins: [withoutCoverage],
         test: { ...SECOND_ATTEMPT, ...test },
       })),
+      ...postgresStoreProjects.map((store) => ({ ...store, plugins: [withoutCoverage] })),
     ],
     coverage: {
       provider: 'v8',

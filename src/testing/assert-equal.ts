@@ -1,12 +1,18 @@
 /**
- * Compares two values as JSON, but distinguishes undefined from a missing property. It needs no assertions of a test
- * runner.
+ * Compares two values as JSON, but distinguishes undefined from a missing property. The order of properties does not
+ * count: a store may read them in the order of its columns. It needs no assertions of a test runner.
  * @param sources where the two values come from, for the message
  * @throws Error if they differ
  */
 export function assertEqual(actual: unknown, expected: unknown, sources = ['the store', 'the model']): void {
   const show = (value: unknown): string =>
-    JSON.stringify(value, (_, part) => (part === undefined ? 'undefined' : part)) ?? 'undefined';
+    JSON.stringify(value, (_, part) => (part === undefined ? 'undefined' : sorted(part))) ?? 'undefined';
   if (show(actual) === show(expected)) return;
   throw new Error(`${sources[0]} returned ${show(actual)}, ${sources[1]} expects ${show(expected)}`);
+}
+
+/** An object with its properties in the order of their names; anything else as it is. */
+function sorted(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1)));
 }

@@ -60,18 +60,21 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
       return fc.assert(property, { numRuns: histories });
     }, 300_000);
 
-    it('S1, S4: simultaneous equal requests are decided as if they had come one after another', () =>
+    it('S1, S4: simultaneous equal requests are decided one after another, in the order of the calls', () =>
       withStore(async (store) => {
         const decisions = await Promise.all(
           Array.from({ length: 10 }, () => store.consume('a', 'r', plan(['7/1m'], ['9/1d']), 1)),
         );
+        const sources = ['the store, called ten times at once,', 'the order of the calls'];
         assertEqual(
           decisions.map(({ accepted }) => accepted),
           [...Array(7).fill(true), ...Array(3).fill(false)],
+          sources,
         );
         assertEqual(
           decisions.map(({ shown }) => shown?.remaining),
           [8, 7, 6, 5, 4, 3, 2, 0, 0, 0],
+          sources,
         );
       }));
 

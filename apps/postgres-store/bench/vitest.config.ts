@@ -1,0 +1,12 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    root: import.meta.dirname,
+    include: ['*.bench.ts'],
+    globalSetup: ['../../../test/support/build.ts'],
+    setupFiles: ['../test/support/built.ts'],
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
+  },
+});
