@@ -8,8 +8,8 @@ it('predicts every decision of a gateway with the memory store under concurrent 
   const run = await loadGateway(upstream.url);
   const report = await expectPredicted(run);
   // The load has all that makes it hard: rejections, refunds, replays, windows that end.
-  expect(report.matrix.both).toBeGreaterThan(50);
-  expect(report.matrix.none).toBeGreaterThan(50);
-  expect(run.log.match(/"msg":"refund"/g)?.length).toBeGreaterThan(10);
-  expect(report.trace.skipped.replayed).toBeGreaterThan(5);
+  expect(report.matrix.both).toBeGreaterThan(20);
+  expect(report.matrix.none).toBeGreaterThan(20);
+  expect(run.log.match(/"msg":"refund"/g)?.length).toBeGreaterThan(5);
+  expect(report.trace.skipped.replayed).toBeGreaterThan(2);
 });
