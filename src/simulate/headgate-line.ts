@@ -1,4 +1,5 @@
 import type { LineParser, Names, ParsedLine } from './line.ts';
+import { quickRequest } from './quick-line.ts';
 import type { SkipReason } from './trace.ts';
 
 /** The fields of a line of the gateway's log that are read here. Any other line may have anything in them. */
@@ -30,6 +31,8 @@ export function headgateParser(names: Names): LineParser {
   let lines = 0;
   return (text) => {
     lines++;
+    const quick = quickRequest(text, names);
+    if (quick !== undefined) return quick;
     const line = readObject(text);
     // Each line of the log has a level and a message.
     if (line === undefined || typeof line.msg !== 'string') return undefined;
@@ -99,6 +102,8 @@ export function isCost(cost: unknown): cost is number {
 
 /** Undefined if the text is not an object in JSON. */
 export function readObject(text: string): Record<string, unknown> | undefined {
+  // What cannot be an object is not parsed, because an error costs more than an object.
+  if (!/^\s*\{/.test(text) || !/\}\s*$/.test(text.slice(-8))) return undefined;
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;

@@ -114,7 +114,7 @@ class Simulation {
       logged: this.#loggedFigures(),
       routes: this.#routes.list(),
       providers: this.#providers.list(),
-      accounts: this.#accounts.list(TOP_ACCOUNTS),
+      accounts: this.#accounts.list(TOP_ACCOUNTS).map(({ none: _, ...account }) => account),
       accountsNewlyRejected: this.#accounts.newlyRejected,
       accountsNewlyPassed: this.#accounts.newlyPassed,
       headroom: { current, candidate: hasCandidate ? this.#headroom.candidate.list() : current },

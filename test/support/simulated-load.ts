@@ -1,8 +1,8 @@
 import { Agent } from 'node:http';
 import { expect } from 'vitest';
+import { policyOf } from '../../src/gateway/cli/trace-flags.ts';
 import { checkConfig } from '../../src/gateway/config/config.ts';
 import type { Config } from '../../src/gateway/config/schema.ts';
-import { policyOf } from '../../src/gateway/cli/trace-flags.ts';
 import { readTrace, type SimulationReport, simulate } from '../../src/simulate/index.ts';
 import { configOf } from './gateway.ts';
 import { startInProcess } from './in-process.ts';
@@ -67,7 +67,9 @@ export async function loadGateway(upstream: string, rest: object = {}): Promise<
           : kind === 1
             ? (['POST', '/api/v1/emails', { 'idempotency-key': `key-${number}-${i >> 3}` }] as const)
             : (['GET', '/api/v1/chats', {}] as const);
-      const { status, headers: fields } = await gateway.ask(method, `${path}?account_id=${account}`, headers, { agent });
+      const { status, headers: fields } = await gateway.ask(method, `${path}?account_id=${account}`, headers, {
+        agent,
+      });
       if (fields['idempotency-replayed'] === 'true' || status === 409) continue;
       if (status === 429) seen.rejected++;
       else seen.accepted++;

@@ -44,6 +44,7 @@ const OF_LIMITS = ['$schema', 'upstream', 'upstreams', 'providers', 'accounts', 
 /** Shorter logs are read before anyone looks. */
 const LONG_LOG = 20_000_000;
 const PROGRESS_MS = 500;
+const PIECE_BYTES = 262_144;
 
 /**
  * Reads flags.
@@ -87,8 +88,7 @@ export async function openTrace(command: string, values: TraceValues, { routes }
   const { trace: file, format, account, sort = '10s' } = values;
   if (file === undefined) throw new UsageError(`${command} needs --trace FILE, or --trace - for standard input`);
   const size = file === '-' ? undefined : await sizeOf(file);
-  const source = file === '-' ? process.stdin : createReadStream(file, { highWaterMark: 262_144 });
-  const trace = readTrace(guarded(source, file), {
+  const trace = readTrace(bytesOf(file), {
     format: format as TraceFormat | undefined,
     routes: routes.map(({ route, account: place }) => ({ route, account: place })),
     account,
@@ -153,9 +153,10 @@ async function sizeOf(file: string): Promise<number> {
   return stats.size;
 }
 
-async function* guarded(source: AsyncIterable<Uint8Array>, file: string): AsyncGenerator<Uint8Array> {
+/** Opened when it is read: an error of a flag comes first. */
+async function* bytesOf(file: string): AsyncGenerator<Uint8Array> {
   try {
-    yield* source;
+    yield* file === '-' ? process.stdin : createReadStream(file, { highWaterMark: PIECE_BYTES });
   } catch (error) {
     if (isHeadgateError(error)) throw error;
     throw new FileError(`--trace ${file}: ${(error as Error).message}`);
