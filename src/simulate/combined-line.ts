@@ -79,7 +79,7 @@ function cachedTime(): (text: string) => number | undefined {
   };
 }
 
-/** Milliseconds since 1970 of a time such as `10/Oct/2000:13:55:36 -0700`; undefined if it is none. */
+/** Milliseconds since 1970 of a time such as `10/Oct/2000:13:55:36 -0700`; undefined if it is another text. */
 export function clfTime(text: string): number | undefined {
   const match = TIME.exec(text);
   if (match === null) return undefined;

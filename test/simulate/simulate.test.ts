@@ -167,7 +167,7 @@ it('a candidate that is the same as the current limits changes nothing, in 10,00
         }),
       );
       const isUnlimited = allMethods.length + route.length === 0;
-      const limits = { allMethods, routes: { x: route }, ...(isUnlimited ? { unlimited: true } : {}) };
+      const limits = { allMethods, routes: { x: route }, ...(isUnlimited ? { unlimited: true as const } : {}) };
       const { matrix, requests } = await simulate({ current: { limits }, candidate: { limits }, trace });
       expect(matrix).toMatchObject({ onlyCandidate: 0, onlyCurrent: 0 });
       expect(requests).toBe(trace.length);

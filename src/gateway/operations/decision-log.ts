@@ -3,7 +3,7 @@ import { isPromise } from '../../core/maybe-promise.ts';
 import type { LimitStore } from '../../core/ports.ts';
 import type { Account } from '../config/schema.ts';
 
-/** Where a call stands among those of this process that change the same counters. */
+/** The place of a call among those of this process that change the same counters. */
 interface Place {
   /** Undefined until the turn of the event loop ends in which the call was made. */
   order: number | undefined;

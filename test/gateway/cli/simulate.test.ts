@@ -52,7 +52,17 @@ const log = file('access.log.gz', gzipSync(LOG));
 describe('headgate simulate', () => {
   it('prints a report, and writes it as a page', async () => {
     const html = join(folder, 'report.html');
-    const { code, out, error } = await run('simulate', '--config', now, '--candidate', next, '--trace', log, '--html', html);
+    const { code, out, error } = await run(
+      'simulate',
+      '--config',
+      now,
+      '--candidate',
+      next,
+      '--trace',
+      log,
+      '--html',
+      html,
+    );
     expect({ code, error }).toEqual({ code: 0, error: '' });
     expect(out).toContain('4 lines (format combined), 4 requests\nSpan: 2026-01-01 00:00:00Z to 2026-01-01 00:00:03Z');
     expect(out).toMatch(/^current accepts {2}3 +1 newly rejected$/m);
@@ -91,7 +101,11 @@ describe('headgate simulate', () => {
     [2, ['--config', now, '--trace', join(folder, 'no')], 'the file does not exist'],
     [2, ['--config', now, '--trace', folder], 'it is a folder'],
     [2, ['--config', now, '--trace', log, '--max-newly-rejected', '1%'], '--max-newly-rejected needs --candidate FILE'],
-    [2, ['--config', now, '--candidate', next, '--trace', log, '--max-newly-rejected', 'x'], 'must be a part such as 0.1%'],
+    [
+      2,
+      ['--config', now, '--candidate', next, '--trace', log, '--max-newly-rejected', 'x'],
+      'must be a part such as 0.1%',
+    ],
     [2, ['--config', now, '--trace', log, '--format', 'xml'], 'format: must be auto'],
     [2, ['--config', now, '--trace', log, '--sort', '5'], '--sort: a duration is a whole number'],
     [2, ['--config', now, '--trace', log, '--map', 'at'], '--map must have fields such as'],
