@@ -24,9 +24,10 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'ip-address': [],
   client: ['core'],
   otel: ['core', 'gate'],
+  simulate: ['core', 'http', 'limits', 'stores'],
   testing: ['core', 'http', 'gate', 'limits', 'idempotency', 'stores'],
   index: ['core', 'gate', 'idempotency', 'limits', 'worker'],
-  gateway: ['core', 'stores', 'http', 'limits', 'shadow', 'idempotency', 'gate', 'ip-address', 'otel'],
+  gateway: ['core', 'stores', 'http', 'limits', 'shadow', 'idempotency', 'gate', 'ip-address', 'otel', 'simulate'],
   // Types only, those of the answers: it runs in a browser.
   console: ['gateway'],
 };
@@ -38,7 +39,7 @@ const GATEWAY_MAY_IMPORT: Record<string, readonly string[]> = {
   exchange: ['config', 'body'],
   admission: ['config', 'body', 'exchange'],
   tls: ['config'],
-  operations: ['exchange', 'tls'],
+  operations: ['config', 'exchange', 'tls'],
   traffic: ['exchange'],
   shadow: ['config', 'operations', 'store', 'traffic'],
   admin: ['config', 'admission', 'exchange', 'tls', 'operations', 'traffic', 'store', 'shadow'],

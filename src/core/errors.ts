@@ -27,6 +27,7 @@ export type HeadgateErrorCode =
   | 'unconfirmed'
   | 'too_many_adjustments'
   | 'read_only'
+  | 'unreadable_trace'
   | 'closed';
 
 const BRAND = Symbol.for('headgate.error');

@@ -204,7 +204,7 @@ function createParts(
     shadow: new ShadowRunner(config, { store, log, metrics, traffic }),
     buffers,
     sharedLimits: adjusted.limits,
-    limits: metrics.measured(store.limits, (seconds) => traffic.onStoreCall(seconds)),
+    limits: log.decisions.numbered(metrics.measured(store.limits, (seconds) => traffic.onStoreCall(seconds))),
     idempotency: createIdempotency({
       ...settingsIn(config.idempotency),
       store: store.claims,

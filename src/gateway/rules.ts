@@ -49,6 +49,7 @@ export interface LimitedRules extends Rules {
 export function createRules(config: Config, parts: RuleParts): LimitedRules {
   const { log, metrics, traffic, limits, shadow, idempotency, shares, workBudget, upstreams } = parts;
   // Accounts, providers and routes of a request come from the config, which has checks of its own.
+  const accounts = createAccounts(config.accounts);
   const current = createLimiter({ store: limits, limits: parts.sharedLimits, validate: false });
   const limiter = new ShadowedLimiter(current, () => shadow.checks);
   const gate = createGate<Exchange>({
@@ -72,6 +73,9 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
       metrics.onEvent(event);
       traffic.onEvent(event);
       shadow.onEvent(event);
+      if (event.type === 'decision')
+        log.decisions.onDecision(event.requestId, event.decision, accounts.find(event.decision.account));
+      else if (event.type === 'refund' && event.refunded) log.decisions.onRefund(event.requestId, event.decision);
       if (event.type !== 'failure') return;
       // 'closed' means that a duplicate was still waiting when the process stopped: not an error.
       const level = isHeadgateError(event.error, 'closed') ? 'info' : 'error';
@@ -87,7 +91,6 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     onFailure: parts.onUpstreamFailure,
   };
   const routes = createRoutes(config);
-  const accounts = createAccounts(config.accounts);
   const urls = upstreamUrls(config);
   const choose = upstreamChoice(config.providers);
   return {
