@@ -1,0 +1,88 @@
+import { cpSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { defineConfig, type SiteConfig } from 'vitepress';
+import { builtName, SUBPATHS } from '../../scripts/subpaths.mjs';
+import { writeLlmsTxt } from '../build/llms.ts';
+import { addressOfFile, linkedFiles, repositoryMarkdown, slugify } from '../build/markdown.ts';
+import { NAV, sidebar } from '../build/navigation.ts';
+import { NO_PAGES, PAGES, placeOf, ROOT } from '../build/pages.ts';
+
+/** Where the site is served: `/` or a folder such as `/headgate/`. */
+const BASE = process.env.SITE_BASE ?? '/';
+
+/** The site's public address, such as `https://headgate.example`. Without one there is no sitemap and no canonical link. */
+const ADDRESS = process.env.SITE_ADDRESS?.replace(/\/$/, '');
+
+const DESCRIPTION = 'Rate limits per account and idempotency keys for TypeScript, as middleware or as a gateway process.';
+
+const fromBuild = (subpath: string): string => join(ROOT, 'dist', `${builtName(subpath)}.js`);
+
+export default defineConfig({
+  title: 'headgate',
+  description: DESCRIPTION,
+  lang: 'en',
+  base: BASE,
+  cleanUrls: true,
+  srcDir: ROOT,
+  srcExclude: [...NO_PAGES],
+  rewrites: placeOf,
+  outDir: fileURLToPath(new URL('../dist', import.meta.url)),
+  cacheDir: fileURLToPath(new URL('./cache', import.meta.url)),
+  head: [['link', { rel: 'icon', type: 'image/svg+xml', href: `${BASE}icon.svg` }]],
+  sitemap: ADDRESS === undefined ? undefined : { hostname: ADDRESS + BASE },
+  transformHead: ({ page }) =>
+    ADDRESS === undefined || page === '404.md'
+      ? []
+      : [['link', { rel: 'canonical', href: ADDRESS + BASE + page.replace(/(^|\/)index\.md$/, '$1').replace(/\.md$/, '') }]],
+  markdown: {
+    anchor: { slugify },
+    config: repositoryMarkdown(BASE),
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
+  },
+  themeConfig: {
+    nav: NAV,
+    sidebar: sidebar(PAGES),
+    outline: { level: [2, 3], label: 'On this page' },
+    externalLinkIcon: true,
+    search: {
+      provider: 'local',
+      options: {
+        miniSearch: {
+          searchOptions: {
+            boost: { title: 6, titles: 2, text: 1 },
+            // The guides explain a name that the API reference only declares. (This function runs in the page.)
+            boostDocument: (id) => (/\/(api|changelog|contributing)/.test(id) ? 0.3 : /\/(service|decisions)/.test(id) ? 0.6 : 1),
+          },
+        },
+      },
+    },
+  },
+  vite: {
+    publicDir: join(ROOT, 'site/public'),
+    resolve: {
+      // The package as it is built: what its users run.
+      alias: Object.keys(SUBPATHS).map((subpath) => ({
+        find: new RegExp(`^headgate${subpath.slice(1)}$`),
+        replacement: fromBuild(subpath),
+      })),
+    },
+    plugins: [
+      {
+        // The pages lie outside of this folder, where no `vue` is installed. VitePress runs the bundle from this folder.
+        name: 'vue-for-pages',
+        enforce: 'pre',
+        resolveId: (id, _importer, { ssr }) =>
+          ssr && /^vue(\/server-renderer)?$/.test(id) ? { id, external: true } : undefined,
+      },
+    ],
+    build: { chunkSizeWarningLimit: 1_500 },
+  },
+  buildEnd: (site: SiteConfig) => {
+    for (const file of linkedFiles) {
+      const copy = join(site.outDir, addressOfFile(file));
+      cpSync(join(ROOT, file), copy, { recursive: true });
+    }
+    writeLlmsTxt(site.outDir, ADDRESS === undefined ? BASE : ADDRESS + BASE, DESCRIPTION);
+  },
+});
