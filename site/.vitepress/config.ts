@@ -2,10 +2,10 @@ import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig, type SiteConfig } from 'vitepress';
-import { builtName, SUBPATHS } from '../../scripts/subpaths.mjs';
 import { writeLlmsTxt } from '../build/llms.ts';
 import { addressOfFile, linkedFiles, repositoryMarkdown, slugify } from '../build/markdown.ts';
 import { NAV, sidebar } from '../build/navigation.ts';
+import { packageAliases } from '../build/package-aliases.ts';
 import { NO_PAGES, PAGES, placeOf, ROOT } from '../build/pages.ts';
 
 /** Where the site is served: `/` or a folder such as `/headgate/`. */
@@ -14,9 +14,8 @@ const BASE = process.env.SITE_BASE ?? '/';
 /** The site's public address, such as `https://headgate.example`. Without one there is no sitemap and no canonical link. */
 const ADDRESS = process.env.SITE_ADDRESS?.replace(/\/$/, '');
 
-const DESCRIPTION = 'Rate limits per account and idempotency keys for TypeScript, as middleware or as a gateway process.';
-
-const fromBuild = (subpath: string): string => join(ROOT, 'dist', `${builtName(subpath)}.js`);
+const DESCRIPTION =
+  'Rate limits per account and idempotency keys for TypeScript, as middleware or as a gateway process.';
 
 export default defineConfig({
   title: 'headgate',
@@ -30,11 +29,16 @@ export default defineConfig({
   outDir: fileURLToPath(new URL('../dist', import.meta.url)),
   cacheDir: fileURLToPath(new URL('./cache', import.meta.url)),
   head: [['link', { rel: 'icon', type: 'image/svg+xml', href: `${BASE}icon.svg` }]],
-  sitemap: ADDRESS === undefined ? undefined : { hostname: ADDRESS + BASE },
+  ...(ADDRESS === undefined ? {} : { sitemap: { hostname: ADDRESS + BASE } }),
   transformHead: ({ page }) =>
     ADDRESS === undefined || page === '404.md'
       ? []
-      : [['link', { rel: 'canonical', href: ADDRESS + BASE + page.replace(/(^|\/)index\.md$/, '$1').replace(/\.md$/, '') }]],
+      : [
+          [
+            'link',
+            { rel: 'canonical', href: ADDRESS + BASE + page.replace(/(^|\/)index\.md$/, '$1').replace(/\.md$/, '') },
+          ],
+        ],
   markdown: {
     anchor: { slugify },
     config: repositoryMarkdown(BASE),
@@ -52,7 +56,8 @@ export default defineConfig({
           searchOptions: {
             boost: { title: 6, titles: 2, text: 1 },
             // The guides explain a name that the API reference only declares. (This function runs in the page.)
-            boostDocument: (id) => (/\/(api|changelog|contributing)/.test(id) ? 0.3 : /\/(service|decisions)/.test(id) ? 0.6 : 1),
+            boostDocument: (id) =>
+              /\/(api|changelog|contributing)/.test(id) ? 0.3 : /\/(service|decisions)/.test(id) ? 0.6 : 1,
           },
         },
       },
@@ -61,11 +66,7 @@ export default defineConfig({
   vite: {
     publicDir: join(ROOT, 'site/public'),
     resolve: {
-      // The package as it is built: what its users run.
-      alias: Object.keys(SUBPATHS).map((subpath) => ({
-        find: new RegExp(`^headgate${subpath.slice(1)}$`),
-        replacement: fromBuild(subpath),
-      })),
+      alias: packageAliases,
     },
     plugins: [
       {

@@ -42,11 +42,13 @@ export function formatMs(ms: number): string {
   return parts.join(' ');
 }
 
-const NICE = [1, 2, 5, 10, 15, 30].flatMap((n) => [n, n * SECOND, n * MINUTE]).concat(
-  [100, 200, 500],
-  [1, 2, 3, 6, 12].map((n) => n * HOUR),
-  [1, 2, 7, 30, 90].map((n) => n * DAY),
-);
+const NICE = [1, 2, 5, 10, 15, 30]
+  .flatMap((n) => [n, n * SECOND, n * MINUTE])
+  .concat(
+    [100, 200, 500],
+    [1, 2, 3, 6, 12].map((n) => n * HOUR),
+    [1, 2, 7, 30, 90].map((n) => n * DAY),
+  );
 const ASCENDING = [...new Set(NICE)].sort((a, b) => a - b);
 
 /** The smallest nice step that divides a span into at most `parts`. */

@@ -29,10 +29,14 @@ export function explain({ atMs, decision, fields }: Answered): readonly string[]
 const NOT_CHARGED = 'The request is rejected, and no window is charged.';
 
 function acceptance(trace: readonly WindowStatus[], shown: WindowStatus, atMs: number): readonly string[] {
-  const starts = trace.filter(({ startedAt, max, remaining }) => startedAt === atMs && max - remaining === 1).map(labelOf);
+  const starts = trace
+    .filter(({ startedAt, max, remaining }) => startedAt === atMs && max - remaining === 1)
+    .map(labelOf);
   const sentences = [trace.length === 1 ? 'The window has room.' : 'Every window has room, and each is charged 1.'];
   if (starts.length > 0) {
-    sentences.push(`This request starts ${list(starts)}, because ${starts.length === 1 ? 'it was' : 'they were'} not active.`);
+    sentences.push(
+      `This request starts ${list(starts)}, because ${starts.length === 1 ? 'it was' : 'they were'} not active.`,
+    );
   }
   sentences.push(
     `The headers show the last window, ${labelOf(shown)}: ${shown.remaining} of ${shown.max} left, for ${formatMs(shown.resetMs)}.`,

@@ -7,6 +7,9 @@ export default {
   extends: DefaultTheme,
   enhanceApp: ({ app }) => {
     // Only its own page loads it, and with it the limiter.
-    app.component('PlayGround', defineAsyncComponent(() => import('../../playground/PlayGround.vue')));
+    app.component(
+      'PlayGround',
+      defineAsyncComponent(() => import('../../playground/PlayGround.vue')),
+    );
   },
 } satisfies Theme;
