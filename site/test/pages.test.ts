@@ -1,10 +1,12 @@
-import { globSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { axeFaults, useSite, type Watched } from './support/browser.ts';
 import { DIST, fileOf } from './support/serve.ts';
 
-const FILES = globSync('**/*.html', { cwd: DIST }).sort();
+const FILES = readdirSync(DIST, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.html'))
+  .sort();
 const pathOf = (file: string): string => `/${file.replace(/(^|\/)index\.html$/, '$1').replace(/\.html$/, '')}`;
 const html = new Map(FILES.map((file) => [file, readFileSync(join(DIST, file), 'utf8')]));
 
