@@ -34,6 +34,7 @@ const WHOLE = {
   './client': 2_600,
   './client-ip': 3_100,
   './otel': 2_900,
+  './simulate': 21_000,
   './testing': 51_000,
 };
 

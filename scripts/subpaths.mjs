@@ -22,6 +22,7 @@ export const SUBPATHS = {
   './elysia': 'src/adapters/elysia.ts',
   './client-ip': 'src/client-ip.ts',
   './client': 'src/client/fetch-with-retry.ts',
+  './simulate': 'src/simulate/index.ts',
   './otel': 'src/otel/instrument.ts',
   './testing': 'src/testing/index.ts',
 };

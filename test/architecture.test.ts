@@ -23,9 +23,10 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'ip-address': [],
   client: ['core'],
   otel: ['core', 'gate'],
+  simulate: ['core', 'http', 'limits', 'stores'],
   testing: ['core', 'http', 'gate', 'limits', 'idempotency', 'stores'],
   index: ['core', 'gate', 'idempotency', 'limits', 'worker'],
-  gateway: ['core', 'stores', 'http', 'limits', 'idempotency', 'gate', 'ip-address', 'otel'],
+  gateway: ['core', 'stores', 'http', 'limits', 'idempotency', 'gate', 'ip-address', 'otel', 'simulate'],
   // Types only, those of the answers: it runs in a browser.
   console: ['gateway'],
 };

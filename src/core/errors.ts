@@ -26,6 +26,7 @@ export type HeadgateErrorCode =
   | 'adjustment_conflict'
   | 'unconfirmed'
   | 'too_many_adjustments'
+  | 'unreadable_trace'
   | 'closed';
 
 const BRAND = Symbol.for('headgate.error');

@@ -1,5 +1,5 @@
 /** The value under a key of a map. It is created the first time. */
-export function getOrCreate<K extends WeakKey | string, V>(
+export function getOrCreate<K extends WeakKey | string | number, V>(
   values: { get(key: K): V | undefined; set(key: K, value: V): unknown },
   key: K,
   create: () => V,

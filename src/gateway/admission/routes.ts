@@ -1,6 +1,7 @@
-import { parseRoute, type Route, type RouteTemplate, routesOf } from '../config/routes.ts';
+import type { RouteTemplate } from '../../http/route-template.ts';
+import { createRouteTree } from '../../http/route-tree.ts';
+import { parseRoute, type Route, routesOf } from '../config/routes.ts';
 import type { Config } from '../config/schema.ts';
-import { createRouteTree } from './route-tree.ts';
 import { createSimilarRoutes } from './similar-routes.ts';
 
 /** A request's route, with the values of its parameters. */

@@ -1,7 +1,8 @@
-import { parseRoute, type RouteTemplate, shapeOf } from '../config/routes.ts';
+import { type RouteTemplate, shapeOf } from '../../http/route-template.ts';
+import { createRouteTree, type LookUp } from '../../http/route-tree.ts';
+import { parseRoute } from '../config/routes.ts';
 import { tolerantTemplate } from '../config/sibling-routes.ts';
 import { tolerantSegments } from '../config/tolerant-path.ts';
-import { createRouteTree, type LookUp } from './route-tree.ts';
 
 /** Finds paths that a tolerant upstream reads as the path of another route. */
 export interface SimilarRoutes {

@@ -1,10 +1,10 @@
 import { formatWindow } from '../../core/limit.ts';
 import type { PlanWindow } from '../../core/plan.ts';
+import { aligned, printable } from '../../core/table.ts';
 import type { Limiter } from '../../limits/limiter.ts';
 import { createMemoryStore } from '../../stores/memory/limits.ts';
 import { limiterOf, limitsOf } from '../config/limits.ts';
 import type { Config } from '../config/schema.ts';
-import { aligned, printable } from './table.ts';
 
 /** No account of a config has this id, because ids have at least one character. */
 const NO_ACCOUNT = '';

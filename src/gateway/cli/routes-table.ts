@@ -1,6 +1,6 @@
+import { aligned, printable } from '../../core/table.ts';
 import type { Config } from '../config/schema.ts';
 import { upstreamChoice, upstreamUrls } from '../config/upstreams.ts';
-import { aligned, printable } from './table.ts';
 
 const SHARED = 'All paths of a route that ends in /* share its counts. HEAD has the route of GET if none lists it.\n';
 

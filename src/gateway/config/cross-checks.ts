@@ -1,11 +1,12 @@
 import { describe } from '../../core/errors.ts';
 import { parseLimit } from '../../core/limit.ts';
+import { parametersOf, shapeOf } from '../../http/route-template.ts';
 import { HEADER_NAME, unusableSource } from './account-source.ts';
 import { adminIssues } from './admin-checks.ts';
 import { type ConfigIssue, formatPath } from './config-error.ts';
 import { arrayOrEmpty, isObject, type JsonObject, objectOrEmpty } from './json.ts';
 import { isOwnField } from './request-fields.ts';
-import { parametersOf, parseRoute, shapeOf } from './routes.ts';
+import { parseRoute } from './routes.ts';
 import { parseStoreUrl } from './store-url.ts';
 import { didYouMean } from './suggest.ts';
 import { tokenIssues } from './token-checks.ts';

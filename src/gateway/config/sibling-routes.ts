@@ -1,4 +1,4 @@
-import type { RouteTemplate, Segment } from './routes.ts';
+import type { RouteTemplate, Segment } from '../../http/route-template.ts';
 import { tolerantSegments } from './tolerant-path.ts';
 
 /** A route whose literals are written as the most tolerant server reads them. */

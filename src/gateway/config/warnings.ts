@@ -1,9 +1,10 @@
+import type { RouteTemplate } from '../../http/route-template.ts';
 import { recommendedLimits } from '../../limits/recommended.ts';
 import { type ConfigIssue, formatPath } from './config-error.ts';
 import { layerHasWindows } from './limits.ts';
 import { isLoopback } from './loopback.ts';
 import { isObeyed } from './request-fields.ts';
-import { parseRoute, type RouteTemplate } from './routes.ts';
+import { parseRoute } from './routes.ts';
 import type { Config } from './schema.ts';
 import { avoidingSpelling, tolerantTemplate } from './sibling-routes.ts';
 import { didYouMean } from './suggest.ts';

@@ -1,4 +1,4 @@
-import type { RouteTemplate } from '../config/routes.ts';
+import type { RouteTemplate } from './route-template.ts';
 
 /** Routes by method and path, as a tree with a level per segment. */
 export interface RouteTree<Value> {

@@ -1,0 +1,108 @@
+import type { LineParser, Names, ParsedLine } from './line.ts';
+import type { SkipReason } from './trace.ts';
+
+/** The fields of a line of the gateway's log that are read here. Any other line may have anything in them. */
+interface LoggedLine {
+  readonly msg?: unknown;
+  readonly time?: unknown;
+  readonly ms?: unknown;
+  readonly req_id?: unknown;
+  readonly route?: unknown;
+  readonly account?: unknown;
+  readonly provider?: unknown;
+  readonly plan?: unknown;
+  readonly cost?: unknown;
+  readonly at?: unknown;
+  readonly order?: unknown;
+  readonly decision?: unknown;
+  readonly degraded?: unknown;
+  readonly blocked?: unknown;
+}
+
+/** Lines after which the counters or the limits are other ones than the log and the config say. */
+const CHANGES: readonly unknown[] = ['limits adjusted', 'adjustments read', 'windows reset', 'config reloaded'];
+
+/** No Date is later. */
+const LAST_MS = 8_640_000_000_000_000;
+
+/** Reads lines of the gateway's own log. */
+export function headgateParser(names: Names): LineParser {
+  let lines = 0;
+  return (text) => {
+    lines++;
+    const line = readObject(text);
+    // Each line of the log has a level and a message.
+    if (line === undefined || typeof line.msg !== 'string') return undefined;
+    if (line.msg === 'refund') return settlement(line);
+    if (line.msg !== 'request' && line.msg !== 'decision') return CHANGES.includes(line.msg) ? 'change' : 'other';
+    return request(line, names, lines);
+  };
+}
+
+function request(line: LoggedLine, names: Names, number: number): ParsedLine | undefined {
+  const { route, account, decision, at, order, cost } = line;
+  if (typeof decision !== 'string') return undefined;
+  const reason = skipReason(line);
+  if (reason !== undefined) return reason;
+  if (typeof route !== 'string') return 'no_route';
+  if (typeof account !== 'string') return 'no_account';
+  const isExact = Number.isSafeInteger(at) && Number.isSafeInteger(order);
+  const decidedAt = isExact ? (at as number) : Date.parse(String(line.time)) - Number(line.ms ?? 0);
+  if (!(decidedAt >= 0 && decidedAt <= LAST_MS)) return 'unreadable';
+  return {
+    account: names.get(account),
+    route: names.get(route),
+    at: Math.floor(decidedAt),
+    order: isExact ? (order as number) : number,
+    provider: typeof line.provider === 'string' ? names.get(line.provider) : undefined,
+    plan: typeof line.plan === 'string' ? names.get(line.plan) : undefined,
+    cost: isCost(cost) ? cost : undefined,
+    logged: decision as 'accepted' | 'rejected',
+    id: typeof line.req_id === 'string' ? line.req_id : undefined,
+    settles: undefined,
+    isExact,
+  };
+}
+
+/** Why no limit of the config decided about the request; undefined if one did. */
+function skipReason({ msg, at, decision, degraded, blocked }: LoggedLine): SkipReason | undefined {
+  if (decision === 'replayed') return 'replayed';
+  if (degraded === true || decision === 'degraded') return 'degraded';
+  if (blocked === true) return 'blocked';
+  if (decision === 'unlimited') return 'no_account';
+  if (decision !== 'accepted' && decision !== 'rejected') return 'refused';
+  // A line of its own says when the limits decided about a long request.
+  return msg === 'request' && at === null ? 'other' : undefined;
+}
+
+function settlement({ req_id, at, order, cost = 0 }: LoggedLine): ParsedLine {
+  if (typeof req_id !== 'string' || !Number.isSafeInteger(at) || !Number.isSafeInteger(order)) return 'unreadable';
+  return {
+    account: '',
+    route: '',
+    at: at as number,
+    order: order as number,
+    provider: undefined,
+    plan: undefined,
+    cost: Number.isSafeInteger(cost) && (cost as number) >= 0 ? (cost as number) : 0,
+    logged: undefined,
+    id: undefined,
+    settles: req_id,
+    isExact: true,
+  };
+}
+
+/** Whether it is a cost that a request can have (S11). */
+export function isCost(cost: unknown): cost is number {
+  return Number.isSafeInteger(cost) && (cost as number) >= 1;
+}
+
+/** Undefined if the text is not an object in JSON. */
+export function readObject(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}

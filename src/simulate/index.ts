@@ -1,0 +1,34 @@
+export type { LimitName } from '../core/limit.ts';
+export type { Limits, PlanSource, Subject } from '../limits/plans.ts';
+export { TraceError } from './lines.ts';
+export {
+  type AccountPlace,
+  type FieldMap,
+  type ReadTraceOptions,
+  readTrace,
+  type TraceRoute,
+  type TraceSource,
+} from './read-trace.ts';
+export { type Recommendation, type RecommendedLimit, type RecommendOptions, recommend } from './recommend.ts';
+export type {
+  AccountFigures,
+  GroupFigures,
+  LoggedDifference,
+  LoggedFigures,
+  OutcomeMatrix,
+  SimulationReport,
+  TimelineBucket,
+  WindowHeadroom,
+} from './report.ts';
+export { reportHtml } from './report-html.ts';
+export { reportText } from './report-text.ts';
+export { type AccountLimits, type Policy, type SimulateOptions, simulate } from './simulate.ts';
+export type {
+  SkipReason,
+  Trace,
+  TraceEvent,
+  TraceFigures,
+  TraceFormat,
+  TraceRequest,
+  TraceSettlement,
+} from './trace.ts';
