@@ -25,7 +25,10 @@ export function slugify(heading: string): string {
 export function repositoryMarkdown(base: string): (md: MarkdownRenderer) => void {
   return (md) => {
     md.core.ruler.push('repository-links', ({ tokens, env }) => {
-      const page = relative(ROOT, (env.realPath ?? env.path) as string);
+      const file: unknown = env.realPath ?? env.path;
+      // Parts of a page's head are rendered without a path. They have no links.
+      if (typeof file !== 'string') return;
+      const page = relative(ROOT, file);
       for (const token of tokens) for (const child of token.children ?? []) relink(child, page, base);
     });
     const { table_open: open, table_close: close } = md.renderer.rules;

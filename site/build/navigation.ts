@@ -33,6 +33,7 @@ export const GROUPS: readonly { text: string; collapsed?: boolean; entries: read
     text: 'Limits in depth',
     entries: [
       'docs/shared-limits.md',
+      'docs/simulate.md',
       'docs/client-ip.md',
       'docs/http.md',
       'docs/answers.md',
