@@ -22,10 +22,13 @@ export function writeLlmsTxt(folder: string, address: string, description: strin
   writeFileSync(join(folder, 'llms.txt'), `${lines.join('\n')}\n`);
 }
 
-/** The first sentence below the heading, without links. */
+/** The first sentence of the first paragraph, without links. A page of frontmatter has its description. */
 function purposeOf(page: string): string {
-  const text = readFileSync(join(ROOT, page), 'utf8').replace(/^---\n.*?\n---\n/s, '');
-  const paragraph = /^# .+\n+(?:## .+\n+)?([^#|`\n](?:.+\n?)+)/m.exec(text)?.[1] ?? '';
+  const text = readFileSync(join(ROOT, page), 'utf8');
+  const description = /^---\n.*?^description: (.+?)$.*?^---$/ms.exec(text)?.[1];
+  if (description !== undefined) return description;
+  const prose = text.replace(/^```.*?^```$/gms, '').replace(/^#.*$/gm, '');
+  const paragraph = /^(?:[\p{L}*`[](?:.+\n?)+)/mu.exec(prose)?.[0] ?? '';
   const plain = paragraph.replace(/\s+/g, ' ').replace(/!?\[([^\]]+)\]\([^)]*\)/g, '$1');
-  return /^.+?[.:](?=\s|$)/.exec(plain)?.[0].replace(/:$/, '.') ?? plain.trim();
+  return (/^.+?[.:](?=\s|$)/.exec(plain)?.[0] ?? plain).trim().replace(/:$/, '.');
 }

@@ -1,4 +1,5 @@
-import { relative } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import type { MarkdownRenderer } from 'vitepress';
 import { addressOf, ROOT, targetOf } from './pages.ts';
 
@@ -30,14 +31,23 @@ export function repositoryMarkdown(base: string): (md: MarkdownRenderer) => void
       if (typeof file !== 'string') return;
       const page = relative(ROOT, file);
       for (const token of tokens) for (const child of token.children ?? []) relink(child, page, base);
+      tokens.forEach(plainIfEmpty);
     });
     const { table_open: open, table_close: close } = md.renderer.rules;
     // A table that is wider than the screen scrolls in its own box, also by keyboard.
     md.renderer.rules.table_open = (tokens, index, options, env, self) =>
-      `<div class="table" tabindex="0" role="region" aria-label="Table">${open?.(tokens, index, options, env, self) ?? '<table>'}\n`;
+      `<div class="table" tabindex="0" role="group" aria-label="Table">${open?.(tokens, index, options, env, self) ?? '<table>'}\n`;
     md.renderer.rules.table_close = (tokens, index, options, env, self) =>
       `${close?.(tokens, index, options, env, self) ?? '</table>'}</div>\n`;
   };
+}
+
+/** A header cell without a word is a header of nothing: it becomes a plain cell. */
+function plainIfEmpty(token: Token, index: number, tokens: readonly Token[]): void {
+  if (token.type !== 'th_open' || tokens[index + 1]?.content !== '') return;
+  token.tag = 'td';
+  const end = tokens[index + 2];
+  if (end?.type === 'th_close') end.tag = 'td';
 }
 
 function relink(token: Token, page: string, base: string): void {
@@ -46,11 +56,19 @@ function relink(token: Token, page: string, base: string): void {
   if (target === undefined) return;
   const { file, hash, isPage } = target;
   if (isPage) {
-    token.attrSet('href', `${addressOf(file)}${hash}`);
+    token.attrSet('href', `${addressOf(file)}${file.startsWith('site/api/') ? anchorOfApi(file, hash) : hash}`);
     return;
   }
   linkedFiles.add(file);
   token.attrSet('href', `${base.replace(/\/$/, '')}${addressOfFile(file)}`);
   // Without a target, VitePress takes a file without an extension for a page.
   token.attrSet('target', '_self');
+}
+
+/** TypeDoc numbers some anchors that are unique, and writes `max-recent` for `MAX_RECENT`. */
+function anchorOfApi(file: string, hash: string): string {
+  const text = readFileSync(join(ROOT, file), 'utf8');
+  const anchors = new Set([...text.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => `#${slugify(heading as string)}`));
+  const others = [hash.replace(/-\d+$/, ''), hash.replaceAll('-', '_')];
+  return anchors.has(hash) ? hash : (others.find((other) => anchors.has(other)) ?? hash);
 }

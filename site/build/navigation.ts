@@ -8,8 +8,16 @@ type Item = DefaultTheme.SidebarItem;
 /** A page, or a page with a shorter name than its heading. */
 type Entry = string | readonly [page: string, name: string];
 
+interface Group {
+  readonly text: string;
+  readonly entries: readonly Entry[];
+  readonly collapsed?: boolean;
+  /** A group that opens needs a page of its own: without one, VitePress puts a button into a button. */
+  readonly link?: string;
+}
+
 /** In the order in which a newcomer needs them. */
-export const GROUPS: readonly { text: string; collapsed?: boolean; entries: readonly Entry[] }[] = [
+export const GROUPS: readonly Group[] = [
   {
     text: 'Start',
     entries: [
@@ -28,6 +36,7 @@ export const GROUPS: readonly { text: string; collapsed?: boolean; entries: read
       ),
     ],
     collapsed: true,
+    link: addressOf('docs/adapters/README.md'),
   },
   {
     text: 'Limits in depth',
@@ -63,6 +72,7 @@ export const GROUPS: readonly { text: string; collapsed?: boolean; entries: read
   {
     text: 'The Communication API',
     collapsed: true,
+    link: addressOf('docs/service/README.md'),
     entries: [
       ['docs/service/README.md', 'Overview'],
       ...[

@@ -68,7 +68,7 @@ describe('in a browser', () => {
     }
   };
 
-  it('every page has no error, no outside request and no accessibility finding', async () => {
+  it('every page has no error, no outside request and no accessibility finding', { timeout: 600_000 }, async () => {
     // Two tabs share the pages: one renders while axe looks at the other.
     const halves = [0, 1].map((half) => FILES.filter((_, index) => index % 2 === half));
     await Promise.all(halves.map(async (files) => check(await site.openPage(), files)));

@@ -96,7 +96,7 @@ describe('the playground, in a browser', () => {
     await page.mouse.up();
     expect(await heading()).toBe('A request at 24 s would get');
     expect(await page.locator('.answer li').allTextContents()).toEqual([
-      'All methods 3/10s: not active: the next accepted request starts it',
+      'All methods 3/10s: 1 of 3 used, ends in 1 s',
       'All methods 5/30s: 1 of 5 used, ends in 21 s',
     ]);
     await page.mouse.click(at(0.5), box.y + 66);
@@ -139,14 +139,33 @@ describe('the playground, in a browser', () => {
   it('compares with a candidate, and shares all of it by a link', async () => {
     await page.getByLabel('Compare with a candidate').check();
     await page.getByLabel('Every route (All methods)').nth(1).fill('2/10s');
-    const text = 'Of 8 requests, the candidate newly rejects 1 and newly accepts 1. A ring marks them.';
+    const text = 'Of 8 requests, the candidate newly rejects 1 and newly accepts 0. A ring marks them.';
     expect(await page.textContent('.compared')).toBe(text);
-    expect(await page.locator('.timeline .changed').count()).toBe(2);
+    expect(await page.locator('.timeline .changed').count()).toBe(1);
     await page.getByRole('button', { name: 'Copy a link' }).click();
     const copy = await site.openPage();
     await copy.open(new URL(page.url()).pathname + new URL(page.url()).hash);
     expect(await copy.page.textContent('.compared')).toBe(text);
     expect(copy.faults()).toEqual([]);
+  });
+
+  it('lets a pasted log pass the limits, and says what is wrong with its routes', async () => {
+    await page.getByText('Try these limits on a log').click();
+    await page.getByLabel('Every route (All methods)').fill('3/1m');
+    await page.getByRole('button', { name: 'Use a sample' }).click();
+    await expect
+      .poll(() => page.locator('.playground details [role=status] p').textContent())
+      .toMatch(/Of 39 requests, these limits reject 12\./);
+    await page.getByLabel('Routes of an access log').fill('chats');
+    await page.getByRole('button', { name: 'Simulate' }).click();
+    expect(await page.getByRole('alert').textContent()).toMatch(/^routes\[0\]: /);
+    await page.getByLabel('Lines of a log').fill('{"time":"2026-11-21T10:00:00Z","account":"acc_1","route":"GET /chats"}\n'.repeat(5));
+    await page.getByLabel('Routes of an access log').fill('');
+    await page.getByLabel('Where a line has its account').fill('');
+    await page.getByRole('button', { name: 'Simulate' }).click();
+    await expect
+      .poll(() => page.locator('.playground details [role=status] p').textContent())
+      .toMatch(/Of 5 requests, these limits reject 2\./);
   });
 
   it('refuses a hostile link, and says why', async () => {
@@ -171,7 +190,9 @@ describe('the playground, in a browser', () => {
     const { page, open, faults } = await site.openPage({ viewport: { width, height: 800 }, colorScheme });
     await open('/playground');
     await page.getByRole('button', { name: 'A stricter candidate' }).click();
-    await page.locator('.playground summary').click();
+    for (const summary of await page.locator('.playground summary').all()) await summary.click();
+    await page.getByRole('button', { name: 'Use a sample' }).click();
+    await page.getByText('the candidate newly rejects').nth(1).waitFor();
     expect(await axeFaults(page)).toEqual([]);
     expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0);
     expect(faults()).toEqual([]);

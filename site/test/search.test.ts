@@ -21,7 +21,7 @@ describe('search', () => {
   it('finds the right page first for ten things that people look for', async () => {
     const { page, open, faults } = await site.openPage();
     await open('/docs/');
-    await page.keyboard.press('Control+K');
+    await page.keyboard.press('Control+k');
     const first = page.locator('.VPLocalSearchBox .result').first();
     const found: [string, string][] = [];
     for (const [query, expected] of SEARCHES) {
