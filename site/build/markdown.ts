@@ -8,7 +8,7 @@ type Token = ReturnType<MarkdownRenderer['parse']>[number];
 /** Files of the repository that pages link to. The build copies them into the site. */
 export const linkedFiles = new Set<string>();
 
-/** Where the site has a file that is no page. */
+/** The address of a file that is not a page. */
 export const addressOfFile = (file: string): string => `/files/${file}`;
 
 /**

@@ -13,14 +13,14 @@ const OF_ROOT: Readonly<Record<string, string>> = {
   'SECURITY.md': 'security.md',
 };
 
-/** The globs of all Markdown that is no page of the site. */
+/** The globs of all Markdown that is not a page of the site. */
 export const NO_PAGES = [
   '{.changeset,.ci,.github,apps,bench,coverage,data,dist,node_modules,reports,scripts,src,test}/**',
   'site/node_modules/**',
   'README.md',
 ];
 
-/** Where the site has a page: `docs/adapters/README.md` becomes `docs/adapters/index.md`. */
+/** The path of a page in the site: `docs/adapters/README.md` becomes `docs/adapters/index.md`. */
 export function placeOf(file: string): string {
   const ofSite = file.startsWith('site/pages/') ? file.slice('site/pages/'.length) : file;
   const ofApi = ofSite.startsWith('site/api/') ? ofSite.slice('site/'.length) : ofSite;

@@ -58,7 +58,7 @@ export function answerAt(limits: PlaygroundLimits, moments: readonly number[], a
 const isOf = (row: WindowRow, status: WindowStatus): boolean =>
   row.limit === status.limit && row.durationMs === status.durationMs;
 
-/** Every window of the limits with its instances, as the decisions tell them. */
+/** Every window of the limits with its instances, as the decisions report them. */
 export function windowRows(history: readonly Answered[], limits: PlaygroundLimits): readonly WindowRow[] {
   const { windows } = planOf(limits);
   return windows.map(({ limit, max, durationMs }) => {
