@@ -38,7 +38,7 @@ const GATEWAY_MAY_IMPORT: Record<string, readonly string[]> = {
   exchange: ['config', 'body'],
   admission: ['config', 'body', 'exchange'],
   tls: ['config'],
-  operations: ['exchange', 'tls'],
+  operations: ['config', 'exchange', 'tls'],
   traffic: ['exchange'],
   admin: ['config', 'admission', 'exchange', 'tls', 'operations', 'traffic', 'store'],
   store: ['config', 'operations'],

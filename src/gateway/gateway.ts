@@ -195,7 +195,7 @@ function createParts(
     traffic,
     buffers,
     sharedLimits: adjusted.limits,
-    limits: metrics.measured(store.limits, (seconds) => traffic.onStoreCall(seconds)),
+    limits: log.decisions.numbered(metrics.measured(store.limits, (seconds) => traffic.onStoreCall(seconds))),
     idempotency: createIdempotency({
       ...settingsIn(config.idempotency),
       store: store.claims,

@@ -46,6 +46,7 @@ export interface LimitedRules extends Rules {
 export function createRules(config: Config, parts: RuleParts): LimitedRules {
   const { log, metrics, traffic, limits, idempotency, shares, workBudget, upstreams } = parts;
   // Accounts, providers and routes of a request come from the config, which has checks of its own.
+  const accounts = createAccounts(config.accounts);
   const limiter = createLimiter({ store: limits, limits: parts.sharedLimits, validate: false });
   const gate = createGate<Exchange>({
     limiter,
@@ -67,6 +68,9 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     onEvent(event) {
       metrics.onEvent(event);
       traffic.onEvent(event);
+      if (event.type === 'decision')
+        log.decisions.onDecision(event.requestId, event.decision, accounts.find(event.decision.account));
+      else if (event.type === 'refund' && event.refunded) log.decisions.onRefund(event.requestId, event.decision);
       if (event.type !== 'failure') return;
       // 'closed' means that a duplicate was still waiting when the process stopped: not an error.
       const level = isHeadgateError(event.error, 'closed') ? 'info' : 'error';
@@ -82,7 +86,6 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     onFailure: parts.onUpstreamFailure,
   };
   const routes = createRoutes(config);
-  const accounts = createAccounts(config.accounts);
   const urls = upstreamUrls(config);
   const choose = upstreamChoice(config.providers);
   return {

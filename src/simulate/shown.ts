@@ -3,6 +3,8 @@ import { formatDuration } from '../core/duration.ts';
 const LONGEST = 80;
 /** Control characters, marks that change the direction of text, broken pairs: a terminal or a page would obey them. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\\]/gu;
+/** JSON itself escapes what is below. */
+const CONTROLS = /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 /** A Date has no later moment. */
 const LAST_MOMENT = 8_640_000_000_000_000;
 const UNITS = [
@@ -17,6 +19,14 @@ export function shownName(name: string): string {
   const cut = name.length > LONGEST ? `${name.slice(0, LONGEST)}…` : name;
   return cut.replace(UNPRINTABLE, (character) =>
     character === '\\' ? '\\\\' : `\\u{${(character.codePointAt(0) as number).toString(16)}}`,
+  );
+}
+
+/** JSON without characters that a terminal would obey. */
+export function shownJson(value: object): string {
+  return JSON.stringify(value, undefined, 2).replace(
+    CONTROLS,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 }
 

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { isHeadgateError } from '../../core/errors.ts';
 import { parseConfig } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import type { Config } from '../config/schema.ts';
@@ -11,9 +12,12 @@ import { readConfigFile } from './config-file.ts';
 import { askHealth, type HealthTarget, targetAt, targetIn } from './health.ts';
 import { runLimits } from './limits.ts';
 import { limitsTable } from './limits-table.ts';
+import { runRecommend } from './recommend.ts';
 import { routesTable } from './routes-table.ts';
 import { serve } from './serve.ts';
+import { runSimulate } from './simulate.ts';
 import type { Terminal } from './terminal.ts';
+import { FileError } from './trace-flags.ts';
 import { USAGE, UsageError } from './usage.ts';
 
 const OPTIONS = {
@@ -30,6 +34,13 @@ const OPTIONS = {
   version: { type: 'boolean', short: 'v' },
 } as const;
 
+/** Commands with flags and arguments of their own. */
+const WITH_OWN_FLAGS: ReadonlyMap<string, (args: readonly string[], terminal: Terminal) => Promise<number>> = new Map([
+  ['limits', (args, terminal) => runLimits(args, terminal)],
+  ['simulate', runSimulate],
+  ['recommend', runRecommend],
+]);
+
 const COMMANDS = ['serve', 'check', 'doctor', 'health'] as const;
 type Command = (typeof COMMANDS)[number];
 
@@ -41,10 +52,9 @@ type Command = (typeof COMMANDS)[number];
  */
 export async function runCli(args: readonly string[], terminal: Terminal): Promise<number | undefined> {
   try {
-    // It has flags and arguments of its own.
-    if (args[0] === 'limits' && !args.includes('--help') && !args.includes('-h'))
-      return await runLimits(args.slice(1), terminal);
-    const { values, positionals } = parse(args[0] === 'limits' ? ['--help'] : args);
+    const own = ownCommand(args);
+    if (own !== undefined) return await own(args.slice(1), terminal);
+    const { values, positionals } = parse(WITH_OWN_FLAGS.has(args[0] ?? '') ? ['--help'] : args);
     if (values.help) return print(terminal, USAGE);
     if (values.version) return print(terminal, `${version}\n`);
     const command = commandOf(positionals);
@@ -64,6 +74,11 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
   } catch (error) {
     return explain(error, terminal);
   }
+}
+
+/** The command, if it has flags of its own and is not asked for help. */
+function ownCommand(args: readonly string[]) {
+  return args.includes('--help') || args.includes('-h') ? undefined : WITH_OWN_FLAGS.get(args[0] ?? '');
 }
 
 function check(config: Config, terminal: Terminal): number {
@@ -128,7 +143,7 @@ function unknownFlag(given: string, name: string): string {
 
 function commandOf(positionals: readonly string[]): Command {
   const [command, extra] = positionals;
-  const use = `use ${alternatives([...COMMANDS, 'limits'])}`;
+  const use = `use ${alternatives([...COMMANDS, ...WITH_OWN_FLAGS.keys()])}`;
   if (command === undefined) throw new UsageError(`a command is missing (${use})`);
   if (!isCommand(command)) throw new UsageError(`unknown command ${JSON.stringify(command)} (${use})`);
   if (extra !== undefined) throw new UsageError(`unexpected ${JSON.stringify(extra)}: ${command} takes only flags`);
@@ -149,6 +164,10 @@ function explain(error: unknown, terminal: Terminal): number {
   if (error instanceof UsageError) {
     terminal.error(`headgate: ${error.message} (see headgate --help)\n`);
     return 2;
+  }
+  if (isHeadgateError(error) || error instanceof FileError) {
+    terminal.error(`headgate: ${error.message}\n`);
+    return isHeadgateError(error, 'invalid_option') || isHeadgateError(error, 'invalid_limit') ? 2 : 1;
   }
   if (error instanceof ConfigError || error instanceof ListenError) {
     terminal.error(`headgate: ${error.message}\n`);

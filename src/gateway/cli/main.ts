@@ -13,6 +13,7 @@ else
   void runCli(process.argv.slice(2), {
     out: (text) => process.stdout.write(text),
     error: (text) => process.stderr.write(text),
+    isInteractive: process.stderr.isTTY === true,
   }).then((code) => {
     if (code !== undefined) process.exitCode = code;
   });

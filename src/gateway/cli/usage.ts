@@ -24,6 +24,16 @@ export const USAGE = `headgate: a gateway with rate limits and idempotency keys
       limits put takes windows, such as 10/1m 400/1d, or recommended. Flags of changes:
       --reason TEXT, --if-version N, --dry-run, --wait; of put also --for-ms MS, --confirm.
       HEADGATE_ADMIN_URL and HEADGATE_ADMIN_TOKEN are the defaults.
+  headgate simulate --config FILE [--candidate FILE] --trace LOG [--html FILE] [--json]
+                    [--max-newly-rejected 0.1%]
+      Lets the requests of a log pass the limits of both configs, and says who would be newly
+      rejected. LOG may be compressed by gzip; - is standard input. Exit code 3 if more requests
+      are newly rejected than the last flag allows.
+  headgate recommend --config FILE --trace LOG --windows 1m,1d [--keep 99.9%]
+                     [--by requests|accounts] [--json]
+      Finds the smallest limits that would have rejected no more of a log.
+      Flags of both: --format auto|headgate|combined|json, --account query.account_id (or path.NAME,
+      field.NAME, remote_addr, remote_user), --map at=ts,method=m,path=p, --sort 10s.
   headgate --help | --version
 
   --config FILE    the config, one JSON file; its JSON Schema is docs/config.schema.json

@@ -4,6 +4,7 @@ import type { Exchange } from '../exchange/exchange.ts';
 import { activeTraceFields, hasTracing } from '../exchange/request-trace.ts';
 import type { ListenerName } from '../tls/listener-tls.ts';
 import type { HandshakeFailure } from '../tls/tls-server.ts';
+import { DecisionLog } from './decision-log.ts';
 
 /** What is logged. */
 export interface LogSettings {
@@ -21,6 +22,8 @@ export interface Log {
   readonly logger: Logger;
   /** Changes the settings, also while requests run. Without a call the level is `info`, and no line has an id. */
   configure(settings: LogSettings): void;
+  /** What the lines of requests say of their decisions, if they name accounts. */
+  readonly decisions: DecisionLog;
   /** Whether lines may name accounts. */
   readonly namesAccounts: boolean;
   /**
@@ -164,8 +167,13 @@ export function createLog(fd = 1, base: { readonly worker: number } | null = nul
   const baseText = base === null ? '' : `${JSON.stringify(base).slice(1, -1)},`;
   let hasApplication = false;
   let hasAccount = false;
+  const decisions = new DecisionLog({
+    isOn: () => hasAccount && logger.isLevelEnabled('info'),
+    write: (fields) => write(`{"level":${LEVELS.info},"time":"${timeNow()}",${baseText}${fields}}\n`),
+  });
   return {
     logger,
+    decisions,
     configure(settings) {
       logger.level = settings.level;
       ({ application: hasApplication, account: hasAccount } = settings);
@@ -183,7 +191,7 @@ export function createLog(fd = 1, base: { readonly worker: number } | null = nul
         `{"level":${LEVELS[level]},"time":"${timeNow()}",${baseText}${traceText(exchange)}"req_id":"${id}",` +
           `"method":${JSON.stringify(request.method)},${routeText(route)}` +
           (hasApplication ? `"application":${JSON.stringify(exchange.application ?? null)},` : '') +
-          (hasAccount ? `"account":${JSON.stringify(exchange.account?.id ?? null)},` : '') +
+          (hasAccount ? `"account":${JSON.stringify(exchange.account?.id ?? null)},${decisions.take(id)}` : '') +
           `"status":${status},"ms":${ms},"decision":"${decision}"` +
           (upstreamCause === undefined ? '' : `,"cause":"${upstreamCause}"`) +
           (response.writableFinished ? '' : ',"aborted":true') +
@@ -194,6 +202,7 @@ export function createLog(fd = 1, base: { readonly worker: number } | null = nul
       logger[isDeparture ? 'debug' : 'info']({ listener, cause }, 'TLS handshake failed'),
     close: () =>
       new Promise((resolve) => {
+        decisions.flush();
         isClosing = true;
         clearTimeout(flushTimer);
         const timer = setTimeout(() => {
