@@ -57,9 +57,14 @@ export default defineConfig({
         miniSearch: {
           searchOptions: {
             boost: { title: 6, titles: 2, text: 1 },
-            // The guides explain a name that the API reference only declares. (This function runs in the page.)
-            boostDocument: (id) =>
-              /\/(api|changelog|contributing)/.test(id) ? 0.3 : /\/(service|decisions)/.test(id) ? 0.6 : 1,
+            // The pages that explain come first: not lists of links, pages about the inside, or the API reference. The
+            // beginning of a page counts more than its sections. (This function runs in the reader's page.)
+            boostDocument: (id, _term, fields) => {
+              const inside = /\/(api|changelog|contributing)/.test(id) ? 0.3 : 1;
+              const special = /\/(service|decisions|claims|performance)|docs\/#/.test(id) ? 0.5 : 1;
+              const titles = fields?.titles as readonly string[] | undefined;
+              return inside * special * (titles?.length === 0 ? 1.5 : 1);
+            },
           },
         },
       },

@@ -50,7 +50,8 @@ export async function replay(
   current: PlaygroundLimits,
   candidate: PlaygroundLimits | undefined,
 ): Promise<Replayed | string> {
-  if (log.length > MAX_LOG) return `The playground reads ${MAX_LOG / 1e6} MB. For more, use headgate simulate on a file.`;
+  if (log.length > MAX_LOG)
+    return `The playground reads ${MAX_LOG / 1e6} MB. For more, use headgate simulate on a file.`;
   const names = routes.split(',').flatMap((route) => route.trim() || []);
   // A line that names its account and its route itself needs neither a list of routes nor a place.
   const own = names.length === 0 && account.trim() === '' ? { map: { account: 'account', route: 'route' } } : {};

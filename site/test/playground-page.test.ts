@@ -159,7 +159,9 @@ describe('the playground, in a browser', () => {
     await page.getByLabel('Routes of an access log').fill('chats');
     await page.getByRole('button', { name: 'Simulate' }).click();
     expect(await page.getByRole('alert').textContent()).toMatch(/^routes\[0\]: /);
-    await page.getByLabel('Lines of a log').fill('{"time":"2026-11-21T10:00:00Z","account":"acc_1","route":"GET /chats"}\n'.repeat(5));
+    await page
+      .getByLabel('Lines of a log')
+      .fill('{"time":"2026-11-21T10:00:00Z","account":"acc_1","route":"GET /chats"}\n'.repeat(5));
     await page.getByLabel('Routes of an access log').fill('');
     await page.getByLabel('Where a line has its account').fill('');
     await page.getByRole('button', { name: 'Simulate' }).click();

@@ -45,7 +45,8 @@ export function useSite(): { openPage(options?: BrowserContextOptions): Promise<
       });
       return {
         page,
-        open: async (path) => void (await page.goto(site.address + path, { waitUntil: 'networkidle', timeout: 60_000 })),
+        open: async (path) =>
+          void (await page.goto(site.address + path, { waitUntil: 'networkidle', timeout: 60_000 })),
         faults: () => faults.splice(0),
       };
     },
