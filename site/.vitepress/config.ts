@@ -52,8 +52,6 @@ export default defineConfig({
     search: {
       provider: 'local',
       options: {
-        // The name that is read aloud has all that the button shows.
-        translations: { button: { buttonText: 'Search', buttonAriaLabel: 'Search K' } },
         miniSearch: {
           searchOptions: {
             boost: { title: 6, titles: 2, text: 1 },

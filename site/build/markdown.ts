@@ -52,7 +52,9 @@ function plainIfEmpty(token: Token, index: number, tokens: readonly Token[]): vo
 
 function relink(token: Token, page: string, base: string): void {
   if (token.type !== 'link_open') return;
-  const target = targetOf(token.attrGet('href') ?? '', page);
+  const href = token.attrGet('href') ?? '';
+  if (href.startsWith('#') && page.startsWith('site/api/')) token.attrSet('href', anchorOfApi(page, href));
+  const target = targetOf(href, page);
   if (target === undefined) return;
   const { file, hash, isPage } = target;
   if (isPage) {
