@@ -53,6 +53,8 @@ function plainIfEmpty(token: Token, index: number, tokens: readonly Token[]): vo
 function relink(token: Token, page: string, base: string): void {
   if (token.type !== 'link_open') return;
   const href = token.attrGet('href') ?? '';
+  // The link of a heading to itself.
+  if (token.attrGet('class') === 'header-anchor') return;
   if (href.startsWith('#') && page.startsWith('site/api/')) token.attrSet('href', anchorOfApi(page, href));
   const target = targetOf(href, page);
   if (target === undefined) return;
@@ -70,7 +72,16 @@ function relink(token: Token, page: string, base: string): void {
 /** TypeDoc numbers some anchors that are unique, and writes `max-recent` for `MAX_RECENT`. */
 function anchorOfApi(file: string, hash: string): string {
   const text = readFileSync(join(ROOT, file), 'utf8');
-  const anchors = new Set([...text.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => `#${slugify(heading as string)}`));
+  const slugs = [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => slugify(heading as string));
+  const counts = new Map<string, number>();
+  const anchors = new Set(
+    slugs.map((slug) => {
+      const count = counts.get(slug) ?? 0;
+      counts.set(slug, count + 1);
+      return count === 0 ? `#${slug}` : `#${slug}-${count}`;
+    }),
+  );
   const others = [hash.replace(/-\d+$/, ''), hash.replaceAll('-', '_')];
-  return anchors.has(hash) ? hash : (others.find((other) => anchors.has(other)) ?? hash);
+  if (anchors.has(hash) || text.includes(`id="${hash.slice(1)}"`)) return hash;
+  return others.find((other) => anchors.has(other)) ?? hash;
 }
