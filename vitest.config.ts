@@ -55,6 +55,9 @@ const project = (name: string, include: string[], { exclude = [], ...rest }: Use
   test: { name, include, exclude: [...configDefaults.exclude, ...exclude], isolate: false, ...rest },
 });
 
+/** For tests of processes, browsers and servers: `second-attempts.ts` names those that needed it. */
+const SECOND_ATTEMPT = { retry: 1 };
+
 /**
  * The service uses the built library, so its tests say nothing about the coverage of `src`. V8's counting and the report
  * of the service would add 40 % to the CPU time of `service-pure`.
@@ -87,30 +90,42 @@ export default defineConfig({
     expect: { poll: { timeout: 10_000 } },
     slowTestThreshold: 3_000,
     setupFiles: ['test/support/setup.ts'],
+    reporters: ['default', 'test/support/second-attempts.ts'],
     // More than there are cores: many tests wait for a timer, a process or a server.
     maxWorkers: availableParallelism() + 1,
     projects: [
       project('adapters', ADAPTERS, { exclude: WEB, setupFiles: ['test/support/same-globals.ts'] }),
       project('bench', BENCH),
       project('built', BUILT, {
+        ...SECOND_ATTEMPT,
         globalSetup: ['test/support/build.ts', REDIS_SERVERS],
         setupFiles: ['test/support/built.ts'],
       }),
       project('console', CONSOLE, {
+        ...SECOND_ATTEMPT,
         globalSetup: [REDIS_SERVERS, 'test/console/support/browser.ts'],
         maxWorkers: 2,
         sequence: { groupOrder: 3 },
       }),
-      project('gateway', GATEWAY, { exclude: [...BUILT, ...GATEWAY_MOCKS, ...REDIS] }),
+      project('gateway', GATEWAY, { ...SECOND_ATTEMPT, exclude: [...BUILT, ...GATEWAY_MOCKS, ...REDIS] }),
       project('gateway-mocks', GATEWAY_MOCKS, { isolate: true }),
       project('random', RANDOM, { exclude: [...ADAPTERS, ...BENCH, ...GATEWAY, ...REDIS], testTimeout: 300_000 }),
       project('redis', REDIS, { exclude: REDIS_FAULTS, globalSetup: REDIS_SERVERS }),
-      project('redis-faults', REDIS_FAULTS, { globalSetup: REDIS_SERVERS, maxWorkers: 2, sequence: { groupOrder: 1 } }),
+      project('redis-faults', REDIS_FAULTS, {
+        ...SECOND_ATTEMPT,
+        globalSetup: REDIS_SERVERS,
+        maxWorkers: 2,
+        sequence: { groupOrder: 1 },
+      }),
       project('unit', ['test/**/*.test.ts'], {
         exclude: [...ADAPTERS, ...BENCH, ...BUILT, ...CONSOLE, ...GATEWAY, ...RANDOM, ...REDIS],
       }),
       project('web', WEB, { isolate: true }),
-      ...serviceProjects.map((service) => ({ ...service, plugins: [withoutCoverage] })),
+      ...serviceProjects.map(({ test, ...service }) => ({
+        ...service,
+        plugins: [withoutCoverage],
+        test: { ...SECOND_ATTEMPT, ...test },
+      })),
     ],
     coverage: {
       provider: 'v8',
