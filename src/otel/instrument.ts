@@ -1,3 +1,8 @@
+/**
+ * Spans and metrics of gates and stores, for OpenTelemetry.
+ * @module headgate/otel
+ */
+
 import { diag, type MeterProvider, metrics, type TracerProvider, trace } from '@opentelemetry/api';
 import { builtinModule } from '../core/builtin-module.ts';
 import { OptionError } from '../core/errors.ts';

@@ -24,6 +24,7 @@ export interface TraceSettlement {
   readonly cost: number;
 }
 
+/** A line of a trace that has to do with limits. */
 export type TraceEvent = TraceRequest | TraceSettlement;
 
 /** Why a line is not a request that limits decide about. */

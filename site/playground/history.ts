@@ -1,0 +1,109 @@
+import { createLimiter, type Decision, formatDuration, type LimitName, type WindowStatus } from 'headgate';
+import { type HeaderFields, rateLimitFields } from 'headgate/http';
+import { createMemoryStore } from 'headgate/memory';
+import { type PlaygroundLimits, SUBJECT } from './limits.ts';
+
+/** A request of the history, and what the limiter said. */
+export interface Answered {
+  readonly atMs: number;
+  readonly decision: Decision;
+  readonly fields: HeaderFields;
+}
+
+/** One run of a window: from its first accepted request until its duration is over. */
+export interface Instance {
+  readonly startMs: number;
+  readonly endMs: number;
+  /** What was used from a moment on. */
+  readonly steps: readonly { readonly atMs: number; readonly used: number }[];
+}
+
+/** A window of the limits, and when it ran. */
+export interface WindowRow {
+  readonly limit: LimitName;
+  readonly max: number;
+  readonly durationMs: number;
+  readonly instances: readonly Instance[];
+  /** When this window rejected a request. */
+  readonly rejectedAtMs: readonly number[];
+}
+
+/** Most requests of a history: enough to see a limit work, and few enough for a link. */
+export const MAX_REQUESTS = 200;
+
+/** The latest moment of a history: a year. */
+export const MAX_AT_MS = 366 * 86_400_000;
+
+/**
+ * Sends requests at the given moments, in ascending order, to a new limiter with a clock of its own. Nothing is
+ * imitated: these are the limiter, the memory store and the header fields of the package.
+ */
+export function play(limits: PlaygroundLimits, moments: readonly number[]): readonly Answered[] {
+  let now = 0;
+  const store = createMemoryStore({ clock: { now: () => now } });
+  const limiter = createLimiter({ store, limits, validate: false });
+  return moments.map((atMs) => {
+    now = atMs;
+    const decision = limiter.consumeSync(SUBJECT);
+    return { atMs, decision, fields: rateLimitFields(decision) };
+  });
+}
+
+/** What a request would be told at a moment, after all that were sent until then. */
+export function answerAt(limits: PlaygroundLimits, moments: readonly number[], atMs: number): Answered {
+  const earlier = moments.filter((moment) => moment <= atMs);
+  return play(limits, [...earlier, atMs]).at(-1) as Answered;
+}
+
+const isOf = (row: WindowRow, status: WindowStatus): boolean =>
+  row.limit === status.limit && row.durationMs === status.durationMs;
+
+/** Every window of the limits with its instances, as the decisions report them. */
+export function windowRows(history: readonly Answered[], limits: PlaygroundLimits): readonly WindowRow[] {
+  const { windows } = planOf(limits);
+  return windows.map(({ limit, max, durationMs }) => {
+    const row = { limit, max, durationMs, instances: [] as Instance[], rejectedAtMs: [] as number[] };
+    for (const { atMs, decision } of history) {
+      const status = decision.trace.find((one) => isOf(row, one));
+      if (decision.accepted && status !== undefined) addStep(row.instances, status, atMs);
+      else if (decision.shown !== undefined && isOf(row, decision.shown)) row.rejectedAtMs.push(atMs);
+    }
+    return row;
+  });
+}
+
+function addStep(instances: Instance[], { startedAt = 0, durationMs, max, remaining }: WindowStatus, atMs: number) {
+  const step = { atMs, used: max - remaining };
+  const last = instances.at(-1);
+  if (last?.startMs !== startedAt) {
+    instances.push({ startMs: startedAt, endMs: startedAt + durationMs, steps: [step] });
+  } else {
+    instances[instances.length - 1] = { ...last, steps: [...last.steps, step] };
+  }
+}
+
+function planOf(limits: PlaygroundLimits): Decision['plan'] {
+  return createLimiter({ store: createMemoryStore(), limits, validate: false }).plan(SUBJECT);
+}
+
+/** The instance that is active at a moment, with what is used then. */
+export function activeAt({ instances }: WindowRow, atMs: number): (Instance & { readonly used: number }) | undefined {
+  const instance = instances.find(({ startMs, endMs }) => startMs <= atMs && atMs < endMs);
+  if (instance === undefined) return undefined;
+  return { ...instance, used: instance.steps.findLast((step) => step.atMs <= atMs)?.used ?? 0 };
+}
+
+/** `'3/10s'`. */
+export const nameOf = ({ max, durationMs }: { max: number; durationMs: number }): string =>
+  `${max}/${formatDuration(durationMs)}`;
+
+/** What a candidate decides otherwise, request by request. */
+export type Change = 'newly rejected' | 'newly accepted' | undefined;
+
+export function changes(current: readonly Answered[], candidate: readonly Answered[]): readonly Change[] {
+  return current.map(({ decision }, index) => {
+    const accepted = candidate[index]?.decision.accepted;
+    if (accepted === undefined || accepted === decision.accepted) return undefined;
+    return accepted ? 'newly accepted' : 'newly rejected';
+  });
+}

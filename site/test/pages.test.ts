@@ -1,0 +1,76 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { axeFaults, useSite, type Watched } from './support/browser.ts';
+import { DIST, fileOf } from './support/serve.ts';
+
+const FILES = readdirSync(DIST, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.html'))
+  .sort();
+const pathOf = (file: string): string => `/${file.replace(/(^|\/)index\.html$/, '$1').replace(/\.html$/, '')}`;
+const html = new Map(FILES.map((file) => [file, readFileSync(join(DIST, file), 'utf8')]));
+
+describe('the built site', () => {
+  it('has every page of docs, the reference of every subpath, and a page for what does not exist', () => {
+    expect(FILES).toEqual(expect.arrayContaining(['index.html', '404.html', 'playground.html', 'changelog.html']));
+    expect(FILES.filter((file) => file.startsWith('docs/')).length).toBeGreaterThan(50);
+    expect(FILES.filter((file) => file.startsWith('api/')).length).toBeGreaterThan(20);
+  });
+
+  it('has no link to a file or an anchor that does not exist', () => {
+    const dead = FILES.flatMap((file) =>
+      [...(html.get(file) ?? '').matchAll(/ href="([^"]+)"/g)]
+        .map(([, href]) => (href as string).replaceAll('&amp;', '&'))
+        .filter((href) => !/^(?:https?:|mailto:|data:)/.test(href) && isDead(file, href))
+        .map((href) => `${file}: ${href}`),
+    );
+    expect([...new Set(dead)]).toEqual([]);
+  });
+
+  it('begins with the program of the README, which the tests of the repository run', () => {
+    const read = (file: string): string => readFileSync(join(import.meta.dirname, '../..', file), 'utf8');
+    const program = /```ts\n.*?```/s.exec(read('README.md'))?.[0] as string;
+    expect(read('site/pages/index.md')).toContain(program);
+  });
+
+  it('lists every page that the sidebar has in llms.txt, beside its Markdown', () => {
+    const links = [...readFileSync(join(DIST, 'llms.txt'), 'utf8').matchAll(/\]\(\/([^)]+)\): (.*)/g)];
+    expect(links.length).toBeGreaterThan(50);
+    for (const [, file, purpose] of links) {
+      expect(fileOf(file as string), file).toBeDefined();
+      expect(purpose?.length, file).toBeGreaterThan(15);
+    }
+  });
+});
+
+function isDead(file: string, href: string): boolean {
+  const [path = '', anchor] = decodeURI(href).split('#', 2);
+  const target = path === '' ? join(DIST, file) : fileOf(path.startsWith('/') ? path : join('/', dirname(file), path));
+  if (target === undefined) return true;
+  const text = html.get(relative(DIST, target));
+  return anchor !== undefined && anchor !== '' && text !== undefined && !text.includes(`id="${anchor}"`);
+}
+
+describe('in a browser', () => {
+  const site = useSite();
+
+  const check = async (watched: Watched, files: readonly string[]): Promise<void> => {
+    for (const file of files) {
+      await watched.open(pathOf(file));
+      const { page } = watched;
+      expect.soft([file, await page.locator('h1').count()]).toEqual([file, 1]);
+      expect.soft([file, ...(await axeFaults(page))]).toEqual([file]);
+      // Text may be wide, such as a table, but then it scrolls in a box of its own.
+      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      expect.soft([file, Math.max(0, overflow)]).toEqual([file, 0]);
+      const faults = watched.faults().filter((fault) => file !== '404.html' || !/\b404\b/.test(fault));
+      expect.soft([file, ...faults]).toEqual([file]);
+    }
+  };
+
+  it('every page has no error, no outside request and no accessibility finding', { timeout: 600_000 }, async () => {
+    // Two tabs share the pages: one renders while axe looks at the other.
+    const halves = [0, 1].map((half) => FILES.filter((_, index) => index % 2 === half));
+    await Promise.all(halves.map(async (files) => check(await site.openPage(), files)));
+  });
+});

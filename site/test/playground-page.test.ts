@@ -1,0 +1,202 @@
+import fc from 'fast-check';
+import { createLimiter } from 'headgate';
+import { rateLimitFields } from 'headgate/http';
+import { createMemoryStore } from 'headgate/memory';
+import type { Page } from 'playwright-core';
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { State } from '../playground/presets.ts';
+import { encode } from '../playground/share.ts';
+import { axeFaults, useSite, type Watched } from './support/browser.ts';
+import { histories } from './support/histories.ts';
+
+const ROUTE = 'POST /api/v1/emails';
+
+/** What a limiter in Node says about a history, in the words of the table: not by the code of the playground. */
+function expectedRows({ current, moments }: State): string[] {
+  let now = 0;
+  const split = (text: string): string[] => text.split(', ').filter(Boolean);
+  const limiter = createLimiter({
+    store: createMemoryStore({ clock: { now: () => now } }),
+    limits: { allMethods: split(current.allMethods), routes: { [ROUTE]: split(current.route) } },
+    validate: false,
+  });
+  return moments.map((atMs) => {
+    now = atMs;
+    const decision = limiter.consumeSync({ account: 'acc_1', route: ROUTE });
+    const fields = rateLimitFields(decision);
+    const { limit, max, durationMs } = decision.shown ?? { limit: 'route', max: 0, durationMs: 0 };
+    const name = limit === 'route' ? 'Route' : 'All methods';
+    const window = `${max}/${durationMs % 1_000 === 0 ? (durationMs === 60_000 ? '1m' : `${durationMs / 1_000}s`) : `${durationMs}ms`}`;
+    return [
+      decision.accepted ? 'accepted' : `rejected by ${name} ${window}`,
+      fields['x-ratelimit-remaining'],
+      fields['x-ratelimit-reset'],
+      fields['retry-after'] ?? '',
+    ].join('|');
+  });
+}
+
+/** Goes to a link as a reader does, and reads the table of requests. */
+const rowsOf = (page: Page, link: string): Promise<string[]> =>
+  page.evaluate(async (hash) => {
+    location.hash = hash;
+    await new Promise((resolve) => addEventListener('hashchange', resolve, { once: true }));
+    await new Promise((resolve) => setTimeout(resolve));
+    return [...document.querySelectorAll('.playground tbody tr')].map((row) =>
+      [...row.querySelectorAll('td')]
+        .slice(2, 6)
+        .map((cell) => cell.textContent)
+        .join('|'),
+    );
+  }, link);
+
+describe('the playground, in a browser', () => {
+  const site = useSite();
+  let watched: Watched;
+  let page: Page;
+  beforeEach(async () => {
+    watched = await site.openPage();
+    page = watched.page;
+    await watched.open('/playground');
+    await page.locator('.timeline').waitFor();
+    return () => {
+      expect(watched.faults()).toEqual([]);
+      return page.context().close();
+    };
+  });
+
+  const heading = (): Promise<string | null> => page.textContent('.answer h2');
+
+  it('gives what a limiter in Node gives, for 200 random histories', async () => {
+    let number = 0;
+    await fc.assert(
+      fc.asyncProperty(histories, async (state) => {
+        // A link that is the same as the one before would not be an event.
+        const link = `${encode(state)}`;
+        expect(
+          await rowsOf(page, ++number % 2 === 0 ? link : link.replace(/&t=/, '&t=').split('&').reverse().join('&')),
+        ).toEqual(expectedRows(state));
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('sends a request where one clicks, and moves time where one drags', async () => {
+    const box = await page.locator('.timeline svg').boundingBox();
+    if (box === null) throw new Error('a timeline');
+    const at = (part: number): number => box.x + 14 + (box.width - 28) * part;
+    await page.getByRole('button', { name: 'Clear' }).click();
+    await page.mouse.click(at(0.5), box.y + 60);
+    expect(await heading()).toBe('Request 1, at 30 s');
+    await page.mouse.click(at(0.25), box.y + 60);
+    expect(await heading()).toBe('Request 1, at 15 s');
+    await page.mouse.move(at(0.25), box.y + 60);
+    await page.mouse.down();
+    await page.mouse.move(at(0.4), box.y + 60, { steps: 4 });
+    await page.mouse.up();
+    expect(await heading()).toBe('A request at 24 s would get');
+    expect(await page.locator('.answer li').allTextContents()).toEqual([
+      'All methods 3/10s: 1 of 3 used, ends in 1 s',
+      'All methods 5/30s: 1 of 5 used, ends in 21 s',
+    ]);
+    await page.mouse.click(at(0.5), box.y + 66);
+    expect(await heading()).toBe('Request 2, at 30 s');
+  });
+
+  it('works by keyboard alone', async () => {
+    await page.getByRole('button', { name: 'Clear' }).press('Enter');
+    const timeline = page.getByRole('slider', { name: 'Time' });
+    await timeline.focus();
+    for (let i = 0; i < 4; i++) await page.keyboard.press('Enter');
+    expect(await heading()).toBe('Request 4, at 0 s');
+    expect(await page.textContent('.answer .status')).toBe('429 Too Many Requests');
+    expect(await timeline.getAttribute('aria-valuetext')).toBe(
+      '0 s, request 4 rejected by All methods 3/10s; 3/10s: 3 used, 5/30s: 3 used',
+    );
+    await page.keyboard.press('PageUp');
+    await page.keyboard.press('ArrowRight');
+    expect(await heading()).toBe('A request at 2.2 s would get');
+    await page.keyboard.press('Delete');
+    await page.keyboard.press('Home');
+    expect(await heading()).toBe('Request 3, at 0 s');
+    await page.keyboard.press('End');
+    expect(await page.textContent('.answer .status')).toBe('200 OK');
+  });
+
+  it('shows an error at its field, and keeps the timeline', async () => {
+    const field = page.getByLabel('Every route (All methods)');
+    await field.fill('3/10s, 5/30');
+    expect(await page.getByRole('alert').textContent()).toBe(
+      'limits.allMethods[1]: a duration is a whole number and a unit of ms, s, m, h, d, such as "30s", got "30"',
+    );
+    expect(await field.getAttribute('aria-invalid')).toBe('true');
+    expect(await page.locator('.timeline .bar').count()).toBe(5);
+    await field.fill('9/1m');
+    expect(await page.getByRole('alert').count()).toBe(0);
+    expect(await page.locator('.timeline .bar').count()).toBe(1);
+  });
+
+  it('compares with a candidate, and shares all of it by a link', async () => {
+    await page.getByLabel('Compare with a candidate').check();
+    await page.getByLabel('Every route (All methods)').nth(1).fill('2/10s');
+    const text = 'Of 8 requests, the candidate newly rejects 1 and newly accepts 0. A ring marks them.';
+    expect(await page.textContent('.compared')).toBe(text);
+    expect(await page.locator('.timeline .changed').count()).toBe(1);
+    await page.getByRole('button', { name: 'Copy a link' }).click();
+    const copy = await site.openPage();
+    await copy.open(new URL(page.url()).pathname + new URL(page.url()).hash);
+    expect(await copy.page.textContent('.compared')).toBe(text);
+    expect(copy.faults()).toEqual([]);
+  });
+
+  it('lets a pasted log pass the limits, and says what is wrong with its routes', async () => {
+    await page.getByText('Try these limits on a log').click();
+    await page.getByLabel('Every route (All methods)').fill('3/1m');
+    await page.getByRole('button', { name: 'Use a sample' }).click();
+    await expect
+      .poll(() => page.locator('.playground details [role=status] p').textContent())
+      .toMatch(/Of 39 requests, these limits reject 12\./);
+    await page.getByLabel('Routes of an access log').fill('chats');
+    await page.getByRole('button', { name: 'Simulate' }).click();
+    expect(await page.getByRole('alert').textContent()).toMatch(/^routes\[0\]: /);
+    await page
+      .getByLabel('Lines of a log')
+      .fill('{"time":"2026-11-21T10:00:00Z","account":"acc_1","route":"GET /chats"}\n'.repeat(5));
+    await page.getByLabel('Routes of an access log').fill('');
+    await page.getByLabel('Where a line has its account').fill('');
+    await page.getByRole('button', { name: 'Simulate' }).click();
+    await expect
+      .poll(() => page.locator('.playground details [role=status] p').textContent())
+      .toMatch(/Of 5 requests, these limits reject 2\./);
+  });
+
+  it('refuses a hostile link, and says why', async () => {
+    const hostile = [
+      'a=%3Cimg%20src=x%20onerror=alert(1)%3E&s=1o',
+      '%',
+      `a=3/10s&s=1o&t=${'0.'.repeat(5_000)}`,
+      'a=1/1y&s=1o',
+    ];
+    for (const link of hostile) {
+      await rowsOf(page, link);
+      expect(await page.textContent('.note')).toMatch(/^The link cannot be shown: /);
+      expect(await page.locator('.timeline .bar').count()).toBe(5);
+    }
+  });
+
+  it.each([
+    { width: 1280, colorScheme: 'dark' },
+    { width: 320, colorScheme: 'light' },
+    { width: 320, colorScheme: 'dark' },
+  ] as const)('has no accessibility finding, and fits: %o', async ({ width, colorScheme }) => {
+    const { page, open, faults } = await site.openPage({ viewport: { width, height: 800 }, colorScheme });
+    await open('/playground');
+    await page.getByRole('button', { name: 'A stricter candidate' }).click();
+    for (const summary of await page.locator('.playground summary').all()) await summary.click();
+    await page.getByRole('button', { name: 'Use a sample' }).click();
+    await page.getByText('the candidate newly rejects').nth(1).waitFor();
+    expect(await axeFaults(page)).toEqual([]);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0);
+    expect(faults()).toEqual([]);
+  });
+});

@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+import { useSite } from './support/browser.ts';
+
+/** What people type, and the page that answers it. */
+const SEARCHES: readonly (readonly [query: string, page: string])[] = [
+  ['express', '/docs/adapters/express'],
+  ['block an account', '/docs/guide'],
+  ['fake clock', '/docs/guide'],
+  ['redis cluster', '/docs/redis'],
+  ['idempotency key', '/docs/idempotency'],
+  ['client address', '/docs/client-ip'],
+  ['kubernetes', '/docs/production'],
+  ['prometheus metrics', '/docs/metrics'],
+  ['write a store', '/docs/stores'],
+  ['graphql', '/docs/adapters/nest'],
+];
+
+describe('search', () => {
+  const site = useSite();
+
+  it('finds the right page first for ten things that people look for', async () => {
+    const { page, open, faults } = await site.openPage();
+    await open('/docs/');
+    await page.keyboard.press('Control+k');
+    const first = page.locator('.VPLocalSearchBox .result').first();
+    const found: [string, string][] = [];
+    for (const [query, expected] of SEARCHES) {
+      await page.locator('.VPLocalSearchBox input').fill(query);
+      const read = async (): Promise<string> => (await first.getAttribute('href'))?.replace(/#.*/, '') ?? '';
+      await expect
+        .poll(read)
+        .toBe(expected)
+        .catch(() => undefined);
+      found.push([query, await read()]);
+    }
+    expect(found).toEqual(SEARCHES);
+    expect(faults()).toEqual([]);
+  });
+});
