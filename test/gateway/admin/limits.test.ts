@@ -273,7 +273,9 @@ describe('many limits', () => {
       next: null,
       entries: [{ version: 2 }, { version: 1, reason: 'both', source: 'change' }],
     });
-    expect(history.entries[0].changes).toEqual([{ target: { account: 'acc_1' }, old: ['500/1m'], new: null, until: null }]);
+    expect(history.entries[0].changes).toEqual([
+      { target: { account: 'acc_1' }, old: ['500/1m'], new: null, until: null },
+    ]);
     expect((await ask('GET', '/v1/limits/history?before=2&limit=1')).value).toMatchObject({
       next: 1,
       entries: [{ version: 1 }],
