@@ -102,7 +102,6 @@ export default defineConfig({
       project('console', CONSOLE, {
         ...SECOND_ATTEMPT,
         globalSetup: [REDIS_SERVERS, 'test/console/support/browser.ts'],
-        maxWorkers: 2,
         sequence: { groupOrder: 3 },
       }),
       project('gateway', GATEWAY, { ...SECOND_ATTEMPT, exclude: [...BUILT, ...GATEWAY_MOCKS, ...REDIS] }),

@@ -73,7 +73,6 @@ export const projects = [
   project('service-postgres', STORES, { env: { DB: 'postgres' }, sequence: { groupOrder: 2 } }),
   project('service-browser', BROWSER, {
     globalSetup: ['../../test/console/support/browser.ts'],
-    maxWorkers: 2,
     sequence: { groupOrder: 3 },
   }),
   // Nothing that another file has left to do keeps its event loop busy.
@@ -81,7 +80,6 @@ export const projects = [
   // Tests of crashes wait for leases to expire, so many of them wait at the same time.
   project('service-process', PROCESS, {
     isolate: true,
-    maxWorkers: 2,
     maxConcurrency: 11,
     testTimeout: 300_000,
     sequence: { groupOrder: 3 },
