@@ -96,8 +96,9 @@ export class ShadowChecks {
     this.#add(undefined, () => {
       const shadow = this.#requests.get(current);
       if (shadow === undefined) return;
-      shadow.finalCost ??= cost;
-      this.#settle(shadow);
+      // The store says whether it was settled before, as that of the limiter does.
+      if (shadow.candidate === undefined) shadow.finalCost ??= cost;
+      else this.#settle(shadow.candidate, cost);
     });
   }
 
@@ -201,16 +202,16 @@ export class ShadowChecks {
     const limit = rejecting === undefined ? 'none' : rejecting.shown?.limit;
     if (limit !== 'none' && limit !== 'route' && limit !== 'all-methods')
       throw new TypeError('the store has not said which window rejects the request');
-    if (accepted) shadow.candidate = candidate;
     const outcome = outcomeOf(current.accepted, accepted);
     if (outcome === 'onlyCandidate' && limit !== 'none') this.#tally.addNewlyRejected(account, route, limit);
     this.#count({ outcome, limit, current, candidate }, route);
-    this.#settle(shadow);
+    if (!accepted) return;
+    shadow.candidate = candidate;
+    if (shadow.finalCost !== undefined) this.#settle(candidate, shadow.finalCost);
   }
 
-  #settle({ candidate, finalCost }: ShadowRequest): void {
-    if (candidate === undefined || finalCost === undefined) return;
-    this.#call(undefined, () => this.#settings.store.settle(candidate, finalCost));
+  #settle(candidate: Decision, cost: number): void {
+    this.#call(undefined, () => this.#settings.store.settle(candidate, cost));
   }
 
   #count(decision: ShadowDecision, route: string): void {
