@@ -40,7 +40,7 @@ export interface ShadowSettings {
 /** A request that the candidate is to decide about. */
 export interface ShadowRequest {
   readonly request: LimitRequest;
-  /** Undefined until the candidate has decided. */
+  /** Undefined until the candidate has accepted the request. */
   candidate: Decision | undefined;
   /** What the request cost in the end, if that was known before the candidate had decided. */
   finalCost: number | undefined;
@@ -92,12 +92,13 @@ export class ShadowChecks {
 
   /** @param cost has been checked */
   settle(current: Decision, cost: number): void {
-    if (!current.accepted) return;
+    if (!current.accepted || !isInSample(current.account, this.#settings.sample)) return;
     this.#add(undefined, () => {
       const shadow = this.#requests.get(current);
       if (shadow === undefined) return;
-      shadow.finalCost ??= cost;
-      this.#settle(shadow);
+      // The store says whether it was settled before, as that of the limiter does.
+      if (shadow.candidate === undefined) shadow.finalCost ??= cost;
+      else this.#settle(shadow.candidate, cost);
     });
   }
 
@@ -154,9 +155,20 @@ export class ShadowChecks {
 
   #run(): void {
     this.#isScheduled = false;
-    for (const task of this.#tasks.splice(0, AT_ONCE)) task();
+    for (const task of this.#tasks.splice(0, AT_ONCE)) this.#begin(task);
     if (this.#tasks.length > 0) this.#schedule();
     this.#wake();
+  }
+
+  /** Nobody could catch what a task throws, so it would end the process. */
+  #begin(task: () => void): void {
+    // A task before it may have closed the checks.
+    if (this.#isClosed) return;
+    try {
+      task();
+    } catch {
+      this.#miss('failed', undefined);
+    }
   }
 
   #wake(): void {
@@ -184,20 +196,22 @@ export class ShadowChecks {
     const { account, route } = shadow.request;
     const { accepted, degraded } = candidate;
     if (typeof accepted !== 'boolean' || degraded !== false) throw new TypeError('the store has not decided');
+    if (candidate.account !== account || candidate.route !== route)
+      throw new TypeError('the store has decided about another request');
     const rejecting = accepted ? (current.accepted ? undefined : current) : candidate;
     const limit = rejecting === undefined ? 'none' : rejecting.shown?.limit;
     if (limit !== 'none' && limit !== 'route' && limit !== 'all-methods')
       throw new TypeError('the store has not said which window rejects the request');
-    shadow.candidate = candidate;
     const outcome = outcomeOf(current.accepted, accepted);
     if (outcome === 'onlyCandidate' && limit !== 'none') this.#tally.addNewlyRejected(account, route, limit);
     this.#count({ outcome, limit, current, candidate }, route);
-    this.#settle(shadow);
+    if (!accepted) return;
+    shadow.candidate = candidate;
+    if (shadow.finalCost !== undefined) this.#settle(candidate, shadow.finalCost);
   }
 
-  #settle({ candidate, finalCost }: ShadowRequest): void {
-    if (candidate?.accepted !== true || finalCost === undefined) return;
-    this.#call(undefined, () => this.#settings.store.settle(candidate, finalCost));
+  #settle(candidate: Decision, cost: number): void {
+    this.#call(undefined, () => this.#settings.store.settle(candidate, cost));
   }
 
   #count(decision: ShadowDecision, route: string): void {

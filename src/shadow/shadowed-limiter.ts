@@ -28,13 +28,12 @@ export class ShadowedLimiter implements Limiter {
     if (checks === undefined) return this.#limiter.consume(request);
     const decided = this.#limiter.consume(request);
     const shadow = checks.prepare(request);
-    // The caller gets the same promise, and so a rejection too.
-    if (shadow !== undefined)
-      decided.then(
-        (decision) => checks.add(shadow, decision),
-        () => {},
-      );
-    return decided;
+    if (shadow === undefined) return decided;
+    // The caller gets this promise, so that a rejection that it does not handle stays unhandled.
+    return decided.then((decision) => {
+      checks.add(shadow, decision);
+      return decision;
+    });
   }
 
   consumeSync(request: LimitRequest): Decision {
@@ -61,8 +60,10 @@ export class ShadowedLimiter implements Limiter {
   }
 
   async reset(target: ResetTarget): Promise<void> {
+    // The caller may change it meanwhile.
+    const copy = Object.assign({}, target);
     await this.#limiter.reset(target);
-    this.#checks()?.reset(target);
+    this.#checks()?.reset(copy);
   }
 
   block(target: BlockTarget, block: Block): Promise<void> {

@@ -138,6 +138,25 @@ describe('what changes counters is mirrored', () => {
     expect(store.peek('acc_1', 'POST /emails', decision.plan)[0]?.remaining).toBe(0);
   });
 
+  it('a target that the caller changes after the call is reset as it was', async () => {
+    expect(
+      await outcomeAfter(async (limiter) => {
+        const target: { account?: string } = { account: 'acc_2' };
+        const done = limiter.reset(target);
+        delete target.account;
+        await done;
+      }),
+    ).toEqual(kept);
+  });
+
+  it('nothing of an account that is not in the sample', async () => {
+    const settle = vi.fn(() => true);
+    const limiter = start({ sample: 1e-9, maxUnderWay: 1, store: { ...storeOf(() => true), settle } });
+    for (let i = 0; i < 2; i++) await limiter.refund(limiter.consumeSync(EMAILS));
+    await limiter.shadow.idle();
+    expect([settle.mock.calls, limiter.shadow.figures().total]).toEqual([[], counts]);
+  });
+
   it('not the settling of a rejection, and nothing that the limiter refuses', async () => {
     const settle = vi.fn(() => true);
     const store = memory();
@@ -154,88 +173,7 @@ describe('what changes counters is mirrored', () => {
   });
 });
 
-describe('a hostile store changes nothing', () => {
-  /** What a caller sees of a history. */
-  const run = async (store: LimitStore | undefined) => {
-    const current = createLimiter({ store: memory(), limits: CURRENT, validate: false });
-    const limiter = store === undefined ? current : withShadow(current, { limits: CURRENT, store, timeoutMs: 5 });
-    const seen: unknown[] = [];
-    for (let i = 0; i < 4; i++) {
-      const decision = await limiter.consume({ ...EMAILS, account: `acc_${i % 2}` });
-      seen.push(decision.toJSON(), await limiter.refund(decision), await limiter.peek(EMAILS));
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    await limiter.reset({});
-    seen.push(await limiter.peek(EMAILS));
-    const { shadow } = limiter as Partial<ReturnType<typeof withShadow>>;
-    await shadow?.idle();
-    await limiter.close();
-    return { text: JSON.stringify(seen), total: shadow?.figures().total };
-  };
-  const evil = new Proxy(
-    {},
-    {
-      get: () => {
-        throw new Error('trap');
-      },
-    },
-  );
-
-  it.each<[what: string, act: () => unknown]>([
-    [
-      'throws',
-      () => {
-        throw new Error('down');
-      },
-    ],
-    ['rejects', () => Promise.reject(new Error('down'))],
-    ['hangs', () => new Promise(() => {})],
-    ['returns nothing', () => undefined],
-    ['returns null', () => null],
-    ['resolves to nothing', async () => undefined],
-    ['returns a wrong shape', () => ({ accepted: 'yes', degraded: false })],
-    ['returns a decision of the failure policy', () => ({ accepted: true, degraded: true })],
-    ['rejects without a window', () => ({ accepted: false, degraded: false })],
-    ['rejects by a limit that does not exist', () => ({ accepted: false, degraded: false, shown: { limit: 'x' } })],
-    ['returns what cannot be read', () => evil],
-    [
-      'resolves to what cannot be read',
-      () =>
-        new Promise((resolve) =>
-          resolve({
-            get accepted() {
-              throw new Error('trap');
-            },
-          }),
-        ),
-    ],
-    [
-      'returns a promise that throws',
-      () => ({
-        // biome-ignore lint/suspicious/noThenProperty: a false promise
-        then() {
-          throw new Error('trap');
-        },
-      }),
-    ],
-    [
-      'returns a promise that answers twice',
-      () => ({
-        // biome-ignore lint/suspicious/noThenProperty: a false promise
-        then(ok: (v: unknown) => void, no: (v: unknown) => void) {
-          ok(1);
-          no(2);
-          ok(3);
-        },
-      }),
-    ],
-  ])('%s', async (_what, act) => {
-    const { text, total } = await run(storeOf(act));
-    expect(text).toBe((await run(undefined)).text);
-    expect(total).toMatchObject({ both: 0, none: 0, onlyCandidate: 0, onlyCurrent: 0 });
-    expect((total?.failed ?? 0) + (total?.dropped ?? 0)).toBeGreaterThanOrEqual(4);
-  });
-
+describe('what cannot be checked', () => {
   it('a request that the limiter refuses fails as before, and is not checked', async () => {
     const limiter = start({ sample: 0.5 });
     for (const given of [undefined, {}, { account: 'a', route: 1 }, { ...EMAILS, cost: 0 }])
@@ -253,6 +191,46 @@ describe('a hostile store changes nothing', () => {
     limiter.consumeSync(EMAILS);
     await limiter.shadow.idle();
     expect(limiter.shadow.figures().total).toEqual({ ...counts, failed: 1 });
+  });
+});
+
+describe('rejections', () => {
+  const unhandled = vi.fn();
+  beforeEach(() => void process.on('unhandledRejection', unhandled));
+  afterEach(() => {
+    process.off('unhandledRejection', unhandled);
+    unhandled.mockReset();
+  });
+  const away = () => Object.assign(memory(), { synchronous: false, consume: () => Promise.reject(new Error('away')) });
+  const later = () => new Promise((resolve) => setTimeout(resolve, 5));
+
+  it('a rejection of the limiter that the caller does not handle stays unhandled, once', async () => {
+    void start({}, away() as never).consume(EMAILS);
+    await later();
+    expect(unhandled.mock.calls.map(([error]) => error.message)).toEqual(['away']);
+  });
+
+  it('one that the caller handles is handled', async () => {
+    const limiter = start({}, away() as never);
+    await expect(limiter.consume(EMAILS)).rejects.toThrow('away');
+    await later();
+    expect([unhandled.mock.calls, limiter.shadow.figures().total]).toEqual([[], counts]);
+  });
+
+  it('a store of the limiter that returns no decision does not end the process', async () => {
+    const limiter = start({}, Object.assign(memory(), { consume: () => null }) as never);
+    expect(limiter.consumeSync(EMAILS)).toBe(null);
+    await limiter.shadow.idle();
+    expect(limiter.shadow.figures().total).toEqual({ ...counts, failed: 1 });
+  });
+
+  it('checks that wait when a listener closes the limiter do not run', async () => {
+    const store = memory();
+    const consume = vi.spyOn(store, 'consume');
+    const limiter = start({ store, onDecision: () => void limiter.close() });
+    for (let i = 0; i < 3; i++) limiter.consumeSync(EMAILS);
+    await later();
+    expect(consume).toHaveBeenCalledTimes(1);
   });
 });
 

@@ -141,6 +141,28 @@ describe('a candidate at run time', () => {
     expect((await ask('GET')).value.candidate).toBe(null);
   });
 
+  it.each<[what: string, body: string, status: number]>([
+    ['no JSON', '{"limits":', 400],
+    ['null', 'null', 422],
+    ['a list', '[]', 422],
+    ['a prototype', '{"__proto__":{"limits":{"default":{"allMethods":["1/1h"]}}}}', 422],
+    ['deep nesting', `{"limits":${'{"default":'.repeat(5_000)}1${'}'.repeat(5_000)}}`, 400],
+    ['a number that is too large', '{"limits":{"default":{"allMethods":["1/1h"]}},"sample":1e999}', 422],
+    ['64 KB and more', JSON.stringify({ ...TIGHT, reason: 'x'.repeat(65_536) }), 413],
+  ])('a body of %s runs nothing', async (_what, body, status) => {
+    const reply = await ask('PUT', '/v1/shadow', { body, headers: { 'content-type': 'application/json' } });
+    expect(reply.status).toBe(status);
+    expect((await ask('GET')).value.candidate).toBe(null);
+  });
+
+  it('of two operators at once, one candidate runs', async () => {
+    const samples = [0.1, 0.2, 0.3, 0.4];
+    await Promise.all(samples.map((sample) => put({ ...TIGHT, sample })));
+    const { candidate, figures } = (await ask('GET')).value;
+    expect(samples).toContain(candidate.sample);
+    expect(figures.total).toEqual(counts);
+  });
+
   it.each([
     ['GET', 'viewer', 200],
     ['PUT', 'viewer', 403],
@@ -170,6 +192,29 @@ describe('a candidate of the config', () => {
     expect((await ask('GET')).value).toMatchObject({ candidate: { store: 'same' }, figures: { total: counts } });
     await reload({});
     expect((await ask('GET')).value.candidate).toBe(null);
+  });
+
+  it('a reload leaves that of an operator as it is, with its figures', async () => {
+    await put(TIGHT);
+    await chats();
+    await totalIs({ none: 1 });
+    await reload({ shadow, forwardFields: ['x-real-ip'] });
+    expect((await ask('GET')).value.candidate).toMatchObject({ source: 'operator', by: 'olaf' });
+    await totalIs({ none: 1 });
+    await reload({});
+    await totalIs({ none: 1 });
+  });
+
+  it('10,000 limits: the answer has 100 changes, and comes in time', async () => {
+    const accounts = Array.from({ length: 10_000 }, (_, i) => ({ id: `a_${i}`, application: 'app_1' }));
+    const each = Object.fromEntries(accounts.map(({ id }) => [id, { allMethods: ['1/1h'] }]));
+    await start({ accounts, shadow: { limits: { ...LIMITS, accounts: each } } });
+    const from = performance.now();
+    const { value, text } = await ask('GET');
+    const tookMs = performance.now() - from;
+    expect([value.promotion.changes.length, value.promotion.left]).toEqual([100, 9_900]);
+    expect(text.length).toBeLessThan(500_000);
+    expect(tookMs).toBeLessThan(5_000);
   });
 
   it('gives way to that of an operator, and runs again after it; DELETE cannot end it', async () => {

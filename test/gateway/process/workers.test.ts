@@ -153,6 +153,34 @@ describe('two workers', () => {
   });
 });
 
+describe('a candidate for other limits', () => {
+  const limits = { default: { allMethods: ['4/1h'] } };
+
+  it('S27: workers count together in the store of the config', async () => {
+    const gateway = await start(workersConfig({ shadow: { limits, store: 'same' } }));
+    const path = '/api/v1/chats?account_id=acc_1';
+    for (let i = 0; i < 10; i++)
+      expect((await gateway.ask('GET', path, {}, { agent: oneConnection() })).status).toBe(200);
+    const decided = (candidate: string) => (text: string) =>
+      text
+        .split('\n')
+        .filter((line) => line.startsWith('headgate_shadow_decisions_total{') && line.includes(candidate))
+        .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
+    await eventually(async () => {
+      const text = await scrape(gateway);
+      return decided('candidate="accepted"')(text) === 4 && decided('candidate="rejected"')(text) === 6;
+    }, '4 that the candidate accepts, and 6 that it rejects');
+    await gateway.stop();
+  });
+
+  it('in the memory of each worker it is a fault of the config', async () => {
+    const file = writeConfig(workersConfig({ shadow: { limits, store: 'memory' } }));
+    const { code, all } = await runHeadgate(['check', '--config', file]);
+    expect(code).not.toBe(0);
+    expect(all).toContain('shadow.store: must be "same" with several workers');
+  });
+});
+
 describe('a worker that dies', () => {
   it('takes only its own requests with it, is replaced and logged, and no sum falls', async () => {
     const gateway = await start(workersConfig());

@@ -150,3 +150,38 @@ it(`the route of ${CHATS} is limited as before when a candidate is put that does
   await vi.waitFor(async () => expect((await shown(gateway)).figures.total).toMatchObject({ failed: 1, none: 0 }));
   await gateway.stop();
 });
+
+it('of two operators at two gateways, one candidate runs everywhere; if Redis loses its data, it ends', async () => {
+  await client.flushall();
+  const gateways = await Promise.all([start(), start()]);
+  const samples = async () =>
+    Promise.all(gateways.map(async (gateway) => (await shown(gateway)).candidate?.sample ?? null));
+  await Promise.all(gateways.map((gateway, i) => put(gateway, { ...shadow, sample: (i + 1) / 10 })));
+  await vi.waitFor(
+    async () => {
+      const [one, other] = await samples();
+      expect(one).not.toBe(null);
+      expect(one).toBe(other);
+    },
+    { timeout: 3_000, interval: 50 },
+  );
+  await client.flushall();
+  await vi.waitFor(async () => expect(await samples()).toEqual([null, null]), { timeout: 3_000, interval: 50 });
+  for (const gateway of gateways) expect((await chats(gateway)).status).toBe(200);
+  await Promise.all(gateways.map((gateway) => gateway.stop()));
+});
+
+it('an idle gateway asks Redis at most 3 times a second, with a candidate as without', async () => {
+  await client.flushall();
+  const gateway = await start({ shadow });
+  await put(gateway);
+  const calls = async () => {
+    const text = await client.info('commandstats');
+    return [...text.matchAll(/cmdstat_(?:evalsha|eval):calls=(\d+)/g)].reduce((sum, [, n]) => sum + Number(n), 0);
+  };
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  const before = await calls();
+  await new Promise((resolve) => setTimeout(resolve, 2_000));
+  expect((await calls()) - before).toBeLessThanOrEqual(6);
+  await gateway.stop();
+});
