@@ -2,7 +2,7 @@ import type { Names, ReadEvent } from './line.ts';
 
 const HEAD = '{"level":30,"time":"';
 const TAIL = ',"msg":"request"}';
-/** Where the key of the time begins. */
+/** Index of the first key after the level. */
 const FIRST_KEY = 12;
 /** Any number of so many digits is a safe integer. */
 const MAX_DIGITS = 15;
