@@ -73,8 +73,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
       metrics.onEvent(event);
       traffic.onEvent(event);
       shadow.onEvent(event);
-      if (event.type === 'decision')
-        log.decisions.onDecision(event.requestId, event.decision, accounts.find(event.decision.account));
+      if (event.type === 'decision') log.decisions.onDecision(event.requestId, event.decision, accounts.find);
       else if (event.type === 'refund' && event.refunded) log.decisions.onRefund(event.requestId, event.decision);
       if (event.type !== 'failure') return;
       // 'closed' means that a duplicate was still waiting when the process stopped: not an error.

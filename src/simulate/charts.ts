@@ -35,7 +35,7 @@ export function timelineChart({ timeline, hasCandidate }: SimulationReport): Htm
   });
   const [first, last] = [buckets[0], buckets.at(-1)];
   const wide = shownSpan(bucketMs);
-  return html`<figure><svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-labelledby="timeline-title timeline-text">
+  return html`<figure><div class="table" role="region" aria-label="Chart" tabindex="0"><svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-labelledby="timeline-title timeline-text">
 <title id="timeline-title">Requests and rejections over time</title>
 <desc id="timeline-text">${buckets.length} bars of ${wide} each, the highest with ${shownNumber(most)} requests.</desc>
 ${grid}
@@ -44,7 +44,7 @@ ${bars('current', ({ rejectedByCurrent }) => rejectedByCurrent, hasCandidate ? 0
 ${hasCandidate ? bars('candidate', ({ rejectedByCandidate }) => rejectedByCandidate, 0.46, 0.5) : undefined}
 <text class="faint" x="${LEFT}" y="${HEIGHT - 6}">${shownTime(first?.at)}</text>
 <text class="faint" x="${WIDTH}" y="${HEIGHT - 6}" text-anchor="end">${shownTime(last?.at)}</text>
-</svg><figcaption><span class="key all"></span>all requests <span class="key current"></span>rejected by the current limits${
+</svg></div><figcaption><span class="key all"></span>all requests <span class="key current"></span>rejected by the current limits${
     hasCandidate ? html` <span class="key candidate"></span>rejected by the candidate` : undefined
   }, per ${wide}</figcaption></figure>`;
 }

@@ -58,7 +58,10 @@ export interface Recommendation {
 }
 
 /** 1, 2, 5, 10, … */
-const LADDER = Array.from({ length: 19 }, (_, i) => ([1, 2, 5][i % 3] as number) * 10 ** Math.floor(i / 3));
+const LADDER = /* @__PURE__ */ Array.from(
+  { length: 19 },
+  (_, i) => ([1, 2, 5][i % 3] as number) * 10 ** Math.floor(i / 3),
+);
 const MAX_KEYS = 16_000_000;
 const MAX_WINDOWS = 4;
 const DEFAULT_KEEP = 0.999;

@@ -18,7 +18,8 @@ svg text{fill:var(--faint);font:12px system-ui,sans-serif}
 .key{display:inline-block;width:12px;height:12px;margin:0 6px 0 12px;border:1px solid var(--faint);vertical-align:-1px}.key:first-child{margin-left:0}
 span.all{background:var(--all)}span.current{background:var(--current)}span.candidate{background:var(--candidate)}
 .share{width:100px;height:10px;vertical-align:middle}.rest{fill:var(--ground);stroke:var(--line)}.some{fill:var(--some)}.much{fill:var(--much)}.full{fill:var(--full)}.mark{stroke:var(--ink);stroke-dasharray:2 2}
+@media screen and (max-width:640px){main{padding:16px}th,td{white-space:normal;padding-right:8px}figure svg{min-width:640px}}
 `;
 
 /** Hash of the style, for the Content Security Policy. A test compares the two. */
-export const STYLE_HASH = 'sha256-uiabyD9UKHu95769cZ+A9IHo0wiv5fcM3dGw/0jvkq0=';
+export const STYLE_HASH = 'sha256-bd0tjZm3tAu2w/8+h5gUt5VS/FAP5uWdscBmsS3RBhs=';

@@ -69,6 +69,12 @@ describe('the log of the gateway', () => {
       logged({ degraded: true }),
       logged({ blocked: true, decision: 'rejected' }),
       logged({ decision: 'refused' }),
+      logged({ nested: { account: 'b', at: 7 } }),
+      logged({ list: ['account', 'b'] }),
+      // Of two equal keys the last one counts.
+      logged({}).replace('"cost"', '"account":"b","at":5,"cost"'),
+      logged({ account: 5 }),
+      logged({ plan: null, at_: 5, account_: 'c', path: '/"account":"x"' }),
     ].map((line) => line.trimEnd());
     for (const line of lines) {
       const quick = quickRequest(line, new Names());
@@ -76,7 +82,7 @@ describe('the log of the gateway', () => {
       if (quick !== undefined)
         expect(quick).toEqual(headgateParser(new Names())(line.replace('{"level"', '{ "level"')));
     }
-    expect(lines.filter((line) => quickRequest(line, new Names()) !== undefined)).toHaveLength(3);
+    expect(lines.filter((line) => quickRequest(line, new Names()) !== undefined)).toHaveLength(4);
     expect(quickRequest(`{"level":30,"time":"x",${lines[0]}`, new Names())).toBeUndefined();
   });
 

@@ -80,11 +80,14 @@ export class DecisionLog {
     };
   }
 
-  /** A limit has decided about a request. */
-  onDecision(requestId: string, decision: Decision, account: Account | undefined): void {
+  /**
+   * A limit has decided about a request.
+   * @param find only called while the log is on
+   */
+  onDecision(requestId: string, decision: Decision, find: (account: string) => Account | undefined): void {
     const place = this.#places.get(decision);
     if (place?.order === undefined || !this.#options.isOn()) return;
-    const fields = fieldsOf(decision, { order: place.order, at: decision.decidedAt }, account);
+    const fields = fieldsOf(decision, { order: place.order, at: decision.decidedAt }, find(decision.account));
     const outcome = decision.accepted ? (decision.degraded ? 'degraded' : 'accepted') : 'rejected';
     const names = `"route":${JSON.stringify(decision.route)},"account":${JSON.stringify(decision.account)}`;
     const rest = `"req_id":"${requestId}",${names},"decision":"${outcome}",`;

@@ -185,9 +185,13 @@ export class Records {
   }
 
   #removeLinked(account: string, first: number, shouldDelete: ShouldDelete): number {
+    // Most sweeps delete nothing, and then nothing is allocated.
+    let address = first;
+    while (address !== NOWHERE && !shouldDelete(address, this.#routeId(address)))
+      address = this.slab.read(address, NEXT);
+    if (address === NOWHERE) return 0;
     const linked = this.#addresses(first);
     const staying = linked.filter((address) => !shouldDelete(address, this.#routeId(address)));
-    if (staying.length === linked.length) return 0;
     for (const address of linked) if (!staying.includes(address)) this.#release(address);
     for (const [i, address] of staying.entries()) this.slab.write(address, NEXT, staying[i + 1] ?? NOWHERE);
     if (staying.length === 0) this.#accounts.delete(account);
@@ -222,9 +226,12 @@ export class Records {
   #isOver(address: number, now: number): boolean {
     const counters = this.slab.chunk(address);
     const first = this.slab.offset(address) + HEADER;
-    return this.#windows(address).every((window, i) =>
-      isOver(counters[first + i * SLOTS_PER_WINDOW] as number, window.durationMs, now),
-    );
+    const windows = this.#windows(address);
+    for (let i = 0; i < windows.length; i++) {
+      const { durationMs } = windows[i] as PlanWindow;
+      if (!isOver(counters[first + i * SLOTS_PER_WINDOW] as number, durationMs, now)) return false;
+    }
+    return true;
   }
 
   #routeId(address: number): number {

@@ -2,8 +2,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { runCli } from '../../../src/gateway/cli/cli.ts';
+import { progress } from '../../../src/gateway/cli/trace-flags.ts';
+import { emptyFigures } from '../../../src/simulate/trace.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-simulate-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -120,6 +122,28 @@ describe('headgate simulate', () => {
     expect(found.error).toContain(message);
     expect(found.out).toBe('');
   });
+});
+
+it.each([
+  [40_000_000, true, '\r\u001b[Kheadgate: 25 %, 1,000 lines\r\u001b[K'],
+  [undefined, true, '\r\u001b[Kheadgate: 1,000 lines\r\u001b[K'],
+  [40_000_000, false, ''],
+  [19_999_999, true, ''],
+])('shows how much of a log of %s bytes was read, on a terminal (%s): %j', (size, isInteractive, wanted) => {
+  vi.useFakeTimers({ toFake: ['Date'] });
+  onTestFinished(() => void vi.useRealTimers());
+  let shown = '';
+  const error = (text: string): void => {
+    shown += text;
+  };
+  const { onProgress, end } = progress({ out: error, error, isInteractive }, size);
+  const figures = { ...emptyFigures(), lines: 1_000, size: 10_000_000 };
+  onProgress(figures);
+  vi.advanceTimersByTime(500);
+  onProgress(figures);
+  onProgress(figures);
+  end();
+  expect(shown).toBe(wanted);
 });
 
 describe('headgate recommend', () => {
