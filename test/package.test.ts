@@ -28,8 +28,8 @@ function linksIn(page: string): string[] {
       .map(([, target = '']) => target)
       .filter((target) => !/^\w+:/.test(target))
       .map((target) => join(dirname(page), target))
-      // The service is not part of the package. Registries show these links as links to the repository.
-      .filter((target) => !target.startsWith('docs/service/'))
+      // Workspaces are not part of the package. Registries show these links as links to the repository.
+      .filter((target) => !/^(?:apps|docs\/service)\//.test(target))
   );
 }
 
