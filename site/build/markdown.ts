@@ -69,19 +69,35 @@ function relink(token: Token, page: string, base: string): void {
   token.attrSet('target', '_self');
 }
 
+interface ApiPage {
+  readonly text: string;
+  readonly anchors: ReadonlySet<string>;
+}
+
+/** Pages of the API reference that links led to: one page has hundreds of links to itself. */
+const apiPages = new Map<string, ApiPage>();
+
+function apiPageOf(file: string): ApiPage {
+  const known = apiPages.get(file);
+  if (known !== undefined) return known;
+  const text = readFileSync(join(ROOT, file), 'utf8');
+  const counts = new Map<string, number>();
+  const anchors = new Set<string>();
+  for (const [, heading] of text.matchAll(/^#+ (.+)$/gm)) {
+    const slug = slugify(heading as string);
+    const count = counts.get(slug) ?? 0;
+    counts.set(slug, count + 1);
+    anchors.add(count === 0 ? `#${slug}` : `#${slug}-${count}`);
+  }
+  const page = { text, anchors };
+  apiPages.set(file, page);
+  return page;
+}
+
 /** TypeDoc numbers some anchors that are unique, and writes `max-recent` for `MAX_RECENT`. */
 function anchorOfApi(file: string, hash: string): string {
-  const text = readFileSync(join(ROOT, file), 'utf8');
-  const slugs = [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => slugify(heading as string));
-  const counts = new Map<string, number>();
-  const anchors = new Set(
-    slugs.map((slug) => {
-      const count = counts.get(slug) ?? 0;
-      counts.set(slug, count + 1);
-      return count === 0 ? `#${slug}` : `#${slug}-${count}`;
-    }),
-  );
-  const others = [hash.replace(/-\d+$/, ''), hash.replaceAll('-', '_')];
+  const { text, anchors } = apiPageOf(file);
   if (anchors.has(hash) || text.includes(`id="${hash.slice(1)}"`)) return hash;
+  const others = [hash.replace(/-\d+$/, ''), hash.replaceAll('-', '_')];
   return others.find((other) => anchors.has(other)) ?? hash;
 }

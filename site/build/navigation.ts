@@ -43,6 +43,7 @@ export const GROUPS: readonly Group[] = [
     entries: [
       'docs/shared-limits.md',
       'docs/simulate.md',
+      'docs/shadow.md',
       'docs/client-ip.md',
       'docs/http.md',
       'docs/answers.md',
@@ -50,6 +51,7 @@ export const GROUPS: readonly Group[] = [
       'docs/errors.md',
       'docs/redis.md',
       'docs/stores.md',
+      ['apps/postgres-store/README.md', 'Limits in PostgreSQL'],
       'docs/runtimes.md',
       'docs/opentelemetry.md',
     ],
@@ -103,7 +105,7 @@ export const GROUPS: readonly Group[] = [
       'docs/decisions.md',
       'docs/benchmarks.md',
       'docs/performance.md',
-      'docs/mutation.md',
+      'docs/proofs.md',
     ],
   },
   {

@@ -5,18 +5,21 @@ import { fileURLToPath } from 'node:url';
 /** The repository: pages are named by their path in it. */
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Pages of the repository's root, and where the site has them. Its README is the home page in another form. */
-const OF_ROOT: Readonly<Record<string, string>> = {
+/** Pages outside of `docs`, and where the site has them. The README of the root is the home page in another form. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
   'README.md': 'index.md',
   'CONTRIBUTING.md': 'contributing.md',
   'CHANGELOG.md': 'changelog.md',
   'SECURITY.md': 'security.md',
+  'apps/postgres-store/README.md': 'docs/postgres-store.md',
 };
 
 /** The globs of all Markdown that is not a page of the site. */
 export const NO_PAGES = [
-  '{.changeset,.ci,.github,apps,bench,coverage,data,dist,node_modules,reports,scripts,src,test}/**',
+  '{.changeset,.ci,.github,bench,coverage,data,dist,node_modules,reports,scripts,src,test}/**',
   'site/node_modules/**',
+  'apps/!(postgres-store)/**',
+  'apps/postgres-store/!(README.md)/**',
   'README.md',
 ];
 
@@ -24,7 +27,7 @@ export const NO_PAGES = [
 export function placeOf(file: string): string {
   const ofSite = file.startsWith('site/pages/') ? file.slice('site/pages/'.length) : file;
   const ofApi = ofSite.startsWith('site/api/') ? ofSite.slice('site/'.length) : ofSite;
-  return OF_ROOT[ofApi] ?? ofApi.replace(/(^|\/)README\.md$/, '$1index.md');
+  return ELSEWHERE[ofApi] ?? ofApi.replace(/(^|\/)README\.md$/, '$1index.md');
 }
 
 /** The address of a page without its end: `docs/guide.md` has `/docs/guide`, `docs/README.md` has `/docs/`. */
@@ -61,12 +64,16 @@ export function targetOf(link: string, page: string): Target | undefined {
   if (file.startsWith('..') || !existsSync(join(ROOT, file))) {
     throw new Error(`${page}: the link "${link}" leads to ${file}, which does not exist`);
   }
-  return { file, hash: hash === undefined ? '' : `#${hash}`, isPage: file.endsWith('.md') };
+  return { file, hash: hash === undefined ? '' : `#${hash}`, isPage: isPage(file) };
 }
+
+/** Other Markdown files are copied as they are. */
+const isPage = (file: string): boolean =>
+  file === 'README.md' || PAGES.includes(file) || (file.startsWith('site/api/') && file.endsWith('.md'));
 
 /** Every page of the repository that the site has, without the generated API reference. */
 export const PAGES: readonly string[] = [
-  ...Object.keys(OF_ROOT).filter((file) => file !== 'README.md'),
+  ...Object.keys(ELSEWHERE).filter((file) => file !== 'README.md'),
   ...['docs', 'site/pages'].flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
       .filter((file) => file.endsWith('.md'))
