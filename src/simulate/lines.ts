@@ -130,7 +130,9 @@ async function write(
   try {
     for await (const piece of source) {
       await writer.ready;
-      await writer.write(typeof piece === 'string' ? new TextEncoder().encode(piece) : piece);
+      await writer.write(
+        typeof piece === 'string' ? new TextEncoder().encode(piece) : (piece as Uint8Array<ArrayBuffer>),
+      );
     }
     await writer.close();
   } catch (error) {

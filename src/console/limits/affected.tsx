@@ -16,7 +16,7 @@ type Account = LimitPreview['now'][number];
 
 /** How long the changed limit would do for an account. */
 function rateText({ account, perMinute, fullAfterMs }: Account): string {
-  const rate = `${account} makes ${numberText(perMinute)} requests per minute at this process: at that rate`;
+  const rate = `${account} makes ${numberText(perMinute)} requests per minute at this process. Those at other processes count too; by these alone,`;
   if (fullAfterMs === null) return `${rate} the new limit is never full.`;
   return `${rate} the new limit is full after about ${spanText(fullAfterMs)}.`;
 }
@@ -33,8 +33,8 @@ export function Affected({ now }: Pick<LimitPreview, 'now'>) {
             <th>Route</th>
             <th class="number">Used</th>
             <th>Next request</th>
-            <th class="number">Per minute</th>
-            <th class="number">Full after</th>
+            <th class="number">Per minute, here</th>
+            <th class="number">Full after, by these</th>
           </tr>
         </thead>
         <tbody>
