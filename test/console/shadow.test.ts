@@ -77,6 +77,8 @@ test('by keyboard: an operator promotes a candidate, after a preview and a confi
   await pressAt(page, 'Promote…');
   await page.waitForSelector('dialog td >> text=9/1m');
   expect(await page.innerText('dialog tbody')).toMatch(/default, all methods\s+100\/1m\s+9\/1m/);
+  // The table scrolls sideways, and must not shrink to nothing in the column of the dialog.
+  expect((await page.locator('dialog .wide').first().boundingBox())?.height).toBeGreaterThan(40);
   await page.waitForSelector('dialog >> text=/times less/');
   await checkPage(page, 'en');
   await pressAt(page, 'Promote');
