@@ -9,11 +9,13 @@ import {
   isHeadgateError,
   LimitError,
   OptionError,
+  ResultUnavailableError,
   ScopeFullError,
   StoreFullError,
   StoreNotSynchronousError,
   StoreUnavailableError,
   SubjectError,
+  UnknownPlanError,
 } from '../../src/core/errors.ts';
 import { describeThrown, stackOf } from '../../src/core/thrown.ts';
 
@@ -203,4 +205,39 @@ describe('errors', () => {
     expect(typeof describeThrown(thrown).name).toBe('string');
     expect(typeof stackOf(thrown)).toBe('string');
   });
+});
+
+it('messages say what to do, and messages of causes are kept', () => {
+  expect(new StoreFullError(9).message).toBe(
+    'the store is full with 9 keys, and those that it checked are active: raise maxKeys (active keys are never evicted)',
+  );
+  const cause = new Error('gone');
+  const unavailable = new ResultUnavailableError(cause);
+  expect([unavailable.code, unavailable.message, unavailable.cause]).toEqual([
+    'result_unavailable',
+    'the stored result cannot be read now: gone',
+    cause,
+  ]);
+  expect(new StoreUnavailableError(cause).sent).toBe(true);
+  expect(new StoreUnavailableError(cause, {}).sent).toBe(true);
+});
+
+it.each([
+  [10, ''],
+  [11, ', …'],
+])('of %i plans ten are named', (count, others) => {
+  const plans = Array.from({ length: count }, (_, i) => `p${i}`);
+  const named = plans.slice(0, 10).map((plan) => JSON.stringify(plan));
+  expect(new UnknownPlanError('x', plans).message).toBe(
+    `unknown plan "x": limits.plans has ${named.join(', ')}${others}`,
+  );
+});
+
+it('of a URL only the scheme is shown, also if it is empty', () => {
+  expect(new OptionError('url', '://user:password@host', 'bad').message).toBe('url: bad, got "://…"');
+});
+
+it('only errors have stacks: an object with one is described, and an error without one has its message', () => {
+  expect(stackOf({ stack: 'like a stack' })).toBe('[object Object]');
+  expect(stackOf(Object.assign(new Error('boom'), { stack: undefined }))).toBe('boom');
 });

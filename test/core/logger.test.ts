@@ -13,6 +13,12 @@ describe('createLogger', () => {
     expect(text).not.toMatch('hunter2');
   });
 
+  it('writes the message alone if there is no error', () => {
+    const written = vi.spyOn(console, 'error').mockImplementation(() => {});
+    createLogger(undefined)('message', undefined);
+    expect(written.mock.calls).toEqual([['%s', 'message']]);
+  });
+
   it('calls a function with the message and the error; false logs nothing', () => {
     const written = vi.spyOn(console, 'error').mockImplementation(() => {});
     const log = vi.fn();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { isHeadgateError } from '../../src/core/errors.ts';
-import { checkOptions, isPlainObject } from '../../src/core/options.ts';
+import { checkInteger, checkOptions, isPlainObject } from '../../src/core/options.ts';
 
 describe('a plain object', () => {
   it.each([[{}], [{ a: 1 }], [Object.create(null)]])('%j is one', (value) => expect(isPlainObject(value)).toBe(true));
@@ -36,4 +36,10 @@ describe('checkOptions', () => {
     expect(isHeadgateError(error, 'invalid_option')).toBe(true);
     expect((error as Error).message).toBe('options.secert: unknown option (expected maxKeys or clock), got a string');
   });
+});
+
+it('the message of an integer says its range', () => {
+  expect(() => checkInteger('most', 0, 1)).toThrow('most: must be an integer of 1 or more, got 0');
+  expect(() => checkInteger('most', 9, 1, 8)).toThrow('most: must be an integer from 1 to 8, got 9');
+  expect(() => checkInteger('most', 8, 1, 8)).not.toThrow();
 });

@@ -37,3 +37,7 @@ describe('plans', () => {
     expect([plan, plan.windows, plan.windows[0]].map(Object.isFrozen)).toEqual([true, true, true]);
   });
 });
+
+it('S6: a plan shows its last window by default', () => {
+  expect(createPlan([], parseLimit(['1/1s'])).shows).toBe('last');
+});

@@ -1,4 +1,4 @@
-import { expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { inSlices } from '../../src/core/slices.ts';
 import { turnsOf } from '../support/turns.ts';
 
@@ -65,4 +65,31 @@ it.each([
   } finally {
     vi.unstubAllGlobals();
   }
+});
+
+describe('on a clock that the work moves', () => {
+  let now = 0;
+  const turn = vi.fn((resolve: () => void) => resolve());
+
+  beforeEach(() => {
+    now = 100;
+    turn.mockClear();
+    vi.stubGlobal('performance', { now: () => now });
+    vi.stubGlobal('setImmediate', turn);
+  });
+  afterEach(() => vi.unstubAllGlobals());
+
+  it.each([
+    ['a slice ends after exactly 4 ms', [4, 4], 2],
+    ['a slice goes on below 4 ms, and there is a turn at the end', [3.9], 1],
+    ['half a millisecond at the end is little', [0.5], 0],
+    ['more than half a millisecond at the end is not', [0.6], 1],
+    ['a turn begins another slice', [4, 0.5], 1],
+    ['nothing takes no turn', [], 0],
+  ])('%s', async (_, spans, turns) => {
+    await inSlices(spans, (span) => {
+      now += span;
+    });
+    expect(turn).toHaveBeenCalledTimes(turns);
+  });
 });
