@@ -89,7 +89,7 @@ it('commands about idempotency keys are named; a stored response is not on the c
   start();
   const calls: StoreCall[] = [];
   const listener = { asyncEnd: (call: unknown) => void calls.push(call as StoreCall) };
-  const channel = tracingChannel(STORE_CHANNEL);
+  const channel = tracingChannel('headgate:store');
   channel.asyncEnd.subscribe(listener.asyncEnd);
   const claims = createRedisClaimStore(client, { prefix });
   const id = { scope: 's', key: `k-${Math.random()}` };
