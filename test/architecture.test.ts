@@ -261,8 +261,6 @@ describe('src', () => {
       'otel/store-telemetry.ts',
       // A call to the store of a candidate has a deadline.
       'shadow/calls.ts',
-      // A candidate decides in a later turn of the event loop, also where there is no setImmediate.
-      'shadow/checks.ts',
       // A part of a file whose writer died is removed an hour later.
       'stores/file/state-file.ts',
       // A page of a scan that a failover breaks off is asked for again, a moment later.

@@ -4,6 +4,7 @@ import type { LimitName } from '../core/limit.ts';
 import type { Logger } from '../core/logger.ts';
 import { isPromise } from '../core/maybe-promise.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
+import { nextTurn } from '../core/slices.ts';
 import type { LimitRequest } from '../limits/limiter.ts';
 import type { PlanSource } from '../limits/plans.ts';
 import { PendingCalls } from './calls.ts';
@@ -148,9 +149,7 @@ export class ShadowChecks {
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    const run = (): void => this.#run();
-    if (typeof globalThis.setImmediate === 'function') globalThis.setImmediate(run);
-    else setTimeout(run, 0);
+    void nextTurn().then(() => this.#run());
   }
 
   #run(): void {
