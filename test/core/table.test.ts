@@ -7,8 +7,9 @@ test('columns are as wide as their longest cells, and lines have no spaces at th
     ['POST /a', '7'],
     ['x', '', 'more'],
     ['y', 'z '],
+    ['short'],
   ];
-  expect(aligned(table)).toBe('route    max\nPOST /a  7\nx             more\ny        z\n');
+  expect(aligned(table)).toBe('route    max\nPOST /a  7\nx             more\ny        z\nshort\n');
 });
 
 test('a table without lines is empty', () => {
