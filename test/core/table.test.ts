@@ -2,13 +2,7 @@ import { expect, test } from 'vitest';
 import { aligned, printable } from '../../src/core/table.ts';
 
 test('columns are as wide as their longest cells, and lines have no spaces at their ends', () => {
-  const table = [
-    ['route', 'max'],
-    ['POST /a', '7'],
-    ['x', '', 'more'],
-    ['y', 'z '],
-    ['short'],
-  ];
+  const table = [['route', 'max'], ['POST /a', '7'], ['x', '', 'more'], ['y', 'z '], ['short']];
   expect(aligned(table)).toBe('route    max\nPOST /a  7\nx             more\ny        z\nshort\n');
 });
 
