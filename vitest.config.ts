@@ -57,7 +57,7 @@ const project = (name: string, include: string[], { exclude = [], ...rest }: Use
   test: { name, include, exclude: [...configDefaults.exclude, ...exclude], isolate: false, ...rest },
 });
 
-/** Not for random inputs, whose next attempt would be another one: `second-attempts.ts` names the tests that needed it. */
+/** For tests of processes, browsers and servers: `second-attempts.ts` names those that needed it. */
 const SECOND_ATTEMPT = { retry: 1 };
 
 /**
@@ -115,7 +115,6 @@ export default defineConfig({
         sequence: { groupOrder: 1 },
       }),
       project('unit', ['test/**/*.test.ts'], {
-        ...SECOND_ATTEMPT,
         exclude: [...ADAPTERS, ...BENCH, ...BUILT, ...CONSOLE, ...GATEWAY, ...RANDOM, ...REDIS],
       }),
       project('web', WEB, { isolate: true }),

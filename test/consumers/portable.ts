@@ -137,7 +137,7 @@ export async function simulated(log: ReadableStream<Uint8Array> & AsyncIterable<
   return reportText(report) + reportHtml(report, 'title') + found?.routes[0]?.windows[0]?.max + longest;
 }
 
-// @ts-expect-error a format that there is not
+// @ts-expect-error an unknown format
 readTrace('', { format: 'xml' });
 // @ts-expect-error a misspelt option
 createLimiter({ store: createMemoryStore(), limit: {} });

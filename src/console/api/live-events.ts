@@ -21,13 +21,13 @@ export interface LiveEvents {
   /** Events that the gateway has dropped, since this client read too slowly. */
   readonly dropped: number;
   readonly isPaused: boolean;
-  /** Events that have come while the list stands still. */
+  /** Events that have come while the list does not move. */
   readonly waiting: number;
-  /** Whether somebody aims at the list, so that it stands still. */
+  /** Whether the pointer or the focus is in the list, so that it does not move. */
   readonly isHeld: boolean;
   /** Keeps the list as it is, or lets it go on. */
   pause(isPaused: boolean): void;
-  /** The same, while somebody aims at the list. */
+  /** The same, while the pointer or the focus is in the list. */
   hold(isHeld: boolean): void;
 }
 

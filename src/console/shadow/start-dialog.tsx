@@ -58,7 +58,7 @@ export function StartDialog({
         <>
           <TextArea
             label="Limits"
-            hint="As `limits` of the config."
+            hint="In the form that limits have in the config."
             rows={14}
             fault={fault}
             value={text}

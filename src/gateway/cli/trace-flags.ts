@@ -41,7 +41,7 @@ export class FileError extends Error {}
 
 /** What limits depend on. The rest of a config, secrets included, is not read. */
 const OF_LIMITS = ['$schema', 'upstream', 'upstreams', 'providers', 'accounts', 'routes', 'strictSiblings', 'limits'];
-/** Shorter logs are read before anyone looks. */
+/** A shorter log is read before its progress could be read. In bytes. */
 const LONG_LOG = 20_000_000;
 const PROGRESS_MS = 500;
 const PIECE_BYTES = 262_144;
@@ -104,7 +104,7 @@ export interface OpenTrace {
   readonly size: number | undefined;
 }
 
-/** Shows from time to time how much of a long log was read, if somebody looks. */
+/** Shows from time to time how much of a long log was read, if the output is a terminal. */
 export function progress(
   terminal: Terminal,
   size: number | undefined,
@@ -113,11 +113,11 @@ export function progress(
   readonly end: () => void;
 } {
   const isShown = terminal.isInteractive === true && (size ?? LONG_LOG) >= LONG_LOG;
-  let last = Date.now();
+  let last = performance.now();
   let isBegun = false;
   return {
     onProgress(figures) {
-      const now = Date.now();
+      const now = performance.now();
       if (!isShown || now - last < PROGRESS_MS) return;
       last = now;
       isBegun = true;

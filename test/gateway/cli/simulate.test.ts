@@ -130,7 +130,7 @@ it.each([
   [40_000_000, false, ''],
   [19_999_999, true, ''],
 ])('shows how much of a log of %s bytes was read, on a terminal (%s): %j', (size, isInteractive, wanted) => {
-  vi.useFakeTimers({ toFake: ['Date'] });
+  vi.useFakeTimers({ toFake: ['performance'] });
   onTestFinished(() => void vi.useRealTimers());
   let shown = '';
   const error = (text: string): void => {
