@@ -38,6 +38,7 @@ export function reportText(report: SimulationReport): string {
     ...groupLines('ACCOUNT', report.accounts, hasCandidate),
     ...headroomLines('current', report.headroom.current),
     ...(hasCandidate ? headroomLines('candidate', report.headroom.candidate) : []),
+    '',
     CAVEAT,
   ];
   return `${text.join('\n')}\n`;
@@ -94,7 +95,7 @@ function loggedLines({ logged }: SimulationReport): string[] {
 type Group = SimulationReport['accounts'][number] & { readonly none?: number };
 
 function groupLines(title: string, groups: readonly Group[], hasCandidate: boolean): string[] {
-  if (groups.length === 0) return [''];
+  if (groups.length === 0) return [];
   const rows = groups.slice(0, MAX_ROWS).map((group) => {
     const { name, both, onlyCurrent, onlyCandidate, firstNewlyRejectedAt, longestLockedOutMs } = group;
     const requests = group.none === undefined ? [] : [shownNumber(group.none + both + onlyCurrent + onlyCandidate)];
@@ -123,7 +124,7 @@ function headroomLines(policy: string, windows: readonly WindowHeadroom[]): stri
     ]);
   const more = windows.length > MAX_ROWS ? [`… and ${windows.length - MAX_ROWS} more: see --json or --html`] : [];
   const head = [`USED OF ${policy.toUpperCase()}`, 'WINDOW', 'P50', 'P95', 'P99', 'MAX', 'ACCOUNTS OVER 80 %'];
-  return [...table([head, ...rows]), ...more, ''];
+  return ['', ...table([head, ...rows]), ...more];
 }
 
 function share(part: number, all: number): string {
