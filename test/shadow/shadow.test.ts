@@ -284,12 +284,21 @@ describe('the bound', () => {
     expect(consume).toHaveBeenCalledTimes(151);
   });
 
-  it('without setImmediate a timer is used', async () => {
-    vi.stubGlobal('setImmediate', undefined);
+  it.each([
+    ['without setImmediate', undefined],
+    [
+      'whose setImmediate throws',
+      () => {
+        throw new Error('not supported');
+      },
+    ],
+  ])('on a runtime %s a timer is used', async (_, setImmediate) => {
+    vi.stubGlobal('setImmediate', setImmediate);
     const limiter = start();
     limiter.consumeSync(EMAILS);
     vi.unstubAllGlobals();
-    vi.advanceTimersByTime(1);
+    expect(limiter.shadow.figures().total.none).toBe(0);
+    await vi.advanceTimersByTimeAsync(1);
     expect(limiter.shadow.figures().total.none).toBe(1);
   });
 
