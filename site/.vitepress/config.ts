@@ -42,6 +42,8 @@ export default defineConfig({
   markdown: {
     anchor: { slugify },
     config: repositoryMarkdown(BASE),
+    // The grammar of nginx is near enough: a directive, its values, and blocks in braces.
+    languageAlias: { caddyfile: 'nginx' },
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
   },
   themeConfig: {
@@ -56,12 +58,14 @@ export default defineConfig({
           searchOptions: {
             boost: { title: 6, titles: 2, text: 1 },
             // The pages that explain come first: not lists of links, pages about the inside, or the API reference. The
-            // beginning of a page counts more than its sections. (This function runs in the reader's page.)
-            boostDocument: (id, _term, fields) => {
+            // beginning of a page counts more than its sections, and a page that is named after the word most. (This
+            // function runs in the reader's page.)
+            boostDocument: (id, term, fields) => {
               const inside = /\/(api|changelog|contributing)/.test(id) ? 0.3 : 1;
               const special = /\/(service|decisions|claims|performance)|docs\/#/.test(id) ? 0.5 : 1;
               const titles = fields?.titles as readonly string[] | undefined;
-              return inside * special * (titles?.length === 0 ? 1.5 : 1);
+              const named = id.replace(/#.*/, '').split(/[-/.]/).includes(term) ? 1.5 : 1;
+              return inside * special * named * (titles?.length === 0 ? 1.5 : 1);
             },
           },
         },

@@ -32,6 +32,7 @@ export function repositoryMarkdown(base: string): (md: MarkdownRenderer) => void
       const page = relative(ROOT, file);
       for (const token of tokens) for (const child of token.children ?? []) relink(child, page, base);
       tokens.forEach(plainIfEmpty);
+      tokens.forEach(figureIfDiagram);
     });
     const { table_open: open, table_close: close } = md.renderer.rules;
     // A table that is wider than the screen scrolls in its own box, also by keyboard.
@@ -48,6 +49,20 @@ function plainIfEmpty(token: Token, index: number, tokens: readonly Token[]): vo
   token.tag = 'td';
   const end = tokens[index + 2];
   if (end?.type === 'th_close') end.tag = 'td';
+}
+
+/** A paragraph that is only a diagram: on a phone it scrolls, also by keyboard. */
+function figureIfDiagram(token: Token, index: number, tokens: readonly Token[]): void {
+  const [image, more] = tokens[index + 1]?.children ?? [];
+  if (token.type !== 'paragraph_open' || image?.type !== 'image' || more !== undefined) return;
+  if (!image.attrGet('src')?.endsWith('.svg')) return;
+  for (const [name, value] of [
+    ['class', 'figure'],
+    ['tabindex', '0'],
+    ['role', 'group'],
+    ['aria-label', 'Figure'],
+  ] as const)
+    token.attrSet(name, value);
 }
 
 function relink(token: Token, page: string, base: string): void {

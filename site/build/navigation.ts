@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import type { DefaultTheme } from 'vitepress';
 import { addressOf, ROOT, titleOf } from './pages.ts';
 
+const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+
 type Item = DefaultTheme.SidebarItem;
 
 /** A page, or a page with a shorter name than its heading. */
@@ -120,6 +122,8 @@ export const NAV: DefaultTheme.NavItem[] = [
   { text: 'Gateway', link: addressOf('docs/gateway.md') },
   { text: 'API', link: '/api/', activeMatch: '^/api/' },
   { text: 'Benchmarks', link: addressOf('docs/benchmarks.md') },
+  // Before 1.0 there is one version of the site: that of the last release.
+  { text: `v${version}`, link: addressOf('CHANGELOG.md') },
 ];
 
 export const pageOf = (entry: Entry): string => (typeof entry === 'string' ? entry : entry[0]);

@@ -18,6 +18,12 @@ export interface PlaygroundLimits {
   readonly routes: Readonly<Record<string, LimitInput>>;
 }
 
+/** Limits, and those that replace them at a moment, as `limiter.adjust` does while requests go on. */
+export interface Policy {
+  readonly limits: PlaygroundLimits;
+  readonly adjustment?: { readonly atMs: number; readonly limits: PlaygroundLimits } | undefined;
+}
+
 /** What an error message of the library says, and the field that it is about. */
 export interface LimitFault {
   readonly field: LimitField;

@@ -4,6 +4,8 @@ import type { LimitTexts } from './limits.ts';
 export interface State {
   readonly current: LimitTexts;
   readonly candidate: LimitTexts | undefined;
+  /** Limits that replace the current ones at a moment. */
+  readonly adjustment?: { readonly atMs: number; readonly limits: LimitTexts } | undefined;
   readonly moments: readonly number[];
   readonly spanMs: number;
 }
@@ -73,6 +75,17 @@ export const PRESETS: readonly Preset[] = [
     current: { route: '', allMethods: '6/30s' },
     candidate: { route: '', allMethods: '2/5s, 6/30s' },
     moments: [2, 3, 4, 10, 11, 12, 13, 40, 41, 42, 43, 50].map((s) => s * SECOND),
+    spanMs: MINUTE,
+  },
+  {
+    name: 'A limit that is raised',
+    lesson:
+      'At 20 s an operator raises the limit from 3 to 6, while requests go on. The window and its count stay: three more ' +
+      'requests fit at once. The same call can lower a limit.',
+    current: { route: '', allMethods: '3/40s' },
+    candidate: undefined,
+    adjustment: { atMs: 20 * SECOND, limits: { route: '', allMethods: '6/40s' } },
+    moments: [4, 7, 10, 13, 16, 22, 25, 28, 31, 46].map((s) => s * SECOND),
     spanMs: MINUTE,
   },
 ];

@@ -10,11 +10,15 @@ export const MAX_LINK = 2_048;
  * Writes a state for the part of an address after `#`: `a=3/10s&t=2s.rs`. Moments are the milliseconds since the one
  * before, in base 36. Returns undefined if that is too long for a link, or if the limits are not valid.
  */
-export function encode({ current, candidate, moments, spanMs }: State): string | undefined {
-  if ([current, candidate].some((texts) => texts !== undefined && isFault(readLimits(texts)))) return undefined;
+export function encode({ current, candidate, adjustment, moments, spanMs }: State): string | undefined {
+  if ([current, candidate, adjustment?.limits].some((texts) => texts !== undefined && isFault(readLimits(texts))))
+    return undefined;
   const fields: [string, string][] = [
     ...limitFields(current, 'a', 'r'),
     ...(candidate === undefined ? [] : limitFields(candidate, 'ca', 'cr')),
+    ...(adjustment === undefined
+      ? []
+      : [['x', adjustment.atMs.toString(36)] as [string, string], ...limitFields(adjustment.limits, 'xa', 'xr')]),
     ['s', (spanMs / 1_000).toString(36)],
     ['t', moments.map((atMs, index) => (atMs - (moments[index - 1] ?? 0)).toString(36)).join('.')],
   ];
@@ -37,7 +41,7 @@ export function decode(link: string): State {
   if (link.length > MAX_LINK) throw new Error(`it is longer than ${MAX_LINK} characters`);
   const fields = new Map<string, string>();
   for (const pair of link.split('&')) {
-    const [, name, value] = /^(a|r|ca|cr|s|t)=([\w/,.]*)$/.exec(pair) ?? [];
+    const [, name, value] = /^(a|r|ca|cr|x|xa|xr|s|t)=([\w/,.]*)$/.exec(pair) ?? [];
     if (name === undefined || value === undefined || fields.has(name)) throw new Error(`it has an unknown part`);
     fields.set(name, value);
   }
@@ -46,9 +50,23 @@ export function decode(link: string): State {
   return {
     current: readTexts(fields.get('a'), fields.get('r')) ?? fail('it has no limits'),
     candidate: readTexts(fields.get('ca'), fields.get('cr')),
+    adjustment: readAdjustment(fields.get('x'), readTexts(fields.get('xa'), fields.get('xr'))),
     moments: readMoments(fields.get('t') ?? ''),
     spanMs,
   };
+}
+
+/** Reads the part of an address after `#`, where a browser or a mail program may have encoded some characters. */
+export function decodeHash(hash: string): State {
+  // Each character is at most `%2F`, so a longer one is too long in any case.
+  if (hash.length > 3 * MAX_LINK) fail(`it is longer than ${MAX_LINK} characters`);
+  let link: string;
+  try {
+    link = decodeURIComponent(hash);
+  } catch {
+    return fail('it has a broken "%" code');
+  }
+  return decode(link);
 }
 
 function readTexts(allMethods: string | undefined, route = ''): LimitTexts | undefined {
@@ -66,10 +84,21 @@ function readMoments(text: string): readonly number[] {
   if (steps.length > MAX_REQUESTS) fail(`it has more than ${MAX_REQUESTS} requests`);
   let atMs = 0;
   return steps.map((step) => {
-    if (!/^[\da-z]{1,8}$/.test(step)) fail('a moment is not readable');
-    atMs += Number.parseInt(step, 36);
-    return atMs <= MAX_AT_MS ? atMs : fail('a moment is later than a year');
+    atMs = readMoment(step, atMs);
+    return atMs;
   });
+}
+
+function readMoment(text: string, after = 0): number {
+  if (!/^[\da-z]{1,8}$/.test(text)) fail('a moment is not readable');
+  const atMs = after + Number.parseInt(text, 36);
+  return atMs <= MAX_AT_MS ? atMs : fail('a moment is later than a year');
+}
+
+function readAdjustment(atMs: string | undefined, limits: LimitTexts | undefined): State['adjustment'] {
+  if (atMs === undefined && limits === undefined) return undefined;
+  if (atMs === undefined || limits === undefined) return fail('its adjustment is not whole');
+  return { atMs: readMoment(atMs), limits };
 }
 
 function fail(reason: string): never {

@@ -1,5 +1,6 @@
 import type { WindowStatus } from 'headgate';
-import { type Answered, activeAt, nameOf, type WindowRow } from './history.ts';
+import { type Answered, activeAt, maxAt, nameOf, planOf, type WindowRow } from './history.ts';
+import { type LimitField, type PlaygroundLimits, SUBJECT } from './limits.ts';
 import { formatMs } from './moments.ts';
 
 /** `All methods 3/10s`. */
@@ -49,8 +50,45 @@ const list = (names: readonly string[]): string =>
 
 /** A window at a moment: `2 of 3 used, ends in 4 s`. */
 export function stateAt(row: WindowRow, atMs: number): string {
-  if (row.max === 0) return 'allows nothing';
+  const max = maxAt(row, atMs);
+  if (max === undefined) return 'not among the limits now';
+  if (max === 0) return 'allows nothing';
   const active = activeAt(row, atMs);
   if (active === undefined) return 'not active: the next accepted request starts it';
-  return `${active.used} of ${row.max} used, ends in ${formatMs(active.endMs - atMs)}`;
+  return `${active.used} of ${max} used, ends in ${formatMs(active.endMs - atMs)}`;
 }
+
+/** The heading of a window: `3/10s`, and what it becomes if it is adjusted. */
+export function headingOf({ maxes, durationMs }: WindowRow): string {
+  const [first, second] = maxes.map(({ max, fromMs }) => ({
+    name: max === undefined ? undefined : nameOf({ max, durationMs }),
+    at: formatMs(fromMs),
+  }));
+  if (second === undefined || second.name === first?.name) return first?.name ?? '';
+  if (first?.name === undefined) return `${second.name} from ${second.at} on`;
+  return second.name === undefined
+    ? `${first.name} until ${second.at}`
+    : `${first.name}, ${second.name} from ${second.at} on`;
+}
+
+/** What a limit means, in words: `3 requests in 10 s`. */
+export function meaningOf(limits: PlaygroundLimits, field: LimitField): string {
+  const windows = planOf(limits).windows.filter(({ limit }) => (limit === 'route') === (field === 'route'));
+  const [first] = windows;
+  if (first === undefined) return field === 'route' ? 'No limit of its own.' : 'No limit for every route.';
+  const what = windows.map(({ max, durationMs }) => `${count(max)} in ${formatMs(durationMs)}`);
+  if (windows.length > 1) {
+    return `${capital(list(what))}. A request must fit each of these windows. A window opens with an accepted request, and ends exactly its time later.`;
+  }
+  if (first.max === 0) return 'Every request is rejected.';
+  return `${capital(what.join(''))}. The window opens with an accepted request, ends exactly ${formatMs(first.durationMs)} later, and opens again with the next one.`;
+}
+
+/** What a limit applies to. */
+export const SCOPES: Readonly<Record<LimitField, string>> = {
+  allMethods: 'Applies to every route alike. Each route has a count of its own.',
+  route: `Applies to ${SUBJECT.route} alone, and is checked first.`,
+};
+
+const count = (max: number): string => (max === 0 ? 'no request' : max === 1 ? '1 request' : `${max} requests`);
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

@@ -39,6 +39,8 @@ function run(name, command, options = {}) {
 }
 
 if (!isInstalled()) run('install', ['npm', 'ci', '--prefix', 'site', '--no-audit', '--no-fund']);
+// The check installs first, because it uses the packages while the site is built.
+if (process.argv.includes('--install')) process.exit();
 run('package', [process.execPath, 'scripts/build.mjs', '--if-changed', '--no-types']);
 const typedoc = 'site/node_modules/typedoc/bin/typedoc';
 run('API reference', withoutNetwork([process.execPath, typedoc, '--options', 'site/typedoc.config.js']));

@@ -1,13 +1,28 @@
 // Checks the site: builds it without network, checks its types, and opens it in Chromium (site/test).
-import { execFileSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
 process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
 
-const run = (...args) => execFileSync(process.execPath, args, { stdio: 'inherit' });
+async function run(name, ...args) {
+  const started = performance.now();
+  const [status] = await once(spawn(process.execPath, args, { stdio: 'inherit' }), 'exit');
+  if (status !== 0) throw new Error(`${name}: failed`);
+  console.log(`${name}: ${((performance.now() - started) / 1_000).toFixed(1)} s`);
+}
 
-// The check of types needs the declarations of the package.
-run('scripts/build.mjs', '--if-changed');
-run('site/scripts/build.mjs', '--offline');
-run('site/node_modules/vue-tsc/bin/vue-tsc.js', '--noEmit', '-p', 'site');
-run('node_modules/vitest/vitest.mjs', 'run', '--root', 'site', ...process.argv.slice(2));
+try {
+  // The check of types needs the declarations of the package, and the packages of the site.
+  await run('package', 'scripts/build.mjs', '--if-changed');
+  await run('install', 'site/scripts/build.mjs', '--install');
+  // Each uses one core for most of its time.
+  await Promise.all([
+    run('build', 'site/scripts/build.mjs', '--offline'),
+    run('types', 'site/node_modules/vue-tsc/bin/vue-tsc.js', '--noEmit', '-p', 'site'),
+  ]);
+  await run('browser', 'node_modules/vitest/vitest.mjs', 'run', '--root', 'site', ...process.argv.slice(2));
+} catch (error) {
+  console.error(error.message);
+  process.exitCode = 1;
+}

@@ -1,6 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { play } from '../playground/history.ts';
+import { isFault, readLimits } from '../playground/limits.ts';
+import { FIRST } from '../playground/presets.ts';
 import { axeFaults, useSite, type Watched } from './support/browser.ts';
 import { DIST, fileOf } from './support/serve.ts';
 
@@ -33,6 +36,16 @@ describe('the built site', () => {
     expect(read('site/pages/index.md')).toContain(program);
   });
 
+  it('shows an answer on its first page that the limiter gives', () => {
+    const { current, moments } = FIRST;
+    const [limits, rejected] = [readLimits({ ...current, allMethods: '3/10s' }), moments.indexOf(10_000)];
+    if (isFault(limits)) throw new Error(limits.message);
+    const fields = Object.entries(play({ limits }, moments)[rejected]?.fields ?? {});
+    const picture = /<svg class="hero-picture".*?<\/svg>/s.exec(html.get('index.html') ?? '')?.[0] ?? '';
+    const shown = [...picture.matchAll(/>\s*([a-z-]+): <tspan[^>]*>(\d+)/g)].map(([, name, value]) => [name, value]);
+    expect(shown).toEqual(fields);
+  });
+
   it('lists every page that the sidebar has in llms.txt, beside its Markdown', () => {
     const links = [...readFileSync(join(DIST, 'llms.txt'), 'utf8').matchAll(/\]\(\/([^)]+)\): (.*)/g)];
     expect(links.length).toBeGreaterThan(50);
@@ -54,23 +67,28 @@ function isDead(file: string, href: string): boolean {
 describe('in a browser', () => {
   const site = useSite();
 
-  const check = async (watched: Watched, files: readonly string[]): Promise<void> => {
-    for (const file of files) {
-      await watched.open(pathOf(file));
-      const { page } = watched;
-      expect.soft([file, await page.locator('h1').count()]).toEqual([file, 1]);
-      expect.soft([file, ...(await axeFaults(page))]).toEqual([file]);
-      // Text may be wide, such as a table, but then it scrolls in a box of its own.
+  const check = async (watched: Watched, file: string): Promise<void> => {
+    const { page } = watched;
+    await watched.open(pathOf(file));
+    expect.soft([file, await page.locator('h1').count()]).toEqual([file, 1]);
+    // Text may be wide, such as a table, but then it scrolls in a box of its own.
+    for (const width of [375, 1280]) {
+      await page.setViewportSize({ width, height: 900 });
       const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      expect.soft([file, Math.max(0, overflow)]).toEqual([file, 0]);
-      const faults = watched.faults().filter((fault) => file !== '404.html' || !/\b404\b/.test(fault));
-      expect.soft([file, ...faults]).toEqual([file]);
+      expect.soft([file, width, Math.max(0, overflow)]).toEqual([file, width, 0]);
     }
+    expect.soft([file, ...(await axeFaults(page))]).toEqual([file]);
+    const faults = (await watched.faults()).filter((fault) => file !== '404.html' || !/\b404\b/.test(fault));
+    expect.soft([file, ...faults]).toEqual([file]);
   };
 
   it('every page has no error, no outside request and no accessibility finding', { timeout: 600_000 }, async () => {
-    // Two tabs share the pages: one renders while axe looks at the other.
-    const halves = [0, 1].map((half) => FILES.filter((_, index) => index % 2 === half));
-    await Promise.all(halves.map(async (files) => check(await site.openPage(), files)));
+    // Two tabs take the pages, the largest first: one loads while axe looks at the other, and both end together.
+    const left = [...FILES].sort((a, b) => (html.get(b)?.length ?? 0) - (html.get(a)?.length ?? 0));
+    const takePages = async (): Promise<void> => {
+      const watched = await site.openPage();
+      for (let file = left.shift(); file !== undefined; file = left.shift()) await check(watched, file);
+    };
+    await Promise.all([takePages(), takePages()]);
   });
 });

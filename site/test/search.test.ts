@@ -13,12 +13,15 @@ const SEARCHES: readonly (readonly [query: string, page: string])[] = [
   ['prometheus metrics', '/docs/metrics'],
   ['write a store', '/docs/stores'],
   ['graphql', '/docs/adapters/nest'],
+  ['shadow', '/docs/shadow'],
+  ['simulate', '/docs/simulate'],
+  ['postgres store', '/docs/postgres-store'],
 ];
 
 describe('search', () => {
   const site = useSite();
 
-  it('finds the right page first for ten things that people look for', async () => {
+  it('finds the right page first for what people look for', async () => {
     const { page, open, faults } = await site.openPage();
     await open('/docs/');
     await page.keyboard.press('Control+k');
@@ -34,6 +37,6 @@ describe('search', () => {
       found.push([query, await read()]);
     }
     expect(found).toEqual(SEARCHES);
-    expect(faults()).toEqual([]);
+    expect(await faults()).toEqual([]);
   });
 });

@@ -1,3 +1,8 @@
+/**
+ * Lets the requests of a log pass limits, and reports what they would have decided.
+ * @module headgate/simulate
+ */
+
 export type { LimitName } from '../core/limit.ts';
 export type { Limits, PlanSource, Subject } from '../limits/plans.ts';
 export { TraceError } from './lines.ts';

@@ -1,6 +1,7 @@
 import type { Theme } from 'vitepress';
 import DefaultTheme from 'vitepress/theme-without-fonts';
 import { defineAsyncComponent, h } from 'vue';
+import HeroPicture from './HeroPicture.vue';
 import NotFound from './NotFound.vue';
 import './style.css';
 
@@ -14,6 +15,7 @@ export default {
   Layout: () =>
     h(DefaultTheme.Layout, null, {
       'not-found': () => h(NotFound),
+      'home-hero-image': () => h(HeroPicture),
       'home-hero-before': () => h('span', { onVnodeMounted: ({ el }) => markMain(el as Element) }),
     }),
   enhanceApp: ({ app }) => {

@@ -16,6 +16,7 @@ const texts = fc.record({ allMethods: windows, route: fc.oneof(fc.constant(''), 
 export const histories: fc.Arbitrary<State> = fc.record({
   current: texts,
   candidate: fc.option(texts, { nil: undefined }),
+  adjustment: fc.option(fc.record({ atMs: fc.nat({ max: 60_000 }), limits: texts }), { nil: undefined }),
   moments: fc
     .array(fc.oneof(fc.constant(0), fc.nat({ max: 900 }), fc.nat({ max: 30_000 })), { maxLength: 40 })
     .map((steps) =>
