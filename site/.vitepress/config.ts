@@ -58,14 +58,12 @@ export default defineConfig({
           searchOptions: {
             boost: { title: 6, titles: 2, text: 1 },
             // The pages that explain come first: not lists of links, pages about the inside, or the API reference. The
-            // beginning of a page counts more than its sections, and a page that is named after the word most. (This
-            // function runs in the reader's page.)
-            boostDocument: (id, term, fields) => {
+            // beginning of a page counts more than its sections. (This function runs in the reader's page.)
+            boostDocument: (id, _term, fields) => {
               const inside = /\/(api|changelog|contributing)/.test(id) ? 0.3 : 1;
               const special = /\/(service|decisions|claims|performance)|docs\/#/.test(id) ? 0.5 : 1;
               const titles = fields?.titles as readonly string[] | undefined;
-              const named = id.replace(/#.*/, '').split(/[-/.]/).includes(term) ? 1.5 : 1;
-              return inside * special * named * (titles?.length === 0 ? 1.5 : 1);
+              return inside * special * (titles?.length === 0 ? 1.5 : 1);
             },
           },
         },

@@ -53,7 +53,7 @@ export const GROUPS: readonly Group[] = [
       'docs/errors.md',
       'docs/redis.md',
       'docs/stores.md',
-      ['apps/postgres-store/README.md', 'Limits in PostgreSQL'],
+      'apps/postgres-store/README.md',
       'docs/runtimes.md',
       'docs/opentelemetry.md',
     ],
