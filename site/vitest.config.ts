@@ -11,5 +11,6 @@ export default defineConfig({
     hookTimeout: 60_000,
     expect: { poll: { timeout: 10_000 } },
     maxWorkers: 2,
+    maxConcurrency: 2,
   },
 });

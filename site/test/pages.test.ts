@@ -67,28 +67,27 @@ function isDead(file: string, href: string): boolean {
 describe('in a browser', () => {
   const site = useSite();
 
-  const check = async (watched: Watched, file: string): Promise<void> => {
-    const { page } = watched;
-    await watched.open(pathOf(file));
-    expect.soft([file, await page.locator('h1').count()]).toEqual([file, 1]);
-    // Text may be wide, such as a table, but then it scrolls in a box of its own.
-    for (const width of [375, 1280]) {
-      await page.setViewportSize({ width, height: 900 });
-      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      expect.soft([file, width, Math.max(0, overflow)]).toEqual([file, width, 0]);
-    }
-    expect.soft([file, ...(await axeFaults(page))]).toEqual([file]);
-    const faults = (await watched.faults()).filter((fault) => file !== '404.html' || !/\b404\b/.test(fault));
-    expect.soft([file, ...faults]).toEqual([file]);
-  };
+  /** Tabs that no test uses: each test takes one and gives it back. */
+  const tabs: Watched[] = [];
 
-  it('every page has no error, no outside request and no accessibility finding', { timeout: 600_000 }, async () => {
-    // Two tabs take the pages, the largest first: one loads while axe looks at the other, and both end together.
-    const left = [...FILES].sort((a, b) => (html.get(b)?.length ?? 0) - (html.get(a)?.length ?? 0));
-    const takePages = async (): Promise<void> => {
-      const watched = await site.openPage();
-      for (let file = left.shift(); file !== undefined; file = left.shift()) await check(watched, file);
-    };
-    await Promise.all([takePages(), takePages()]);
-  });
+  // Two at a time: one page loads while axe looks at the other.
+  it.concurrent.for(FILES)(
+    '%s has no error, no outside request and no accessibility finding',
+    async (file, { expect }) => {
+      const tab = tabs.pop() ?? (await site.openPage());
+      const { page } = tab;
+      await tab.open(pathOf(file));
+      expect.soft(await page.locator('h1').count()).toBe(1);
+      // Text may be wide, such as a table, but then it scrolls in a box of its own.
+      for (const width of [375, 1280]) {
+        await page.setViewportSize({ width, height: 900 });
+        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        expect.soft([width, Math.max(0, overflow)]).toEqual([width, 0]);
+      }
+      expect.soft(await axeFaults(page)).toEqual([]);
+      const faults = (await tab.faults()).filter((fault) => file !== '404.html' || !/\b404\b/.test(fault));
+      expect.soft(faults).toEqual([]);
+      tabs.push(tab);
+    },
+  );
 });
