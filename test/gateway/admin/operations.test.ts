@@ -307,6 +307,7 @@ describe('traffic', () => {
       account: 'acc_7',
       count: 2,
       error: 0,
+      lastMinute: 2,
       route: CHATS,
       tightest: expect.objectContaining({ limit: 'route', max: 3, used: 3, remaining: 0 }),
     });
