@@ -125,7 +125,7 @@ describe('the process', () => {
     });
     expect(value).toMatchObject({
       name: 'headgate',
-      instance: expect.stringMatching(/:\d+$/),
+      instance: expect.stringMatching(/:\d+:\w+$/),
       startedAt: at,
       caller: { name: 'vera', role: 'viewer' },
       state: 'serving',
