@@ -82,6 +82,7 @@ test('by keyboard: an orphan is completed, and its retry gets the answer; what i
   expect(await stateOf('order-1')).toBe('orphan');
   await checkPage(page, 'en');
   await typeInto(page, 'Body', '{"id":"mail-1"}');
+  await tabTo(page, 'Reason');
   await page.keyboard.press('Enter');
   await page.waitForSelector('text=completed: every retry gets status 201 from now on.');
   await page.waitForSelector('.badge >> text=completed');
@@ -137,6 +138,7 @@ test('a claim whose owner lives: completing it is refused in words, and its rele
   expect(await stateOf('order-3')).toBe('in_progress');
   await page.keyboard.type('-3');
   await expect.poll(() => release.isDisabled()).toBe(false);
+  await typeInto(page, 'Reason', 'its owner hangs');
   await page.keyboard.press('Enter');
   await page.waitForSelector('text=released: the next retry is executed.');
   await page.waitForSelector('.badge >> text=free');

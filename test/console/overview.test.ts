@@ -31,7 +31,7 @@ test.each(VIEWS)(
     const list = await topOf('.first');
     expect([list < (await topOf('.figures')), list < (await topOf('.chart'))]).toEqual([width < 768, true]);
     // The table of the processes is wider than that.
-    expect(await page.getByText('scroll sideways').count()).toBe(width < 768 ? 1 : 0);
+    expect(await page.getByText('Scroll sideways').count()).toBe(width < 768 ? 1 : 0);
     // Nobody needs a look any more who is not rejected now.
     await page.route('**/v1/top?by=rejected*', async (route) => {
       const response = await route.fetch();

@@ -28,7 +28,7 @@ export function Wide({
     <div class="wide-frame">
       {isCut && (
         <p class="soft" aria-hidden="true">
-          There is more at the right: scroll sideways →
+          Scroll sideways for more →
         </p>
       )}
       <section
