@@ -123,7 +123,6 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     log,
     startedAt,
     details,
-    instance: `${hostname()}:${process.pid}`,
   });
   const settings = () => current.config.admin ?? NO_ADMIN;
   const api = createAdminApi({ operations, settings, log, metrics });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { blockAccount } from '../support/block-account.ts';
 import { redisForFile } from '../support/for-file.ts';
 import { CHATS, EMAILS, startConsole, VIEWS } from './support/console-gateway.ts';
-import { pressAt, tabTo } from './support/keyboard.ts';
+import { pressAt, tabTo, typeInto } from './support/keyboard.ts';
 import { checkPage } from './support/page-checks.ts';
 
 const IMAGE = '<img src=x onerror=alert(1)>';
@@ -138,7 +138,8 @@ test('by keyboard: from the overview to more for a rejected account, which shows
   await pressAt(page, `Put it back: ${EMAILS}`);
   await pressAt(page, 'Preview');
   await page.waitForSelector('h3:focus >> text=Preview');
-  await pressAt(page, 'Apply');
+  await typeInto(page, 'Reason', 'mended');
+  await page.keyboard.press('Enter');
   await page.waitForSelector('text=1 of 1 processes obey.');
   await page.goBack();
   await page.waitForSelector('dialog', { state: 'detached' });

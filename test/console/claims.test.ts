@@ -70,6 +70,7 @@ test('by keyboard: an orphan is completed, and its retry gets the answer; what i
   await typeInto(page, 'Status', '201');
   await typeInto(page, 'Headers', '{"content-type": json}');
   await typeInto(page, 'Body', '{"id":"mail-1"');
+  await typeInto(page, 'Reason', 'found at the provider');
   await pressAt(page, 'Complete');
   await page.waitForSelector('.fault >> text=Not valid JSON');
   await typeInto(page, 'Headers', '{"x-id": 1}');
@@ -81,7 +82,7 @@ test('by keyboard: an orphan is completed, and its retry gets the answer; what i
   expect(await stateOf('order-1')).toBe('orphan');
   await checkPage(page, 'en');
   await typeInto(page, 'Body', '{"id":"mail-1"}');
-  await typeInto(page, 'Reason', 'found at the provider');
+  await tabTo(page, 'Reason');
   await page.keyboard.press('Enter');
   await page.waitForSelector('text=completed: every retry gets status 201 from now on.');
   await page.waitForSelector('.badge >> text=completed');
@@ -102,7 +103,13 @@ test('by keyboard: an orphan is released, and its retry is executed', async () =
   await pressAt(page, 'Cancel');
   await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe('Release…');
   await page.keyboard.press('Enter');
+  await typeInto(page, 'Reason', ' ');
   await pressAt(page, 'Release');
+  await page.waitForSelector('.fault >> text=Type a reason');
+  expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-invalid'))).toBe('true');
+  expect(await stateOf('order-2')).toBe('orphan');
+  await page.keyboard.type('not at the provider ');
+  await page.keyboard.press('Enter');
   await page.waitForSelector('text=released: the next retry is executed.');
   await page.waitForSelector('.badge >> text=free');
   expect((await post('/once', 'order-2')).status).toBe(200);
@@ -116,6 +123,7 @@ test('a claim whose owner lives: completing it is refused in words, and its rele
   await page.waitForSelector('.badge >> text=in progress');
   await pressAt(page, 'Complete…');
   await typeInto(page, 'Headers', ' ');
+  await typeInto(page, 'Reason', 'INC-12');
   await pressAt(page, 'Complete');
   await page.waitForSelector(
     'dialog [role=alert] >> text=in_progress: its owner still has the lease; wait for leaseMs.',
@@ -130,6 +138,7 @@ test('a claim whose owner lives: completing it is refused in words, and its rele
   expect(await stateOf('order-3')).toBe('in_progress');
   await page.keyboard.type('-3');
   await expect.poll(() => release.isDisabled()).toBe(false);
+  await typeInto(page, 'Reason', 'its owner hangs');
   await page.keyboard.press('Enter');
   await page.waitForSelector('text=released: the next retry is executed.');
   await page.waitForSelector('.badge >> text=free');

@@ -79,6 +79,7 @@ test('an account that is rejected: the operator raises its limit, and its next r
   const page = await atA.open(`#/limits?${new URLSearchParams({ account: 'acc_3', route: EMAILS, edit: '1' })}`);
   await page.getByLabel('Window 1', { exact: true }).fill('10/1m');
   await page.getByRole('button', { name: 'Preview' }).click();
+  await page.getByLabel('Reason').fill('INC-12');
   await page.getByRole('button', { name: 'Apply' }).click();
   await page.getByText('3 of 3 processes obey.').waitFor();
   expect((await sendToB(EMAILS, 'acc_3')).status).toBe(200);
@@ -92,7 +93,7 @@ test('it names a process that does not obey yet', async () => {
   const page = await atA.open(addressOf('acc_1'));
   await page.getByLabel('Window 1', { exact: true }).fill('30/1m');
   await page.getByRole('button', { name: 'Preview' }).click();
-  await page.getByRole('button', { name: 'Apply' }).waitFor();
+  await page.getByLabel('Reason').fill('INC-12');
   await startLibrary({ instance: 'a-slow-process', refreshMs: 60_000 });
   await page.getByRole('button', { name: 'Apply' }).click();
   await page.getByText('3 of 4 processes obey.').waitFor();
@@ -103,7 +104,7 @@ test('Redis is frozen during a change: it may have landed, and later it shows wh
   const page = await atA.open(addressOf('acc_2'));
   await page.getByLabel('Window 1', { exact: true }).fill('40/1m');
   await page.getByRole('button', { name: 'Preview' }).click();
-  await page.getByRole('button', { name: 'Apply' }).waitFor();
+  await page.getByLabel('Reason').fill('INC-12');
   redis.freeze();
   try {
     await page.getByRole('button', { name: 'Apply' }).click();

@@ -19,6 +19,10 @@ const put = (target: Record<string, string>, windows: string[], forMs?: number) 
   });
 const dialogText = (page: Page) => page.locator('dialog').innerText();
 const press = (page: Page, name: string) => page.getByRole('button', { name }).click();
+const apply = async (page: Page) => {
+  await page.getByLabel('Reason').fill('INC-12');
+  await press(page, 'Apply');
+};
 const waitForText = (page: Page, text: string) => page.getByText(text).first().waitFor();
 
 /** Opens the dialog of a limit by its address, with the text of its first window. */
@@ -99,7 +103,8 @@ describe('by keyboard only', () => {
     await pressAt(page, 'Preview');
     await page.waitForSelector('h3:focus >> text=Preview');
     expect(await dialogText(page)).toMatch(/Before\s+4\/1m, 2000\/1d\s+After\s+5\/1m/);
-    await pressAt(page, 'Apply');
+    await typeInto(page, 'Reason', 'INC-12');
+    await page.keyboard.press('Enter');
     await waitForText(page, '1 of 1 processes obey.');
     expect((await limitOf({ provider: 'linkedin', route: EMAILS })).adjusted).toBeNull();
   });
@@ -116,7 +121,8 @@ describe('by keyboard only', () => {
     await pressAt(page, 'Preview');
     await page.waitForSelector('h3:focus >> text=Preview');
     expect((await limitOf(target)).adjusted.windows).toEqual(['7/1m']);
-    await pressAt(page, 'Apply');
+    await typeInto(page, 'Reason', 'INC-12');
+    await page.keyboard.press('Enter');
     await waitForText(page, 'processes obey');
     expect((await limitOf(target)).adjusted.windows).toEqual(['6/1m']);
     await pressAt(page, 'Done');
@@ -187,7 +193,7 @@ test('a warning needs a tick; any other wish needs another preview', async () =>
   await page.getByLabel('New limit').selectOption('recommended');
   await page.waitForSelector('button >> text=Apply', { state: 'detached' });
   await press(page, 'Preview');
-  await press(page, 'Apply');
+  await apply(page);
   await waitForText(page, 'processes obey');
   expect((await limitOf({ provider: 'linkedin' })).adjusted.windows).toEqual(['20/1m', '800/1d']);
 });
@@ -240,7 +246,7 @@ test('an end at a time is a time of the operator', async () => {
   const local = new Date(end.getTime() - end.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
   await page.getByLabel('Date and time').fill(local);
   await press(page, 'Preview');
-  await press(page, 'Apply');
+  await apply(page);
   await waitForText(page, 'processes obey');
   expect((await limitOf({ account: 'acc_1', route: CHATS })).adjusted.until).toBe(end.toISOString());
 });
@@ -251,7 +257,7 @@ test('a limit that ends keeps its end when it is changed', async () => {
   const { until } = (await limitOf({ account: 'acc_3', route: CHATS })).adjusted;
   const page = await openDialog({ account: 'acc_3', route: CHATS }, '71/1m');
   await press(page, 'Preview');
-  await press(page, 'Apply');
+  await apply(page);
   await waitForText(page, 'processes obey');
   const { adjusted } = await limitOf({ account: 'acc_3', route: CHATS });
   expect([adjusted.windows, Math.abs(Date.parse(adjusted.until) - Date.parse(until)) < 1_000]).toEqual([
@@ -266,14 +272,14 @@ test('if another operator was faster, it shows the limit of now, and the operato
   await press(page, 'Preview');
   await waitForText(page, 'After');
   await put(target, ['44/1m']);
-  await press(page, 'Apply');
+  await apply(page);
   await page.waitForSelector('h3:focus >> text=Another operator has changed this limit. Your change was not made.');
   const conflict = page.locator('dialog section', { hasText: 'Look again' });
   await expect.poll(() => conflict.innerText()).toMatch(/44\/1m by ada, \d\d:\d\d:\d\d: INC-7/);
   await press(page, 'Look again');
   expect(await page.getByLabel('Window 1', { exact: true }).inputValue()).toBe('55/1m');
   await press(page, 'Preview');
-  await press(page, 'Apply');
+  await apply(page);
   await waitForText(page, 'processes obey');
   expect((await limitOf(target)).adjusted).toMatchObject({ windows: ['55/1m'], by: 'olaf' });
 });
@@ -288,7 +294,7 @@ test('if the answer is lost it says that the change may be stored, and reads the
     await route.fetch();
     await route.abort();
   });
-  await press(page, 'Apply');
+  await apply(page);
   await page.waitForSelector('h3:focus >> text=The change may have been stored');
   await waitForText(page, 'The limit has changed since you looked:');
   expect(await dialogText(page)).toContain('66/1m by olaf');

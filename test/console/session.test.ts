@@ -11,11 +11,17 @@ test.each(VIEWS)(
   async (colorScheme, width) => {
     const page = await gateway.newPage({ colorScheme, viewport: { width, height: 800 } });
     await page.goto(gateway.url);
+    await page.waitForSelector('input:focus');
+    await page.keyboard.type(' ');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.fault >> text=Paste a token.');
     await checkPage(page, 'en');
-    await page.fill('input', 'not a token of the config');
+    await page.keyboard.type('not a token of the config');
     await page.keyboard.press('Enter');
     expect(await page.textContent('[role=alert]')).toContain('token');
-    await page.fill('input', ` ${TOKENS.viewer} `);
+    // It has the focus again, and what was refused is gone.
+    await page.waitForSelector('input:focus');
+    await page.keyboard.type(` ${TOKENS.viewer} `);
     await page.keyboard.press('Enter');
     await page.waitForSelector('.person >> text=vera viewer');
     await page.click('text=Sign out');

@@ -1,7 +1,7 @@
 /** The page Shadow. */
 import { afterEach, expect, test } from 'vitest';
 import { CHATS, EMAILS, LIMITS, startConsole, VIEWS } from './support/console-gateway.ts';
-import { pressAt, tabTo } from './support/keyboard.ts';
+import { pressAt, tabTo, typeInto } from './support/keyboard.ts';
 import { checkPage } from './support/page-checks.ts';
 
 const gateway = await startConsole();
@@ -32,6 +32,9 @@ test.each(VIEWS)(
     expect(await page.innerText('section[aria-labelledby=newly-rejected] tbody')).toMatch(
       new RegExp(`${account}\\s+2\\s+${CHATS}\\s+All methods`),
     );
+    const { name } = JSON.parse((await gateway.admin('GET', '/v1/instances')).text).instances[0];
+    for (const part of ['by-route', 'newly-rejected'])
+      expect(await page.innerText(`section[aria-labelledby=${part}]`)).toContain(`Only this process: ${name}, since`);
     expect(await page.innerText('section[aria-labelledby=candidate]')).toMatch(/From\s+ada INC-7/);
     expect(await page.locator('main').getByRole('button').count()).toBe(0);
     expect(await checkPage(page, 'en')).toBe('Shadow');
@@ -45,6 +48,8 @@ test('by keyboard: an operator starts a candidate, sees its faults, and stops it
   // It begins with the limits of now.
   await expect.poll(() => limits.inputValue()).toContain('"5/1m"');
   await tabTo(page, 'Limits');
+  await typeInto(page, 'Reason', 'INC-12');
+  await limits.focus();
   const type = async (text: string) => {
     await page.keyboard.press('ControlOrMeta+a');
     await page.keyboard.type(text);
@@ -101,6 +106,7 @@ test('if a limit was changed meanwhile, nothing is promoted, and the candidate m
     await page.click('text=Promote…');
     await page.waitForSelector('dialog form');
     await page.getByLabel('The candidate then').selectOption('go-on');
+    await page.getByLabel('Reason').fill('INC-12');
   };
   await promote();
   const query = new URLSearchParams({ provider: 'linkedin', route: EMAILS });

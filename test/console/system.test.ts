@@ -1,7 +1,7 @@
 /** The page System. */
 import { expect, test } from 'vitest';
 import { startConsole, VIEWS } from './support/console-gateway.ts';
-import { pressAt, tabTo } from './support/keyboard.ts';
+import { pressAt, tabTo, typeInto } from './support/keyboard.ts';
 import { checkPage } from './support/page-checks.ts';
 
 const SECRET = 'the-secret-of-fingerprints';
@@ -12,11 +12,11 @@ test.each(VIEWS)(
   async (colorScheme, width) => {
     const page = await gateway.open('#/system', 'admin', { colorScheme, viewport: { width, height: 800 } });
     await page.waitForSelector('pre');
-    await page.waitForSelector('td >> text=answers here');
+    await page.waitForSelector('td >> text=this process');
     await page.waitForSelector('td >> text=app_1');
     const { instance, version, startedAt } = JSON.parse((await gateway.admin('GET', '/v1/status')).text);
     const time = new Date(startedAt).toTimeString().slice(0, 8);
-    const process = (await page.locator('section', { hasText: 'This process' }).innerText()).replaceAll(/\s+/g, ' ');
+    const process = (await page.locator('section[aria-labelledby=process]').innerText()).replaceAll(/\s+/g, ' ');
     expect(process).toContain(`State serving Version ${version} Process ${instance} Started ${time} Store memory, ok`);
     const config = await page.locator('pre').innerText();
     expect(JSON.parse(config)).toEqual(JSON.parse((await gateway.admin('GET', '/v1/config')).text));
@@ -48,13 +48,14 @@ test('by keyboard only, an admin drains the process, and ends that', async () =>
   // The focus is back on the button that opened the dialog.
   expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('End the draining …');
   await page.keyboard.press('Enter');
-  await pressAt(page, 'End the draining');
+  await typeInto(page, 'Reason', 'it is warm');
+  await page.keyboard.press('Enter');
   await page.waitForSelector('.notice >> text=This process is draining', { state: 'detached' });
   expect(await readyz()).toBe(200);
 });
 
 test('an operator sees no button that drains', async () => {
   const page = await gateway.open('#/system', 'operator');
-  await page.waitForSelector('td >> text=answers here');
+  await page.waitForSelector('td >> text=this process');
   expect(await page.locator('main').getByRole('button').allInnerTexts()).toEqual([]);
 });

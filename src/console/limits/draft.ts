@@ -90,10 +90,10 @@ export function requestFor(
   how: { readonly dryRun: true } | { readonly wait: 'applied'; readonly confirm: boolean },
 ): readonly ['PUT' | 'DELETE', Asked] {
   const { confirm, ...query } = { confirm: false, ...how };
-  if (wish === 'reset') return ['DELETE', { query: { ...target, ...query, reason } }];
+  if (wish === 'reset') return ['DELETE', { query: { ...target, ...query, reason: reason.trim() } }];
   const body = {
     windows: wish === 'windows' ? windows : wish === 'none' ? [] : wish,
-    reason,
+    reason: reason.trim(),
     confirm,
     ...(end === 'at' ? { until: new Date(at).toISOString() } : end !== 'never' && { forMs: Number(end) }),
   };

@@ -1,8 +1,8 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Limit, LimitPreview } from '../api/answers.ts';
 import { Announced } from '../parts/announced.tsx';
-import { Field } from '../parts/field.tsx';
 import { timeText, windowsText } from '../parts/format.ts';
+import { ReasonField } from '../parts/reason-field.tsx';
 import { Affected, affectedText } from './affected.tsx';
 import { type Draft, endOf } from './draft.ts';
 import { Warnings } from './warnings.tsx';
@@ -61,11 +61,8 @@ export function Preview({
       </dl>
       {accounts && <p>{affectedText(accounts.affected, now)}</p>}
       <Warnings warnings={warnings} isConfirmed={isConfirmed} onConfirmed={setConfirmed} />
-      <Field
-        label="Reason"
+      <ReasonField
         hint="The account and the history show it."
-        autocomplete="off"
-        maxLength={500}
         value={draft.reason}
         onValue={(reason) => onDraft({ ...draft, reason })}
       />

@@ -4,7 +4,7 @@ import { ask } from '../api/client.ts';
 import { askFleet } from '../api/fleet.ts';
 import { usePolled } from '../api/polled.ts';
 import { status } from '../api/status.ts';
-import { countText, limitName, numberText, processesText, timeText } from '../parts/format.ts';
+import { changeText, countText, limitName, numberText, processesText, timeText } from '../parts/format.ts';
 import { ErrorNotice } from '../parts/notice.tsx';
 import { PageTitle } from '../parts/page-title.tsx';
 import { ProcessTable } from '../parts/process-table.tsx';
@@ -43,11 +43,11 @@ export function OverviewPage() {
     <>
       <PageTitle title="Overview" />
       <Figures instances={instances?.instances} />
-      <Charts />
-      <div class="columns">
-        <TopAccounts by="rejected" title="Most rejected" nobody="Nobody was rejected in the last minutes." />
-        <TopAccounts by="near" title="Nearly full" nobody="No account is above 80 % of a window." />
+      <div class="columns first">
+        <TopAccounts by="rejected" title="Most rejected" nobody="Nobody was rejected in the last minute." />
+        <TopAccounts by="near" title="Nearly full" nobody="No account was above 80 % of a window in the last minute." />
       </div>
+      <Charts />
       <section aria-labelledby="instances">
         <h2 id="instances">Processes</h2>
         <ErrorNotice error={instancesError} />
@@ -61,7 +61,6 @@ function Figures({ instances }: { instances: readonly Instance[] | undefined }) 
   const now = status.value;
   if (now === undefined) return null;
   const { perSecond, store, limits, claims } = now;
-  const version = limits.version;
   const obeying = instances?.filter(({ revision }) => revision === limits.revision).length;
   return (
     <dl class="figures">
@@ -75,7 +74,7 @@ function Figures({ instances }: { instances: readonly Instance[] | undefined }) 
       />
       <Figure
         name="Limits"
-        value={version === 0 ? 'as in the config' : `change ${version}`}
+        value={changeText(limits.revision)}
         more={instances && `${obeying} of ${instances.length} processes obey it`}
       />
       <Figure
@@ -182,45 +181,84 @@ function useSeries() {
   return { seconds, error };
 }
 
+/** Who is at the top now. Those of before are named beneath: they may be mended. */
 function TopAccounts({ by, title, nobody }: { by: Top['by']; title: string; nobody: string }) {
   const { value, error } = usePolled(by, LISTS_EVERY_MS, (signal) =>
     askFleet<Top>('v1/top', { by, limit: TOP }, signal),
   );
   const id = `top-${by}`;
+  const what = by === 'near' ? 'request' : 'time';
+  const of = (accounts: Top['accounts'], isNow: boolean) =>
+    accounts.filter(({ lastMinute }) => lastMinute > 0 === isNow);
   return (
     <section aria-labelledby={id}>
       <h2 id={id}>{title}</h2>
-      {value && <p class="soft">{sourceText(value)}</p>}
       <ErrorNotice error={error} />
-      {value?.accounts.length === 0 && <p class="soft">{nobody}</p>}
-      <ol class="top">
-        {value?.accounts.map(({ account, count, route, tightest }) => (
-          <li key={account}>
-            <div class="row">
-              <a href={href('accounts', account)}>{account}</a>
-              <span class="actions">
-                {countText(count, by === 'near' ? 'request' : 'time')}
-                {by === 'rejected' && tightest && may('operator') && (
-                  <a
-                    class="button quiet"
-                    aria-label={`Adjust ${account}: ${limitName(tightest.limit)}, ${route}`}
-                    href={href('accounts', account, { adjust: tightest.limit, route })}
-                  >
-                    Adjust
-                  </a>
-                )}
-              </span>
-            </div>
-            <p class="soft">{route}</p>
-            {tightest && <WindowBar window={tightest} isPast />}
-          </li>
-        ))}
-      </ol>
+      {value && (
+        <>
+          <p class="soft">In the last minute, {value.processes ? processesText(value.processes) : HERE}</p>
+          <NowList accounts={of(value.accounts, true)} what={what} nobody={nobody} since={value.since} />
+          <BeforeList accounts={of(value.accounts, false)} what={what} since={value.since} />
+        </>
+      )}
     </section>
   );
 }
 
-function sourceText({ processes, since }: Top): string {
-  const of = processes === undefined ? HERE : processesText(processes);
-  return `Since ${timeText(since)}, ${of}`;
+interface Listed {
+  readonly accounts: Top['accounts'];
+  /** What is counted. */
+  readonly what: 'request' | 'time';
+  readonly since: string;
+}
+
+function NowList({ accounts, what, since, nobody }: Listed & { nobody: string }) {
+  if (accounts.length === 0) return <p>{nobody}</p>;
+  return (
+    <ol class="top">
+      {accounts.map(({ account, count, lastMinute, route, tightest }) => (
+        <li key={account}>
+          <div class="row">
+            <a href={href('accounts', account)}>{account}</a>
+            <span class="actions">
+              {countText(lastMinute, what)}
+              {what === 'time' && tightest && may('operator') && (
+                <a
+                  class="button quiet"
+                  aria-label={`Adjust ${account}: ${limitName(tightest.limit)}, ${route}`}
+                  href={href('accounts', account, { adjust: tightest.limit, route })}
+                >
+                  Adjust
+                </a>
+              )}
+            </span>
+          </div>
+          <div class="row soft">
+            <span>{route}</span>
+            <span>
+              {numberText(count)} since {timeText(since)}
+            </span>
+          </div>
+          {tightest && <WindowBar window={tightest} isPast />}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function BeforeList({ accounts, what, since }: Listed) {
+  if (accounts.length === 0) return null;
+  return (
+    <>
+      <h3 class="soft">Before, since {timeText(since)}</h3>
+      <ol>
+        {accounts.map(({ account, count }) => (
+          <li key={account} class="row soft">
+            <a href={href('accounts', account)}>{account}</a>
+            {countText(count, what)}
+          </li>
+        ))}
+      </ol>
+    </>
+  );
 }

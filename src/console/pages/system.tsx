@@ -3,7 +3,7 @@ import type { Instance, Status } from '../api/answers.ts';
 import { ask } from '../api/client.ts';
 import { usePolled } from '../api/polled.ts';
 import { status } from '../api/status.ts';
-import { spanText, timeText } from '../parts/format.ts';
+import { changeText, spanText, timeText } from '../parts/format.ts';
 import { Json } from '../parts/json.tsx';
 import { ErrorNotice } from '../parts/notice.tsx';
 import { PageTitle } from '../parts/page-title.tsx';
@@ -82,8 +82,8 @@ function StatusPairs({ now: { version, instance, startedAt, state, store, limits
       </dd>
       <dt>Limits</dt>
       <dd>
-        revision {limits.revision} of {SOURCES[limits.source]}
-        {limits.ageMs !== null && `, read ${spanText(limits.ageMs)} ago`}
+        {changeText(limits.revision)}, {SOURCES[limits.source]}
+        {limits.ageMs !== null && ` ${spanText(limits.ageMs)} ago`}
         {!limits.durable && '; changes end with the process'}
       </dd>
     </dl>
@@ -91,8 +91,8 @@ function StatusPairs({ now: { version, instance, startedAt, state, store, limits
 }
 
 const SOURCES: Readonly<Record<Status['limits']['source'], string>> = {
-  store: 'the store',
-  kept: 'the last reading of the store',
-  file: 'the kept file',
-  base: 'the config',
+  store: 'read from the store',
+  kept: 'last read from the store',
+  file: 'read from the kept file',
+  base: 'because the store was never read',
 };

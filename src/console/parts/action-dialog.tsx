@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { useAction } from '../api/action.ts';
 import { ActionError } from './action-error.tsx';
 import { Dialog } from './dialog.tsx';
-import { Field } from './field.tsx';
+import { ReasonField } from './reason-field.tsx';
 
 /** Asks before something is done: what it does, why, and a button that does it. */
 export function ActionDialog({
@@ -37,7 +37,7 @@ export function ActionDialog({
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     if (isRunning || !isReady) return;
-    const working = work(reason);
+    const working = work(reason.trim());
     if (working !== undefined) run(() => working.then(onClose));
   };
   return (
@@ -45,7 +45,7 @@ export function ActionDialog({
       {children}
       <form onSubmit={submit}>
         {fields}
-        <Field label="Reason" autocomplete="off" hint={reasonHint} maxLength={500} value={reason} onValue={setReason} />
+        <ReasonField hint={reasonHint} value={reason} onValue={setReason} />
         <ActionError error={error} />
         <div class="actions">
           <button type="submit" class={isDanger ? 'danger' : undefined} disabled={isRunning || !isReady}>

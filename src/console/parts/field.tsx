@@ -1,11 +1,12 @@
-import type { InputHTMLAttributes } from 'preact';
-import { useId } from 'preact/hooks';
+import type { InputHTMLAttributes, TargetedEvent } from 'preact';
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 /** A labelled input, with a hint below, or with what is wrong with its value. */
 export function Field({
   label,
   hint,
-  fault,
+  fault: given,
+  blankFault,
   value,
   onValue,
   ...rest
@@ -13,6 +14,8 @@ export function Field({
   label: string;
   hint?: string;
   fault?: string | undefined;
+  /** Says that something is needed. Spaces are nothing. Without this text the field may be empty. */
+  blankFault?: string | undefined;
   value: string;
   onValue: (value: string) => void;
   type?: 'text' | 'password' | 'search' | 'number' | 'datetime-local';
@@ -24,16 +27,31 @@ export function Field({
   maxLength?: number;
 }) {
   const id = useId();
+  const input = useRef<HTMLInputElement>(null);
+  const [isRefused, setRefused] = useState(false);
+  const blank = value.trim() === '' ? blankFault : undefined;
+  useLayoutEffect(() => input.current?.setCustomValidity(blank ?? ''), [blank]);
+  const fault = given ?? (isRefused ? blank : undefined);
+  // The bubble of the browser would hide what the page says below the field.
+  const refuse = (event: TargetedEvent<HTMLInputElement>): void => {
+    const { form } = event.currentTarget;
+    event.preventDefault();
+    setRefused(true);
+    if (form?.querySelector(':is(input, select, textarea):invalid') === event.currentTarget)
+      event.currentTarget.focus();
+  };
   return (
     <div class="field">
       <label for={id}>{label}</label>
       <input
         {...(rest as InputHTMLAttributes)}
+        ref={input}
         id={id}
         value={value}
         aria-describedby={(fault ?? hint) && `${id}-hint`}
         aria-invalid={fault !== undefined}
         onInput={({ currentTarget }) => onValue(currentTarget.value)}
+        onInvalid={(event) => blank !== undefined && refuse(event)}
       />
       {(fault ?? hint) && (
         <p class={fault === undefined ? 'soft' : 'fault'} id={`${id}-hint`}>

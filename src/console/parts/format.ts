@@ -78,6 +78,12 @@ export function countText(count: number, one: string, many = `${one}s`): string 
   return `${numberText(count)} ${count === 1 ? one : many}`;
 }
 
+/** What a process obeys: `change 17`, as the history numbers it. The rest of a revision tells histories apart. */
+export function changeText(revision: string): string {
+  const version = revision.split('.', 1)[0];
+  return version === '0' ? 'as in the config' : `change ${version}`;
+}
+
 /** `3 of 4 processes` */
 export function processesText({ counted, of }: { readonly counted: number; readonly of: number }): string {
   return `${counted} of ${countText(of, 'process', 'processes')}`;

@@ -1,9 +1,10 @@
 import type { Instance } from '../api/answers.ts';
-import { numberText, spanText, timeText } from './format.ts';
+import { changeText, numberText, spanText, timeText } from './format.ts';
 import { Wide } from './wide.tsx';
 
 /** The processes with the same store, and the change of limits that each obeys. A dash: the process does not say it. */
 export function ProcessTable({ instances }: { instances: readonly Instance[] }) {
+  const here = instances.find(({ self }) => self)?.revision;
   return (
     <Wide label="Processes">
       <table>
@@ -23,10 +24,12 @@ export function ProcessTable({ instances }: { instances: readonly Instance[] }) 
           {instances.map(({ name, self, state, revision, decisionsPerSecond, breaker, version, startedAt, ageMs }) => (
             <tr key={name}>
               <td>
-                {name} {self && <span class="soft">answers here</span>}
+                {name} {self && <span class="soft">this process</span>}
               </td>
               <td>{state === 'draining' ? <span class="badge care">draining</span> : (state ?? '–')}</td>
-              <td>{revision}</td>
+              <td>
+                <ObeyedChange revision={revision} here={here} />
+              </td>
               <td class="number">{typeof decisionsPerSecond === 'number' ? numberText(decisionsPerSecond) : '–'}</td>
               <td>{breaker === 'open' ? <span class="badge bad">open</span> : (breaker ?? '–')}</td>
               <td>{version ?? '–'}</td>
@@ -38,4 +41,11 @@ export function ProcessTable({ instances }: { instances: readonly Instance[] }) 
       </table>
     </Wide>
   );
+}
+
+/** Processes that obey the same change have the same revision. After a loss of the store, another change may have the same number. */
+function ObeyedChange({ revision, here }: { revision: string; here: string | undefined }) {
+  const text = changeText(revision);
+  if (here === undefined || revision === here) return <>{text}</>;
+  return <span class="badge care">{text === changeText(here) ? `another ${text}` : text}</span>;
 }

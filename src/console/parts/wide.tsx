@@ -1,8 +1,9 @@
 import type { ComponentChildren } from 'preact';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 /**
- * A table that is wider than a small screen: it scrolls by itself, also by keyboard.
- * @param isTall whether it scrolls down by itself too
+ * A table that is wider than a small screen: it scrolls by itself, also by keyboard, and says so if a part of it is
+ * hidden.
  */
 export function Wide({
   label,
@@ -13,10 +14,32 @@ export function Wide({
   isTall?: boolean;
   children: ComponentChildren;
 }) {
+  const box = useRef<HTMLElement>(null);
+  const [isCut, setCut] = useState(false);
+  useLayoutEffect(() => {
+    const { current } = box;
+    if (current === null) return;
+    const sizes = new ResizeObserver(() => setCut(current.scrollWidth > current.clientWidth));
+    // The box has a new size if the window does, and the table if its text does.
+    for (const each of [current, ...current.children]) sizes.observe(each);
+    return () => sizes.disconnect();
+  }, []);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: without it, the keyboard cannot scroll the table
-    <section class={isTall ? 'wide tall' : 'wide'} aria-label={isTall ? label : `${label}, table`} tabIndex={0}>
-      {children}
-    </section>
+    <div class="wide-frame">
+      {isCut && (
+        <p class="soft" aria-hidden="true">
+          Scroll sideways for more →
+        </p>
+      )}
+      <section
+        ref={box}
+        class={isTall ? 'wide tall' : 'wide'}
+        aria-label={isTall ? label : `${label}, table`}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: without it, the keyboard cannot scroll the table
+        tabIndex={0}
+      >
+        {children}
+      </section>
+    </div>
   );
 }

@@ -1,4 +1,5 @@
 import type { ShadowState } from '../api/answers.ts';
+import { status } from '../api/status.ts';
 import { countText, limitName, numberText, processesText, timeText } from '../parts/format.ts';
 import { Notice } from '../parts/notice.tsx';
 import { Wide } from '../parts/wide.tsx';
@@ -11,12 +12,13 @@ type Counts = Figures['total'];
 export function ShadowFigures({ figures, fleet }: { figures: Figures; fleet: ShadowState['fleet'] | undefined }) {
   const { total, routes, accounts, unlisted, since, counters } = figures;
   const all = fleet?.total ?? total;
+  const here = `this process: ${status.value?.instance}`;
   return (
     <>
       <section class="card" aria-labelledby="matrix">
         <h2 id="matrix">Requests</h2>
         <p class="soft">
-          {fleet ? `Sum of the processes that run it: ${processesText(fleet.processes)}.` : 'Of this process.'}
+          {fleet ? `Sum of the processes that run it: ${processesText(fleet.processes)}.` : `Only ${here}.`}
           {counters === 'process' &&
             fleet?.processes.of !== 1 &&
             ' Each process counts for itself, so the candidate rejects less than it would.'}
@@ -31,12 +33,16 @@ export function ShadowFigures({ figures, fleet }: { figures: Figures; fleet: Sha
       </section>
       <section class="card" aria-labelledby="by-route">
         <h2 id="by-route">By route</h2>
-        <p class="soft">Of this process, since {timeText(since)}.</p>
+        <p class="soft">
+          Only {here}, since {timeText(since)}.
+        </p>
         {routes.length === 0 ? <p>No request was checked yet.</p> : <RouteTable routes={routes} />}
       </section>
       <section class="card" aria-labelledby="newly-rejected">
         <h2 id="newly-rejected">Accounts that only the candidate rejects</h2>
-        <p class="soft">Of this process, since {timeText(since)}.</p>
+        <p class="soft">
+          Only {here}, since {timeText(since)}. Other processes may reject others.
+        </p>
         {accounts.length === 0 ? <p>None.</p> : <AccountTable accounts={accounts} />}
         {unlisted > 0 && <p>{countText(unlisted, 'such request')} of further accounts.</p>}
       </section>

@@ -6,9 +6,10 @@ import { Affected, affectedText } from '../limits/affected.tsx';
 import { Warnings } from '../limits/warnings.tsx';
 import { ActionError } from '../parts/action-error.tsx';
 import { Dialog } from '../parts/dialog.tsx';
-import { Choice, Field } from '../parts/field.tsx';
+import { Choice } from '../parts/field.tsx';
 import { countText, windowsText } from '../parts/format.ts';
 import { ErrorNotice, Notice } from '../parts/notice.tsx';
+import { ReasonField } from '../parts/reason-field.tsx';
 import { targetText } from '../parts/target.ts';
 import { Wide } from '../parts/wide.tsx';
 import { stopShadow } from './stop-dialog.tsx';
@@ -39,12 +40,12 @@ export function PromoteDialog({
   const { run, isRunning, error } = useAction();
   const mayEnd = candidate?.source === 'operator' && left === 0;
   const promote = async (): Promise<void> => {
-    const body = { changes: bare(changes), reason, confirm: isConfirmed };
+    const body = { changes: bare(changes), reason: reason.trim(), confirm: isConfirmed };
     const query = { wait: 'applied' };
     const { applied } = await ask<LimitChanged>('POST', 'v1/limits/batch', { query, body }).finally(onRead);
     const obeyed = applied ? ` ${applied.instances} of ${applied.of} processes obey.` : '';
     const done = `${countText(changes.length, 'limit')} changed.${obeyed}`;
-    onDone(`${done} ${mayEnd && after === 'end' ? await endText(reason) : 'The candidate goes on.'}`);
+    onDone(`${done} ${mayEnd && after === 'end' ? await endText(body.reason) : 'The candidate goes on.'}`);
     onClose();
   };
   const submit = (event: SubmitEvent): void => {
@@ -81,14 +82,7 @@ export function PromoteDialog({
                 onConfirmed={setConfirmed}
               />
               {mayEnd && <Choice label="The candidate then" value={after} options={AFTER} onValue={setAfter} />}
-              <Field
-                label="Reason"
-                hint="The history shows it."
-                autocomplete="off"
-                maxLength={500}
-                value={reason}
-                onValue={setReason}
-              />
+              <ReasonField hint="The history shows it." value={reason} onValue={setReason} />
               <ActionError error={error} />
               {error?.status === 412 && <p>Close this window and open it again: it shows the limits of now.</p>}
               <div class="actions">

@@ -5,7 +5,7 @@ import { countText } from '../parts/format.ts';
 
 /** Ends the candidate that an operator has put. */
 export async function stopShadow(reason: string): Promise<ShadowState> {
-  return ask<ShadowState>('DELETE', 'v1/shadow', { query: { reason: reason || undefined } });
+  return ask<ShadowState>('DELETE', 'v1/shadow', { query: { reason } });
 }
 
 /** Asks before the candidate ends. */

@@ -1,5 +1,5 @@
 import { createPlan, type Plan } from '../../core/plan.ts';
-import { inSlices } from '../../core/slices.ts';
+import { inSlices, nextTurn } from '../../core/slices.ts';
 import type { LimitChange } from '../../limits/shared/change.ts';
 import type { Account, Config } from '../config/schema.ts';
 import type { SeenAccount } from '../traffic/top-accounts.ts';
@@ -45,7 +45,11 @@ export async function previewAccounts(context: AdminContext, changes: readonly L
   const { accounts, traffic, store, sharedLimits } = context;
   const effectOf = createEffects(context, changes.map(changeOfLayer));
   const touched: { readonly account: Account; readonly effect: Effect }[] = [];
-  await inSlices(traffic.seen(), (seen) => {
+  // Each of these takes a slice: what the caller has done, and the list of those that were seen.
+  await nextTurn();
+  const all = traffic.seen();
+  await nextTurn();
+  await inSlices(all, (seen) => {
     const account = accounts().find(seen.account);
     const effect = account && effectOf(account, seen);
     if (account !== undefined && effect !== undefined) touched.push({ account, effect });

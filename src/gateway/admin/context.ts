@@ -32,8 +32,6 @@ export interface AdminContext {
   readonly startedAt: Date;
   /** What this process says about itself to the others. */
   readonly details: () => ProcessDetails;
-  /** How others call this process. */
-  readonly instance: string;
 }
 
 /** The account of the config, or 404. */

@@ -1,11 +1,10 @@
-import { type Adjustment, type AdjustTarget, layerOf, type TargetLayer, targetKey } from '../../core/adjustment.ts';
+import { type Adjustment, type AdjustTarget, layerOf } from '../../core/adjustment.ts';
 import { type LimitInput, parseLimit } from '../../core/limit.ts';
-import { inSlices } from '../../core/slices.ts';
 import type { LayeredLimits, LimitSet } from '../../limits/layers.ts';
 import { recommendedLimits } from '../../limits/recommended.ts';
 import type { Config } from '../config/schema.ts';
+import type { ListedLimit } from './limit-index.ts';
 import { textsOf } from './limit-origins.ts';
-import { sortInSlices } from './sort-in-slices.ts';
 
 /** One limit of a layer, as the Admin API shows it. */
 export interface ShownLimit {
@@ -25,14 +24,11 @@ export interface ShownLimit {
   } | null;
 }
 
-/** A limit that the config has or an operator has set. */
-export interface ListedLimit {
-  readonly target: AdjustTarget;
-  readonly adjustment: Adjustment | undefined;
-}
-
 /** @param limits those of the config */
-export function shownLimit(limits: LayeredLimits, { target, adjustment }: ListedLimit): ShownLimit {
+export function shownLimit(
+  limits: LayeredLimits,
+  { target, adjustment }: Pick<ListedLimit, 'target' | 'adjustment'>,
+): ShownLimit {
   const base = limitIn(setOf(limits, target), target.route);
   const adjusted = adjustment === undefined ? null : shownAdjustment(adjustment);
   return {
@@ -48,41 +44,6 @@ export function shownLimit(limits: LayeredLimits, { target, adjustment }: Listed
 /** Headgate's recommendation for a limit of a provider; null if there is none. */
 export function recommendationFor(target: AdjustTarget): string[] | null {
   return limitIn(recommendedSet(target), target.route);
-}
-
-/** Which limits a list has. */
-export interface LimitFilter {
-  readonly layer?: TargetLayer['layer'] | undefined;
-  readonly name?: string | undefined;
-  /** Only what operators have set. */
-  readonly adjusted?: boolean | undefined;
-}
-
-/**
- * The limits of a filter, by layer and name. There may be 100,000 of them, so this is done in slices, and what a page
- * shows of them is computed for that page only.
- */
-export async function listLimits(
-  limits: LayeredLimits,
-  adjustments: readonly Adjustment[],
-  { layer, name, adjusted }: LimitFilter = {},
-): Promise<readonly ListedLimit[]> {
-  const byKey = new Map<string, ListedLimit>();
-  const add = (target: AdjustTarget, adjustment?: Adjustment): void => {
-    const of = layerOf(target);
-    if (layer !== undefined && layer !== of.layer) return;
-    if (name !== undefined && (of.layer === 'default' || name !== of.name)) return;
-    byKey.set(targetKey(target), { target, adjustment });
-  };
-  if (adjusted !== true) await inSlices(targetsIn(limits), (target) => add(target));
-  await inSlices(adjustments, (adjustment) => add(adjustment.target, adjustment));
-  const sorted = await sortInSlices([...byKey], ([key]) => key);
-  return sorted.map(([, listed]) => listed);
-}
-
-/** The adjustments by `targetKey`. */
-export function byTarget(adjustments: readonly Adjustment[]): ReadonlyMap<string, Adjustment> {
-  return new Map(adjustments.map((adjustment) => [targetKey(adjustment.target), adjustment]));
 }
 
 /** The `limits` of the config in which each adjustment is written as if it were the config's. */
@@ -101,19 +62,6 @@ export function exportLimits({ limits }: Config, adjustments: readonly Adjustmen
     }
   }
   return merged;
-}
-
-function* targetsIn(limits: LayeredLimits): Generator<AdjustTarget> {
-  const { default: common = {}, plans = {}, providers = {}, accounts = {} } = limits;
-  yield* targetsOf({}, common);
-  for (const [layer, sets] of Object.entries({ plan: plans, provider: providers, account: accounts })) {
-    for (const name of Object.keys(sets)) yield* targetsOf({ [layer]: name }, sets[name] as LimitSet);
-  }
-}
-
-function* targetsOf(layer: AdjustTarget, { allMethods, routes = {} }: LimitSet): Generator<AdjustTarget> {
-  if (allMethods !== undefined) yield layer;
-  for (const route of Object.keys(routes)) yield { ...layer, route };
 }
 
 function setOf(limits: LayeredLimits, target: AdjustTarget): LimitSet | undefined {

@@ -1,12 +1,13 @@
-import { type AdjustTarget, layerOf, targetKey } from '../../core/adjustment.ts';
+import { type Adjustment, type AdjustTarget, layerOf } from '../../core/adjustment.ts';
+import { getOrCreate } from '../../core/get-or-create.ts';
 import { parseLimit } from '../../core/limit.ts';
 import type { AllMethodsScope } from '../../core/plan.ts';
 import { inSlices } from '../../core/slices.ts';
 import type { LayeredLimits, LimitSet } from '../../limits/layers.ts';
 import { placeOfTarget } from '../../limits/plans.ts';
-import { limitsOf } from '../config/limits.ts';
 import type { AdminContext } from './context.ts';
-import { byTarget, listLimits, type ShownLimit, shownLimit } from './limit-list.ts';
+import { type ListedLimit, layersOfConfig, listLimits } from './limit-index.ts';
+import { type ShownLimit, shownLimit } from './limit-list.ts';
 import { textsOf } from './limit-origins.ts';
 import { MAX_CHANGES } from './limit-schemas.ts';
 
@@ -31,18 +32,18 @@ export interface PromotedLimit {
 }
 
 const MAX_OBSTACLES = 20;
+const NONE: readonly Adjustment[] = [];
 
 /** Compares a candidate with the limits in force, target by target, in slices: there may be 100,000 of them. */
 export async function promotionOf(
   { config, accounts, sharedLimits }: Pick<AdminContext, 'config' | 'accounts' | 'sharedLimits'>,
   candidate: LayeredLimits,
 ): Promise<Promotion> {
-  const current = limitsOf(config());
-  const adjustments = sharedLimits.list();
-  const adjusted = byTarget(adjustments);
-  const targets = new Map<string, AdjustTarget>();
-  for (const { target } of await listLimits(current, adjustments)) targets.set(targetKey(target), target);
-  for (const { target } of await listLimits(candidate, [])) targets.set(targetKey(target), target);
+  const current = layersOfConfig(config());
+  const all = new Map<string, ListedLimit>();
+  // A limit of both is listed once, with what an operator has set.
+  for (const list of [await listLimits(current, sharedLimits.list()), await listLimits(candidate, NONE)])
+    await inSlices(list, (listed) => getOrCreate(all, listed.key, () => listed));
   const changes: PromotedLimit[] = [];
   const obstacles: string[] = [];
   let left = 0;
@@ -51,8 +52,7 @@ export async function promotionOf(
     if (obstacles.length < MAX_OBSTACLES) obstacles.push(text);
     else hidden++;
   };
-  const compare = ([key, target]: readonly [string, AdjustTarget]): void => {
-    const adjustment = adjusted.get(key);
+  const compare = ({ target, adjustment }: ListedLimit): void => {
     const now = shownLimit(current, { target, adjustment });
     const wanted = shownLimit(candidate, { target, adjustment: undefined }).base;
     const windows = wanted ?? withoutLimit(candidate, now, accountLayers(accounts(), target));
@@ -68,7 +68,7 @@ export async function promotionOf(
       changes.push({ target, before: now.effective, windows, version: now.adjusted?.version ?? 0 });
     else left++;
   };
-  await inSlices([...targets], compare);
+  await inSlices(all.values(), compare);
   if (hidden > 0) obstacles.push(`${hidden} more like these.`);
   return { changes, left, obstacles };
 }

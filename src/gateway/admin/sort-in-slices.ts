@@ -8,7 +8,7 @@ export async function sortInSlices<Item>(
   items: readonly Item[],
   nameOf: (item: Item) => string,
 ): Promise<readonly Item[]> {
-  const isBefore = (a: Item, b: Item): boolean => nameOf(a) < nameOf(b);
+  const isBefore = beforeBy(nameOf);
   let runs: Item[][] = [];
   for (let i = 0; i < items.length; i += RUN) {
     runs.push(items.slice(i, i + RUN).sort((a, b) => (isBefore(a, b) ? -1 : 1)));
@@ -20,6 +20,44 @@ export async function sortInSlices<Item>(
     runs = merged;
   }
   return runs[0] ?? [];
+}
+
+/** Returns the items of two sorted lists as one. Of those with the same name, the one of `later` comes first. */
+export function mergeInSlices<Item>(
+  list: readonly Item[],
+  later: readonly Item[],
+  nameOf: (item: Item) => string,
+): Promise<readonly Item[]> {
+  return merge(list, later, beforeBy(nameOf));
+}
+
+/** Returns the items whose names begin with a prefix: neighbours in a sorted list. */
+export function withPrefix<Item>(
+  sorted: readonly Item[],
+  prefix: string,
+  nameOf: (item: Item) => string,
+): readonly Item[] {
+  const from = firstIndex(sorted, (item) => nameOf(item) >= prefix);
+  return sorted.slice(
+    from,
+    firstIndex(sorted, (item) => nameOf(item) >= prefix && !nameOf(item).startsWith(prefix)),
+  );
+}
+
+/** The first place from which the test is true; the length of the list if it never is. */
+function firstIndex<Item>(list: readonly Item[], test: (item: Item) => boolean): number {
+  let low = 0;
+  let high = list.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (test(list[middle] as Item)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+function beforeBy<Item>(nameOf: (item: Item) => string): (a: Item, b: Item) => boolean {
+  return (a, b) => nameOf(a) < nameOf(b);
 }
 
 async function merge<Item>(

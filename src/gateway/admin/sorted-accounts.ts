@@ -1,5 +1,5 @@
 import type { Account } from '../config/schema.ts';
-import { sortInSlices } from './sort-in-slices.ts';
+import { sortInSlices, withPrefix } from './sort-in-slices.ts';
 
 const lists = new WeakMap<readonly Account[], Promise<readonly Account[]>>();
 
@@ -13,23 +13,7 @@ export function sortedAccounts(accounts: readonly Account[]): Promise<readonly A
   return list;
 }
 
-/** The accounts whose ids begin with a prefix, which are neighbours in a sorted list. */
-export function withPrefix(sorted: readonly Account[], prefix: string): readonly Account[] {
-  const from = firstIndex(sorted, ({ id }) => id >= prefix);
-  return sorted.slice(
-    from,
-    firstIndex(sorted, ({ id }) => id >= prefix && !id.startsWith(prefix)),
-  );
-}
-
-/** The first place from which the test is true; the length of the list if it never is. */
-function firstIndex(list: readonly Account[], test: (account: Account) => boolean): number {
-  let low = 0;
-  let high = list.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (test(list[middle] as Account)) high = middle;
-    else low = middle + 1;
-  }
-  return low;
+/** The accounts whose ids begin with a prefix. */
+export function accountsWithPrefix(sorted: readonly Account[], prefix: string): readonly Account[] {
+  return withPrefix(sorted, prefix, ({ id }) => id);
 }

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { WindowStatus } from '../../core/decision.ts';
+import { nextTurn } from '../../core/slices.ts';
 import type { windowState } from './schemas.ts';
 
 /** A window as answers have it. */
@@ -22,8 +23,11 @@ export async function peekEach<Item, Peeked>(
   peek: (item: Item) => Promise<Peeked>,
 ): Promise<Peeked[]> {
   const all: Peeked[] = [];
-  for (let i = 0; i < items.length; i += AT_ONCE)
+  for (let i = 0; i < items.length; i += AT_ONCE) {
     all.push(...(await Promise.all(items.slice(i, i + AT_ONCE).map(peek))));
+    // A store in memory answers at once, so nothing else would run until the last one.
+    await nextTurn();
+  }
   return all;
 }
 

@@ -15,9 +15,10 @@ export interface FleetTop extends Pick<TopList, 'exact' | 'sinceMs'> {
 interface Sum {
   count: number;
   error: number;
+  lastMinute: number;
   /** What the processes that list it would have counted at most if they did not. */
   listed: number;
-  /** That of the process with the most requests of the account. */
+  /** That of the process with the most requests of the account, first of those of the last minute. */
   most: TopAccount;
 }
 
@@ -44,27 +45,33 @@ export class FleetSum {
       top.splice(place === -1 ? top.length : place, 0, sum);
       if (top.length > limit) top.pop();
     }
-    const accounts = top.map(({ count, error, listed, most }) => {
+    const accounts = top.map(({ count, error, lastMinute, listed, most }) => {
       const missing = this.#unlisted - listed;
-      return { ...most, count, error, missing };
+      return { ...most, count, error, lastMinute, missing };
     });
     return { accounts, exact: this.#isExact, sinceMs: this.#sinceMs };
   }
 
   #addAccount(each: TopAccount, unlisted: number): void {
-    const { account, count, error } = each;
+    const { account, count, error, lastMinute } = each;
     const known = this.#sums.get(account);
     if (known === undefined) {
-      this.#sums.set(account, { count, error, listed: unlisted, most: each });
+      this.#sums.set(account, { count, error, lastMinute, listed: unlisted, most: each });
       return;
     }
-    if (count > known.most.count) known.most = each;
+    if (isMore(each, known.most)) known.most = each;
     known.count += count;
     known.error += error;
+    known.lastMinute += lastMinute;
     known.listed += unlisted;
   }
 }
 
 function isBefore(a: Sum, b: Sum): boolean {
-  return a.count > b.count || (a.count === b.count && a.most.account < b.most.account);
+  return isMore(a, b) || (!isMore(b, a) && a.most.account < b.most.account);
+}
+
+/** The last minute decides: what was rejected ten minutes ago may be mended. */
+function isMore(a: Pick<TopAccount, 'lastMinute' | 'count'>, b: typeof a): boolean {
+  return a.lastMinute > b.lastMinute || (a.lastMinute === b.lastMinute && a.count > b.count);
 }

@@ -1,3 +1,5 @@
+import { LastMinute } from './last-minute.ts';
+
 /** A name that was counted often. */
 export interface Hitter<Note> {
   readonly name: string;
@@ -5,6 +7,8 @@ export interface Hitter<Note> {
   readonly count: number;
   /** How much of `count` may be of other names. 0 if the count is exact. */
   readonly error: number;
+  /** How often it was counted in the last minute, or so often at least if `error` is not 0. */
+  readonly lastMinute: number;
   /** What was noted with its last count. */
   readonly note: Note;
 }
@@ -20,6 +24,7 @@ export class HeavyHitters<Note> {
   readonly #notes: Note[] = [];
   readonly #counts: Float64Array;
   readonly #errors: Float64Array;
+  readonly #lastMinute: LastMinute;
   /** A heap of slots, with the least count on top. */
   readonly #heap: Uint32Array;
   /** The place of each slot in the heap. */
@@ -28,6 +33,7 @@ export class HeavyHitters<Note> {
   constructor(readonly size: number) {
     this.#counts = new Float64Array(size);
     this.#errors = new Float64Array(size);
+    this.#lastMinute = new LastMinute(size);
     this.#heap = new Uint32Array(size);
     this.#places = new Uint32Array(size);
   }
@@ -35,22 +41,23 @@ export class HeavyHitters<Note> {
   /** Whether every count is exact, because each name has a place of its own. */
   isExact = true;
 
-  add(name: string, note: Note): void {
+  add(name: string, note: Note, nowMs: number): void {
     const slot = this.#slots.get(name) ?? this.#place(name);
     this.#notes[slot] = note;
     (this.#counts[slot] as number)++;
+    this.#lastMinute.add(slot, nowMs);
     this.#sink(slot);
   }
 
   /** All that is counted, in no order. */
-  list(): Hitter<Note>[] {
-    return this.#names.map((name, slot) => this.#hitter(name, slot));
+  list(nowMs: number): Hitter<Note>[] {
+    return this.#names.map((name, slot) => this.#hitter(name, slot, nowMs));
   }
 
   /** Undefined if the name is not counted. */
-  get(name: string): Hitter<Note> | undefined {
+  get(name: string, nowMs: number): Hitter<Note> | undefined {
     const slot = this.#slots.get(name);
-    return slot === undefined ? undefined : this.#hitter(name, slot);
+    return slot === undefined ? undefined : this.#hitter(name, slot, nowMs);
   }
 
   /** The most that a name can have been counted that is not in the list. */
@@ -58,9 +65,9 @@ export class HeavyHitters<Note> {
     return this.isExact ? 0 : (this.#counts[this.#heap[0] as number] as number);
   }
 
-  #hitter(name: string, slot: number): Hitter<Note> {
+  #hitter(name: string, slot: number, nowMs: number): Hitter<Note> {
     const [count, error] = [this.#counts[slot] as number, this.#errors[slot] as number];
-    return { name, count, error, note: this.#notes[slot] as Note };
+    return { name, count, error, lastMinute: this.#lastMinute.count(slot, nowMs), note: this.#notes[slot] as Note };
   }
 
   #place(name: string): number {
@@ -79,6 +86,7 @@ export class HeavyHitters<Note> {
     this.#slots.set(name, slot);
     this.#names[slot] = name;
     this.#errors[slot] = this.#counts[slot] as number;
+    this.#lastMinute.clear(slot);
     return slot;
   }
 

@@ -37,7 +37,12 @@ const count = z.int().min(0);
 const window = z.tuple([z.enum(['route', 'all-methods']), count, count, count, count]);
 /** Account, count, error, place of the route in `routes`, and the fullest window. */
 const row = z.tuple([z.string(), count, count, count, window.nullable()]);
-const list = z.object({ exact: z.boolean(), since: count, unlisted: count, rows: z.array(row).max(TOP) });
+/** `lastMinute`: that of each row. It is no part of a row, so that an earlier version can read the rows. */
+const list = z.object({
+  ...{ exact: z.boolean(), since: count, unlisted: count },
+  rows: z.array(row).max(TOP),
+  lastMinute: z.array(count).max(TOP).default([]),
+});
 /** The text that a process says. A later version of headgate may add properties, so unknown ones are ignored. */
 const said = z.object({
   version: z.string().max(MAX_NAME),
@@ -75,7 +80,11 @@ export function writeDetails({ startedAtMs, perSecond, top, ...rest }: ProcessDe
 
 /** As much of the lists as there is room for. First the first of each, then the second: the first ones matter most. */
 function saidTop(top: Readonly<Record<Ranking, TopList>>, bytes: number): SaidTop {
-  const listOf = ({ exact, sinceMs, unlisted }: TopList) => ({ exact, since: sinceMs, unlisted, rows: [] as Row[] });
+  const listOf = ({ exact, sinceMs, unlisted }: TopList) => ({
+    ...{ exact, since: sinceMs, unlisted },
+    rows: [] as Row[],
+    lastMinute: [] as number[],
+  });
   const lists = { rejected: listOf(top.rejected), near: listOf(top.near), accepted: listOf(top.accepted) };
   const routes: string[] = [];
   // The number of a list can become longer once it is cut.
@@ -84,7 +93,7 @@ function saidTop(top: Readonly<Record<Ranking, TopList>>, bytes: number): SaidTo
   const add = (by: Ranking, account: TopAccount): void => {
     const known = routes.indexOf(account.route);
     const added = rowOf(account, known === -1 ? routes.length : known);
-    const needed = bytesOf(added) + 1 + (known === -1 ? bytesOf(account.route) + 1 : 0);
+    const needed = bytesOf(added) + bytesOf(account.lastMinute) + 2 + (known === -1 ? bytesOf(account.route) + 1 : 0);
     if (needed > room) {
       isCut.add(by);
       lists[by].unlisted = Math.max(lists[by].unlisted, account.count);
@@ -93,6 +102,7 @@ function saidTop(top: Readonly<Record<Ranking, TopList>>, bytes: number): SaidTo
     room -= needed;
     if (known === -1) routes.push(account.route);
     lists[by].rows.push(added);
+    lists[by].lastMinute.push(account.lastMinute);
   };
   for (let rank = 0; rank < TOP; rank++) {
     for (const by of RANKINGS) {
@@ -127,10 +137,10 @@ function parse(text: string): unknown {
 }
 
 function topOf({ routes, ...lists }: SaidTop): Record<Ranking, TopList> {
-  const listOf = ({ exact, since, unlisted, rows }: z.infer<typeof list>): TopList => ({
+  const listOf = ({ exact, since, unlisted, rows, lastMinute }: z.infer<typeof list>): TopList => ({
     ...{ exact, sinceMs: since, unlisted },
-    accounts: rows.map(([account, count, error, route, tightest]) => ({
-      ...{ account, count, error, route: routes[route] as string },
+    accounts: rows.map(([account, count, error, route, tightest], i) => ({
+      ...{ account, count, error, lastMinute: lastMinute[i] ?? 0, route: routes[route] as string },
       tightest: tightest === null ? undefined : windowOf(tightest),
     })),
   });

@@ -11,6 +11,8 @@ export interface TopAccount {
   readonly count: number;
   /** How much of `count` may be of other accounts. */
   readonly error: number;
+  /** How many of `count` are of the last minute. With very many accounts, so many at least. */
+  readonly lastMinute: number;
   /** The route of its last decision. */
   readonly route: string;
   /** The fullest window of its last decision. */
@@ -30,7 +32,7 @@ export interface SeenAccount {
 /** Requests of an account per minute: the average since it is counted, or so many at least if there are very many accounts. */
 export type AccountRate = Readonly<Record<'accepted' | 'rejected', number>>;
 
-/** The accounts at the top, and how well that is known. */
+/** The accounts at the top: first those with the most requests of the last minute. And how well that is known. */
 export interface TopList {
   readonly accounts: readonly TopAccount[];
   readonly exact: boolean;
@@ -60,10 +62,10 @@ export class TopAccounts {
   add(decision: Decision, nowMs: number): void {
     if (nowMs - this.#current.sinceMs >= HALF_MS) this.#turn(nowMs);
     const { accepted, account } = decision;
-    if (!accepted) this.#current.rejected.add(account, decision);
+    if (!accepted) this.#current.rejected.add(account, decision, nowMs);
     else {
-      this.#current.accepted.add(account, decision);
-      if (isNear(decision)) this.#current.near.add(account, decision);
+      this.#current.accepted.add(account, decision, nowMs);
+      if (isNear(decision)) this.#current.near.add(account, decision, nowMs);
     }
   }
 
@@ -72,23 +74,26 @@ export class TopAccounts {
     const halves = this.#halves;
     const merged = new Map<string, Hitter<Decision>>();
     for (const half of halves) {
-      for (const { name, count, error, note } of half[by].list()) {
-        const known = merged.get(name);
-        if (known === undefined) merged.set(name, { name, count, error, note });
-        else merged.set(name, { ...known, count: known.count + count, error: known.error + error });
+      for (const each of half[by].list(nowMs)) {
+        const known = merged.get(each.name);
+        merged.set(each.name, known === undefined ? each : sumOf(known, each));
       }
     }
-    const sorted = [...merged.values()].sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1));
+    const sorted = [...merged.values()].sort(
+      (a, b) => b.lastMinute - a.lastMinute || b.count - a.count || (a.name < b.name ? -1 : 1),
+    );
     const least = halves.reduce((sum, half) => sum + half[by].least, 0);
+    const unlisted = sorted.slice(limit).reduce((most, { count }) => Math.max(most, count), 0);
     return {
-      accounts: sorted.slice(0, limit).map(({ name, count, error, note }) => ({
+      accounts: sorted.slice(0, limit).map(({ name, count, error, lastMinute, note }) => ({
         account: name,
         count,
         error,
+        lastMinute,
         route: note.route,
         tightest: tightestOf(note),
       })),
-      unlisted: Math.max(least, sorted[limit]?.count ?? 0),
+      unlisted: Math.max(least, unlisted),
       exact: halves.every((half) => half[by].isExact),
       sinceMs: (halves.at(-1) as Half).sinceMs,
     };
@@ -100,7 +105,7 @@ export class TopAccounts {
     const merged = new Map<string, SeenAccount>();
     // `near` has only accounts that `accepted` has too.
     for (const { rejected, accepted } of this.#halves) {
-      for (const { name, count, note } of [...rejected.list(), ...accepted.list()]) {
+      for (const { name, count, note } of [...rejected.list(nowMs), ...accepted.list(nowMs)]) {
         const known = merged.get(name);
         const { decidedAt, route } = note;
         const isLast = known === undefined || decidedAt > known.decidedAt;
@@ -120,7 +125,7 @@ export class TopAccounts {
     // In the first minute it is what has come so far: a few requests in a row are no rate.
     const minutes = Math.max(1, (nowMs - (this.#halves.at(-1) as Half).sinceMs) / MINUTE_MS);
     const rateOf = (by: keyof AccountRate): number => {
-      const counted = this.#halves.flatMap((half) => half[by].get(account) ?? []);
+      const counted = this.#halves.flatMap((half) => half[by].get(account, nowMs) ?? []);
       return counted.reduce((sum, { count, error }) => sum + count - error, 0) / minutes;
     };
     return { accepted: rateOf('accepted'), rejected: rateOf('rejected') };
@@ -140,6 +145,16 @@ export class TopAccounts {
 function createHalf(sinceMs: number): Half {
   const create = () => new HeavyHitters<Decision>(COUNTERS);
   return { rejected: create(), near: create(), accepted: create(), sinceMs };
+}
+
+/** The same account in two halves, with the note of the first one. */
+function sumOf(one: Hitter<Decision>, other: Hitter<Decision>): Hitter<Decision> {
+  return {
+    ...one,
+    count: one.count + other.count,
+    error: one.error + other.error,
+    lastMinute: one.lastMinute + other.lastMinute,
+  };
 }
 
 function isNear({ trace }: Decision): boolean {

@@ -21,6 +21,8 @@ export class AdjustedPlans {
   #unfit = new Set<string>();
   /** Counts changes. */
   #changes = 0;
+  /** What was applied at one of these counts. */
+  #listed: { readonly at: number; readonly list: readonly Adjustment[] } = { at: 0, list: [] };
 
   /**
    * @param isOver whether an adjustment has reached its end, and does not apply any more
@@ -31,8 +33,10 @@ export class AdjustedPlans {
     this.#isOver = isOver;
   }
 
+  /** The same list until something changes. */
   get applied(): readonly Adjustment[] {
-    return [...this.#applied.values()];
+    if (this.#listed.at !== this.#changes) this.#listed = { at: this.#changes, list: [...this.#applied.values()] };
+    return this.#listed.list;
   }
 
   get size(): number {

@@ -23,7 +23,7 @@ function formOf(value: unknown, name = ''): unknown {
   if (Array.isArray(value)) return value.map((element) => formOf(element));
   if (typeof value === 'object' && value !== null)
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, formOf(inner, key)]));
-  return /Ms$|^since$|^valueBytes$|^at$|^until$|^revision$|^name$|^host$|^version$|^startedAt$|^decisionsPerSecond$/.test(
+  return /Ms$|^since$|^valueBytes$|^at$|^until$|^revision$|^name$|^host$|^version$|^startedAt$|^decisionsPerSecond$|^lastMinute$/.test(
     name,
   )
     ? typeof value

@@ -125,7 +125,7 @@ describe('the process', () => {
     });
     expect(value).toMatchObject({
       name: 'headgate',
-      instance: expect.stringMatching(/:\d+$/),
+      instance: expect.stringMatching(/:\d+:\w+$/),
       startedAt: at,
       caller: { name: 'vera', role: 'viewer' },
       state: 'serving',
@@ -307,6 +307,7 @@ describe('traffic', () => {
       account: 'acc_7',
       count: 2,
       error: 0,
+      lastMinute: 2,
       route: CHATS,
       tightest: expect.objectContaining({ limit: 'route', max: 3, used: 3, remaining: 0 }),
     });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { sortedAccounts, withPrefix } from '../../../src/gateway/admin/sorted-accounts.ts';
+import { accountsWithPrefix, sortedAccounts } from '../../../src/gateway/admin/sorted-accounts.ts';
 
 const accountsOf = (ids: readonly string[]) => ids.map((id) => ({ id, application: 'app_1', scope: null }));
 
@@ -9,7 +9,9 @@ it.each(['', 'a', 'aa', 'aaa', 'a\uffff', 'A', 'é', 'zz', '\uffff'])(
   'lists what begins with %j, sorted',
   async (prefix) => {
     const sorted = await sortedAccounts(accountsOf(IDS));
-    expect(withPrefix(sorted, prefix).map(({ id }) => id)).toEqual(IDS.filter((id) => id.startsWith(prefix)).sort());
+    expect(accountsWithPrefix(sorted, prefix).map(({ id }) => id)).toEqual(
+      IDS.filter((id) => id.startsWith(prefix)).sort(),
+    );
   },
 );
 

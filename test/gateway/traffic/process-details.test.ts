@@ -6,7 +6,7 @@ import type { TopAccount, TopList } from '../../../src/gateway/traffic/top-accou
 
 const WINDOW = { limit: 'route', max: 30, remaining: 3, durationMs: 60_000, resetMs: 41_210 } as const;
 const account = (name: string, count: number, more: Partial<TopAccount> = {}): TopAccount => ({
-  ...{ account: name, count, error: 0, route: 'POST /api/v1/emails', tightest: WINDOW, ...more },
+  ...{ account: name, count, error: 0, lastMinute: 0, route: 'POST /api/v1/emails', tightest: WINDOW, ...more },
 });
 const list = (accounts: readonly TopAccount[], more: Partial<TopList> = {}): TopList => ({
   ...{ accounts, exact: true, unlisted: 0, sinceMs: 1_000, ...more },
@@ -19,10 +19,13 @@ const PROCESS: ProcessDetails = {
 
 describe('details of a process', () => {
   it('come back as they were said', () => {
-    const accepted = list([account('a', 9), account('ü "\u0000', 1, { route: 'GET /x', tightest: undefined })], {
-      unlisted: 1,
-      exact: false,
-    });
+    const accepted = list(
+      [account('a', 9, { lastMinute: 3 }), account('ü "\u0000', 1, { route: 'GET /x', tightest: undefined })],
+      {
+        unlisted: 1,
+        exact: false,
+      },
+    );
     const total = { both: 1, none: 2, onlyCandidate: 3, onlyCurrent: 4, dropped: 5, failed: 6 };
     const details = { ...PROCESS, shadow: { id: 'k3v9', total }, top: { ...EMPTY, accepted } };
     expect(readDetails(writeDetails(details))).toEqual(details);
@@ -66,6 +69,14 @@ describe('details of a process', () => {
   });
 });
 
+it('a process that does not say its last minute is read as before', () => {
+  const text = writeDetails({ ...PROCESS, top: { ...EMPTY, near: list([account('a', 9, { lastMinute: 3 })]) } });
+  const { top } = JSON.parse(text);
+  for (const each of [top.rejected, top.near, top.accepted]) delete each.lastMinute;
+  const read = readDetails(JSON.stringify({ ...JSON.parse(text), top }));
+  expect(read?.top?.near.accounts).toEqual([account('a', 9)]);
+});
+
 /** The first accounts of several lists. */
 function mergeTops(lists: readonly TopList[], limit: number) {
   const sum = new FleetSum();
@@ -84,6 +95,17 @@ describe('the top of all processes', () => {
       { ...account('c', 20), missing: 4 },
     ]);
     expect(mergeTops([one, other], 3).accounts[2]).toMatchObject({ account: 'a', count: 10, missing: 7 });
+  });
+
+  it('puts first whoever had the most in the last minute, with what the process of then says', () => {
+    const mended = account('mended', 900);
+    const one = list([account('now', 3, { lastMinute: 3, route: 'GET /x' }), mended]);
+    const other = list([account('later', 5, { lastMinute: 2 }), account('now', 50)]);
+    expect(mergeTops([one, other], 3).accounts).toMatchObject([
+      { account: 'now', count: 53, lastMinute: 3, route: 'GET /x' },
+      { account: 'later', lastMinute: 2 },
+      { account: 'mended', lastMinute: 0 },
+    ]);
   });
 
   it('is exact if every list is, and none leaves anyone out', () => {

@@ -52,6 +52,33 @@ describe('top accounts', () => {
     expect(top()).toEqual([]);
   });
 
+  it('who had the most in the last minute comes first, and before that who had the most at all', () => {
+    const { clock, traffic, add } = start();
+    const top = () => traffic.top('accepted', 2);
+    const counts = () => top().accounts.map(({ account, lastMinute, count }) => [account, lastMinute, count]);
+    for (let i = 0; i < 5; i++) add('mended');
+    for (let i = 0; i < 4; i++) add('slower');
+    expect(counts()).toEqual([
+      ['mended', 5, 5],
+      ['slower', 4, 4],
+    ]);
+    clock.now += 60_000;
+    add('now');
+    expect(counts()).toEqual([
+      ['now', 1, 1],
+      ['mended', 0, 5],
+    ]);
+    // An account that is not in the list may have more than those that are.
+    expect(top().unlisted).toBe(4);
+    expect(traffic.top('accepted', 1).unlisted).toBe(5);
+    // The minute goes on over the turn of the halves.
+    clock.now = 1_000_000 + 299_000;
+    add('now');
+    clock.now += 1_000;
+    add('now');
+    expect(counts()[0]).toEqual(['now', 2, 3]);
+  });
+
   it('have a rate: the average since they are counted, and in the first minute what has come so far', () => {
     const { clock, traffic, add } = start();
     for (let i = 0; i < 6; i++) add('paced');

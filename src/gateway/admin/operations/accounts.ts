@@ -4,7 +4,7 @@ import type { AdminContext } from '../context.ts';
 import { type Operation, operation } from '../operation.ts';
 import { pageOf } from '../paging.ts';
 import { MAX_NAME, next, paging } from '../schemas.ts';
-import { sortedAccounts, withPrefix } from '../sorted-accounts.ts';
+import { accountsWithPrefix, sortedAccounts } from '../sorted-accounts.ts';
 
 const account = z.object({
   id: z.string(),
@@ -31,7 +31,7 @@ export function accountOperations({ config }: AdminContext): Operation[] {
       answer: z.object({ accounts: z.array(account), next }),
       async run({ query }) {
         const all = await sortedAccounts(config().accounts);
-        const { entries, next } = pageOf(withPrefix(all, query.prefix), query);
+        const { entries, next } = pageOf(accountsWithPrefix(all, query.prefix), query);
         return { accounts: entries.map(shownAccount), next };
       },
     }),

@@ -1,9 +1,8 @@
 import { z } from 'zod';
-import { type AdjustmentEntry, type AdjustTarget, targetKey } from '../../../core/adjustment.ts';
+import type { AdjustmentEntry, AdjustTarget } from '../../../core/adjustment.ts';
 import type { LimitInput } from '../../../core/limit.ts';
 import type { LimitChange } from '../../../limits/shared/change.ts';
 import type { Changed } from '../../../limits/shared/shared-limits.ts';
-import { limitsOf } from '../../config/limits.ts';
 import { limit as limitSchema, limits as limitsSchema } from '../../config/schema/limits.ts';
 import { shownEntry } from '../../traffic/limit-entry.ts';
 import { previewAccounts } from '../account-preview.ts';
@@ -18,7 +17,8 @@ import {
   windowsFor,
   withSubjects,
 } from '../limit-change.ts';
-import { byTarget, exportLimits, listLimits, type ShownLimit, shownLimit } from '../limit-list.ts';
+import { layersOfConfig, listLimits } from '../limit-index.ts';
+import { exportLimits, type ShownLimit, shownLimit } from '../limit-list.ts';
 import { LAYERS } from '../limit-origins.ts';
 import {
   changed,
@@ -51,14 +51,15 @@ interface Wanted {
 /** Limits that operators adjust while processes run. Every process with the same store obeys them. */
 export function limitOperations(context: AdminContext): Operation[] {
   const { config, sharedLimits } = context;
-  const currentOf = (of: AdjustTarget) => byTarget(sharedLimits.list()).get(targetKey(of));
+  /** Looks a few adjustments up: there may be very many. */
+  const currentOf = (targets: readonly AdjustTarget[]) =>
+    sharedLimits.preview(targets.map((target) => ({ target, windows: 'recommended' as const })));
   const showAll = (targets: readonly AdjustTarget[]) => {
-    const limits = limitsOf(config());
-    const adjusted = byTarget(sharedLimits.list());
-    return targets.map((target) => shownLimit(limits, { target, adjustment: adjusted.get(targetKey(target)) }));
+    const limits = layersOfConfig(config());
+    return currentOf(targets).map((current) => shownLimit(limits, current));
   };
   const showOne = (of: AdjustTarget) => showAll([of])[0] as ShownLimit;
-  const etagOf = (of: AdjustTarget) => ({ etag: `"${currentOf(of)?.version ?? 0}"` });
+  const etagOf = (of: AdjustTarget) => ({ etag: `"${currentOf([of])[0]?.adjustment?.version ?? 0}"` });
 
   /** @throws InputError, and what the store throws */
   const change = async (wanted: Wanted, caller: Caller): Promise<Changed | Answered | z.input<typeof previewed>> => {
@@ -105,7 +106,7 @@ export function limitOperations(context: AdminContext): Operation[] {
       answer: z.object({ revision: z.string(), durable: z.boolean(), limits: z.array(shown), next }),
       async run({ query }) {
         const { revision, durable } = sharedLimits.state;
-        const limits = limitsOf(config());
+        const limits = layersOfConfig(config());
         const page = pageOf(await listLimits(limits, sharedLimits.list(), query), query);
         return { revision, durable, limits: page.entries.map((each) => shownLimit(limits, each)), next: page.next };
       },

@@ -107,7 +107,7 @@ export function shadowOperations(context: AdminContext): Operation[] {
           return refuse(
             409,
             'errors/conflict',
-            'The candidate is that of the config: remove `shadow` from the config, and reload.',
+            'The candidate is that of the config: remove shadow from the config, and reload.',
           );
         await shadow.end();
         audit(context, caller, 'shadow ended', { reason: query.reason });

@@ -18,7 +18,7 @@ const perSecond = z.object(
 const status = z.object({
   name: z.literal('headgate'),
   version: z.string(),
-  instance: z.string().describe('Host and process'),
+  instance: z.string().describe('How the list of processes calls it'),
   startedAt: moment,
   caller: z
     .object({ name: z.string(), role: z.enum(ROLES) })
@@ -81,7 +81,7 @@ function shownShadow({ shadow: { running } }: AdminContext): z.input<typeof stat
 
 /** What a process is, and how it does. */
 export function statusOperations(context: AdminContext): Operation[] {
-  const { config, sharedLimits, store, traffic, health, idempotency, startedAt, instance } = context;
+  const { config, sharedLimits, store, traffic, health, idempotency, startedAt } = context;
   return [
     operation({
       id: 'getStatus',
@@ -94,7 +94,7 @@ export function statusOperations(context: AdminContext): Operation[] {
       run: async (_, { name, role }) => ({
         name: 'headgate' as const,
         version,
-        instance,
+        instance: sharedLimits.instance,
         startedAt: startedAt.toISOString(),
         caller: { name, role },
         state: health.isReady ? ('serving' as const) : ('draining' as const),

@@ -27,6 +27,9 @@ const top = z.object({
       account: z.string(),
       count: z.int(),
       error: z.int().describe('How much of `count` may be of other accounts'),
+      lastMinute: z
+        .int()
+        .describe('How many of `count` came in the last minute. With more than 1,024 accounts, so many at least'),
       missing: z
         .int()
         .optional()
@@ -72,7 +75,7 @@ export function trafficOperations(context: AdminContext): Operation[] {
       tag,
       summary: 'The accounts with the most requests that were rejected, nearly rejected, or accepted',
       description:
-        'Of this process; with `fleet` of every process with the same store, each of which says its top 20 about every two seconds. near: accepted, although a window is at least 80 % full.',
+        'Of this process; with `fleet` of every process with the same store, each of which says its top 20 about every two seconds. near: accepted, although a window is at least 80 % full. First those with the most requests of the last minute, then those with the most at all.',
       query: z.strictObject({
         by: z.enum(RANKINGS).default('rejected'),
         limit: z.int().min(1).max(MAX_TOP).default(20),

@@ -1,0 +1,26 @@
+import { Field } from './field.tsx';
+
+/** Asks why a change is made. The console makes none without a reason. */
+export function ReasonField({
+  hint,
+  value,
+  onValue,
+}: {
+  /** Who reads it. */
+  hint: string;
+  value: string;
+  onValue: (reason: string) => void;
+}) {
+  return (
+    <Field
+      label="Reason"
+      hint={hint}
+      blankFault="Type a reason, such as the number of a ticket."
+      required
+      autocomplete="off"
+      maxLength={500}
+      value={value}
+      onValue={onValue}
+    />
+  );
+}
