@@ -1,4 +1,5 @@
 import { type AdjustTarget, layerOf, targetKey } from '../../core/adjustment.ts';
+import { getOrCreate } from '../../core/get-or-create.ts';
 import { parseLimit } from '../../core/limit.ts';
 import type { AllMethodsScope } from '../../core/plan.ts';
 import { inSlices } from '../../core/slices.ts';
@@ -6,7 +7,7 @@ import type { LayeredLimits, LimitSet } from '../../limits/layers.ts';
 import { placeOfTarget } from '../../limits/plans.ts';
 import { limitsOf } from '../config/limits.ts';
 import type { AdminContext } from './context.ts';
-import { byTarget, listLimits, type ShownLimit, shownLimit } from './limit-list.ts';
+import { type ListedLimit, listLimits, type ShownLimit, shownLimit } from './limit-list.ts';
 import { textsOf } from './limit-origins.ts';
 import { MAX_CHANGES } from './limit-schemas.ts';
 
@@ -38,11 +39,10 @@ export async function promotionOf(
   candidate: LayeredLimits,
 ): Promise<Promotion> {
   const current = limitsOf(config());
-  const adjustments = sharedLimits.list();
-  const adjusted = byTarget(adjustments);
-  const targets = new Map<string, AdjustTarget>();
-  for (const { target } of await listLimits(current, adjustments)) targets.set(targetKey(target), target);
-  for (const { target } of await listLimits(candidate, [])) targets.set(targetKey(target), target);
+  const listed = new Map<string, ListedLimit>();
+  const add = (limit: ListedLimit): void => void getOrCreate(listed, targetKey(limit.target), () => limit);
+  await inSlices(await listLimits(current, sharedLimits.list()), add);
+  await inSlices(await listLimits(candidate, []), add);
   const changes: PromotedLimit[] = [];
   const obstacles: string[] = [];
   let left = 0;
@@ -51,9 +51,9 @@ export async function promotionOf(
     if (obstacles.length < MAX_OBSTACLES) obstacles.push(text);
     else hidden++;
   };
-  const compare = ([key, target]: readonly [string, AdjustTarget]): void => {
-    const adjustment = adjusted.get(key);
-    const now = shownLimit(current, { target, adjustment });
+  const compare = (limit: ListedLimit): void => {
+    const { target } = limit;
+    const now = shownLimit(current, limit);
     const wanted = shownLimit(candidate, { target, adjustment: undefined }).base;
     const windows = wanted ?? withoutLimit(candidate, now, accountLayers(accounts(), target));
     if (windows === undefined) {
@@ -68,7 +68,7 @@ export async function promotionOf(
       changes.push({ target, before: now.effective, windows, version: now.adjusted?.version ?? 0 });
     else left++;
   };
-  await inSlices([...targets], compare);
+  await inSlices(listed.values(), compare);
   if (hidden > 0) obstacles.push(`${hidden} more like these.`);
   return { changes, left, obstacles };
 }
@@ -100,10 +100,11 @@ function withoutLimit(candidate: LayeredLimits, { target, base, adjusted }: Show
   // Only an operator has set it.
   if (base === null) return adjusted === null ? [] : null;
   const { route } = target;
-  const plans = Object.keys(candidate.plans ?? {}).map((plan) => ({ plan }));
   const windowsOf = (layer: AdjustTarget): string[] | null =>
     shownLimit(candidate, { target: route === undefined ? layer : { ...layer, route }, adjustment: undefined }).base;
-  if (beneath === undefined && plans.some((plan) => windowsOf(plan) !== null)) return undefined;
+  // Only here, because there may be as many plans as targets.
+  if (beneath === undefined && Object.keys(candidate.plans ?? {}).some((plan) => windowsOf({ plan }) !== null))
+    return undefined;
   for (const layer of beneath ?? [{}]) {
     const windows = windowsOf(layer);
     if (windows !== null) return windows;
