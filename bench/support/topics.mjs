@@ -5,6 +5,7 @@ export const TOPICS = [
   'memory',
   'bytes',
   'stall',
+  'shadow',
   'bodies',
   'http',
   'redis',

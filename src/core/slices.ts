@@ -17,12 +17,15 @@ export async function inSlices<Item>(items: Iterable<Item>, work: (item: Item) =
 
 /** Lets everything that has happened meanwhile run. */
 export function nextTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    try {
-      setImmediate(resolve);
-    } catch {
-      // Some runtimes do not have it, and that of the Edge runtime of Next.js throws.
-      setTimeout(resolve, 0);
-    }
-  });
+  return new Promise(onNextTurn);
+}
+
+/** Calls `run` after everything that has happened meanwhile. */
+export function onNextTurn(run: () => void): void {
+  try {
+    setImmediate(run);
+  } catch {
+    // Some runtimes do not have it, and that of the Edge runtime of Next.js throws.
+    setTimeout(run, 0);
+  }
 }

@@ -1,10 +1,12 @@
 import type { Decision } from '../core/decision.ts';
 import { Emitter } from '../core/emitter.ts';
+import { getOrCreate } from '../core/get-or-create.ts';
 import type { LimitName } from '../core/limit.ts';
 import type { Logger } from '../core/logger.ts';
 import { isPromise } from '../core/maybe-promise.ts';
+import type { Plan } from '../core/plan.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
-import { nextTurn } from '../core/slices.ts';
+import { onNextTurn } from '../core/slices.ts';
 import type { LimitRequest } from '../limits/limiter.ts';
 import type { PlanSource } from '../limits/plans.ts';
 import { PendingCalls } from './calls.ts';
@@ -60,9 +62,15 @@ export class ShadowChecks {
   readonly #tally = new ShadowTally();
   readonly #calls: PendingCalls;
   #tasks: (() => void)[] = [];
+  /** How many of the tasks have begun. */
+  #begun = 0;
   #isScheduled = false;
+  /** Made once: a request pays for whatever is made when it schedules a turn. */
+  readonly #onTurn = (): void => this.#run();
   /** By the decision that the caller got, so that what it settles is settled here too. */
   readonly #requests = new WeakMap<Decision, ShadowRequest>();
+  /** One per plan, because stores cache by the identity of a plan. */
+  readonly #copies = new WeakMap<Plan, Plan>();
   /** A call has reached its deadline, and the store has not answered any call since. */
   #isStuck = false;
   #isClosed = false;
@@ -125,6 +133,7 @@ export class ShadowChecks {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#tasks = [];
+    this.#begun = 0;
     this.#calls.clear();
     this.#wake();
     this.#call(undefined, () => this.#settings.store.close?.());
@@ -132,7 +141,7 @@ export class ShadowChecks {
   }
 
   get #size(): number {
-    return this.#tasks.length + this.#calls.size;
+    return this.#tasks.length - this.#begun + this.#calls.size;
   }
 
   #add(route: string | undefined, task: () => void): void {
@@ -149,22 +158,29 @@ export class ShadowChecks {
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    void nextTurn().then(() => this.#run());
+    onNextTurn(this.#onTurn);
   }
 
   #run(): void {
     this.#isScheduled = false;
-    for (const task of this.#tasks.splice(0, AT_ONCE)) this.#begin(task);
+    // What these tasks add is left for a later turn.
+    for (let count = Math.min(AT_ONCE, this.#tasks.length - this.#begun); count > 0; count--)
+      this.#begin(this.#tasks[this.#begun++]);
+    // Only if at least half are removed, so that no task is moved more than once on average.
+    if (this.#begun * 2 >= this.#tasks.length) {
+      this.#tasks.splice(0, this.#begun);
+      this.#begun = 0;
+    }
     if (this.#tasks.length > 0) this.#schedule();
     this.#wake();
   }
 
   /** Nobody could catch what a task throws, so it would end the process. */
-  #begin(task: () => void): void {
+  #begin(task: (() => void) | undefined): void {
     // A task before it may have closed the checks.
     if (this.#isClosed) return;
     try {
-      task();
+      task?.();
     } catch {
       this.#miss('failed', undefined);
     }
@@ -185,8 +201,20 @@ export class ShadowChecks {
     const { plans, store } = this.#settings;
     this.#call(
       route,
-      () => store.consume(account, route, plans.plan(shadow.request), cost),
+      () => store.consume(account, route, this.#copyOf(plans.plan(shadow.request)), cost),
       (candidate) => this.#compare(shadow, current, candidate),
+    );
+  }
+
+  /** A store can write to the numbers of a plan, and the limits in force may have the same source of plans. */
+  #copyOf(plan: Plan): Plan {
+    const { windows, durations, maxes, routeWindows, allMethodsScope, shows } = plan;
+    return getOrCreate(this.#copies, plan, () =>
+      Object.freeze({
+        ...{ windows, routeWindows, allMethodsScope, shows },
+        durations: durations.slice(),
+        maxes: maxes.slice(),
+      }),
     );
   }
 

@@ -26,6 +26,14 @@ export class ShadowedLimiter implements Limiter {
   consume(request: LimitRequest): Promise<Decision> {
     const checks = this.#checks();
     if (checks === undefined) return this.#limiter.consume(request);
+    // Another promise in between would take the caller longer than all else that a shadow does.
+    if (this.#limiter.synchronous) {
+      try {
+        return Promise.resolve(this.consumeSync(request));
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    }
     const decided = this.#limiter.consume(request);
     const shadow = checks.prepare(request);
     if (shadow === undefined) return decided;

@@ -5,10 +5,30 @@
  * @throws Error if they differ
  */
 export function assertEqual(actual: unknown, expected: unknown, sources = ['the store', 'the model']): void {
+  if (isSame(actual, expected)) return;
   const show = (value: unknown): string =>
     JSON.stringify(value, (_, part) => (part === undefined ? 'undefined' : sorted(part))) ?? 'undefined';
   if (show(actual) === show(expected)) return;
   throw new Error(`${sources[0]} returned ${show(actual)}, ${sources[1]} expects ${show(expected)}`);
+}
+
+/** Whether two values surely have the same JSON. It takes a tenth of the time, and nearly all values are the same. */
+function isSame(one: unknown, other: unknown): boolean {
+  if (one === other) return true;
+  if (!isPlain(one) || !isPlain(other) || Array.isArray(one) !== Array.isArray(other)) return false;
+  const names = Object.keys(one);
+  return (
+    (!Array.isArray(one) || one.length === other.length) &&
+    names.length === Object.keys(other).length &&
+    names.every((name) => Object.hasOwn(other, name) && isSame(one[name], other[name]))
+  );
+}
+
+/** Others can have a JSON of their own, as a Date has. */
+function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === Array.prototype;
 }
 
 /** An object with its properties in the order of their names; anything else as it is. */

@@ -1,6 +1,7 @@
 import type FastCheck from 'fast-check';
 import type { OnOrphan } from '../core/claim.ts';
 import type { ClaimId } from '../core/ports.ts';
+import { anyString } from './arbitraries.ts';
 
 interface AttemptAction {
   readonly id: ClaimId;
@@ -81,7 +82,7 @@ export function createClaimArbitraries(fc: typeof FastCheck, options: ClaimArbit
     retentionMs: mostly(fc.integer({ min: 60, max: 600 }), fc.oneof(fc.nat(60), oneOf(86_400_000))),
   };
   const generation = mostly(oneOf(0), oneOf(-1, 1));
-  const value = fc.oneof(oneOf(undefined), fc.string({ unit: 'binary', maxLength: 8 }));
+  const value = fc.oneof(oneOf(undefined), anyString(fc, 8));
 
   const begin = fc.record({
     type: oneOf('begin' as const),

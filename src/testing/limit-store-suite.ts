@@ -60,21 +60,20 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
       return fc.assert(property, { numRuns: histories });
     }, 300_000);
 
-    it('S1, S4: simultaneous equal requests are decided one after another, in the order of the calls', () =>
+    it('S1, S4: of simultaneous equal requests as many are accepted as fit, each with a remaining of its own', () =>
       withStore(async (store) => {
         const decisions = await Promise.all(
           Array.from({ length: 10 }, () => store.consume('a', 'r', plan(['7/1m'], ['9/1d']), 1)),
         );
-        const sources = ['the store, called ten times at once,', 'the order of the calls'];
+        // A store may decide them in any order, as a pool of connections does.
+        const shown = decisions.map(({ accepted, shown }) => [accepted, shown?.limit, shown?.remaining]);
         assertEqual(
-          decisions.map(({ accepted }) => accepted),
-          [...Array(7).fill(true), ...Array(3).fill(false)],
-          sources,
-        );
-        assertEqual(
-          decisions.map(({ shown }) => shown?.remaining),
-          [8, 7, 6, 5, 4, 3, 2, 0, 0, 0],
-          sources,
+          shown.sort((one, other) => Number(other[2]) - Number(one[2])),
+          [
+            ...[8, 7, 6, 5, 4, 3, 2].map((remaining) => [true, 'all-methods', remaining]),
+            ...Array(3).fill([false, 'route', 0]),
+          ],
+          ['the store, called ten times at once,', 'one decision after another, in any order'],
         );
       }));
 

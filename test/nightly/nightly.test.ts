@@ -7,7 +7,7 @@ import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createWrongClaimStore, FAULTS } from '../testing/wrong-claim-stores.ts';
 import { readFlags } from './flags.ts';
 import { countLines, noCounts, type Part, planParts } from './plan.ts';
-import { historiesOn } from './subjects.ts';
+import { historiesOn, LANES } from './subjects.ts';
 import { type Job, replayCommand, runPart } from './worker.ts';
 
 const PROGRAM = resolve(import.meta.dirname, '../../scripts/run-ts.mjs');
@@ -45,12 +45,30 @@ describe('npm run test:nightly', () => {
     const report = (await runPart({ run }, part)) as string;
     expect(report).toMatch(/Counterexample: .*"type":"complete"/);
     expect(report).toMatch(/Shrunk [1-9]\d* time/);
-    const [, path] = /^npm run test:nightly -- --store memory --kind claims --seed 4 --path (\S+)$/.exec(
+    const [, seed, path] = /^npm run test:nightly -- --store memory --kind claims --seed (\d+) --path (\S+)$/.exec(
       replayCommand(part, report),
     ) as RegExpExecArray;
-    const again = await runPart({ run }, { ...part, histories: 1, path } as Job);
+    const again = await runPart({ run }, { ...part, histories: 1, seed: Number(seed), path } as Job);
     expect(again).toContain(/Counterexample: .*/.exec(report)?.[0]);
     expect(await runPart({ run }, { ...part, kind: 'limits', histories: 20 })).toBeUndefined();
+  });
+
+  it('runs the histories of a part at the same time, each with a clock of its own', async () => {
+    const clocks = new Set<object>();
+    let [atOnce, most] = [0, 0];
+    const run = historiesOn('slow', {
+      limits: async (clock) => {
+        clocks.add(clock);
+        most = Math.max(most, ++atOnce);
+        await new Promise((resolve) => setImmediate(resolve));
+        atOnce--;
+        return createMemoryStore({ clock });
+      },
+      claims: (clock) => createWrongClaimStore(clock, FAULTS.W_COMPLETE_OVERWRITES),
+      adjustments: (clock) => createMemoryAdjustments({ clock }),
+    });
+    expect(await runPart({ run }, { store: 'memory', kind: 'limits', histories: 37, seed: 1 })).toBeUndefined();
+    expect([clocks.size, most]).toEqual([37, LANES]);
   });
 
   it('gives a million histories to the stores and the kinds, each part with its own seed', () => {
@@ -62,7 +80,9 @@ describe('npm run test:nightly', () => {
       'redis: 300,000 histories (135,000 of limits, 135,000 of claims, 30,000 of adjustments)',
       'cluster: 200,000 histories (90,000 of limits, 90,000 of claims, 20,000 of adjustments)',
     ]);
-    expect(new Set(parts.map(({ seed }) => seed)).size).toBe(parts.length);
+    // The lanes of a part have the seeds that follow.
+    const seeds = parts.flatMap(({ seed }) => Array.from({ length: LANES }, (_, lane) => (seed + lane) | 0));
+    expect(new Set(seeds).size).toBe(seeds.length);
     expect(parts.every(({ seed }) => seed === (seed | 0))).toBe(true);
     // Whenever the run ends, each store has had its share.
     const half = parts.slice(0, parts.length / 2).filter(({ store }) => store === 'cluster');

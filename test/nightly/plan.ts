@@ -1,6 +1,6 @@
-import { KINDS, type Kind, STORES, type StoreName } from './subjects.ts';
+import { KINDS, type Kind, LANES, STORES, type StoreName } from './subjects.ts';
 
-/** Histories that one worker runs at a time. Each part has a seed of its own. */
+/** Histories that one worker runs at a time. Each lane of each part has a seed of its own. */
 export interface Part {
   readonly store: StoreName;
   readonly kind: Kind;
@@ -12,7 +12,7 @@ export interface Part {
 const STORE_SHARES: Readonly<Record<StoreName, number>> = { memory: 50, redis: 30, cluster: 20 };
 /** Which part of a store's histories has a kind, in percent. */
 const KIND_SHARES: Readonly<Record<Kind, number>> = { limits: 45, claims: 45, adjustments: 10 };
-const PART = 500;
+const PART = 1_000;
 
 /** What to run of all histories. */
 export interface Selection {
@@ -39,7 +39,7 @@ export function planParts({ histories, seed, stores = STORES, kinds = KINDS }: S
     });
   });
   placed.sort((a, b) => a.place - b.place);
-  return placed.map(({ store, kind, histories }, i) => ({ store, kind, histories, seed: (seed + i) | 0 }));
+  return placed.map(({ store, kind, histories }, i) => ({ store, kind, histories, seed: (seed + i * LANES) | 0 }));
 }
 
 /** Counts of histories by store and kind. */

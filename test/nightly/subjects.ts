@@ -41,15 +41,37 @@ type Creators = {
   readonly adjustments: AdjustmentStoreSubject['create'];
 };
 
+/** Histories that one worker runs at a time. While one waits for its server, the others go on. */
+export const LANES = 16;
+
 /** The histories of the public suites on these stores. */
 export function historiesOn(name: string, create: Creators): Subject['run'] {
   return {
-    limits: (histories, start) =>
+    limits: inLanes((histories, start) =>
       onlyHistories((it) => limitStoreSuite(it, from(start), { name, histories, create: create.limits })),
-    claims: (histories, start) =>
+    ),
+    claims: inLanes((histories, start) =>
       onlyHistories((it) => claimStoreSuite(it, from(start), { name, histories, create: create.claims })),
-    adjustments: (histories, start) =>
+    ),
+    adjustments: inLanes((histories, start) =>
       onlyHistories((it) => adjustmentStoreSuite(it, from(start), { name, histories, create: create.adjustments })),
+    ),
+  };
+}
+
+type Run = (histories: number, start: Start) => Promise<void>;
+
+/** Splits histories into lanes that run at the same time, each with a seed of its own: the next ones after the first. */
+function inLanes(run: Run): Run {
+  return async (histories, { seed, path }) => {
+    const lanes = Math.min(LANES, histories);
+    const ends = await Promise.allSettled(
+      Array.from({ length: lanes }, (_, lane) =>
+        run(Math.floor((histories + lane) / lanes), { seed: (seed + lane) | 0, path }),
+      ),
+    );
+    const failed = ends.find((end) => end.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
   };
 }
 

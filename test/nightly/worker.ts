@@ -21,8 +21,9 @@ export async function runPart(
 }
 
 /** How to run one failed history again, which fast-check names by a seed and a path. */
-export function replayCommand({ store, kind, seed }: Part, report: string): string {
+export function replayCommand({ store, kind, seed: seedOfPart }: Part, report: string): string {
   const path = /path: "([^"]+)"/.exec(report)?.[1];
+  const seed = /seed: (-?\d+)/.exec(report)?.[1] ?? seedOfPart;
   const at = path === undefined ? '' : ` --path ${path}`;
   return `npm run test:nightly -- --store ${store} --kind ${kind} --seed ${seed}${at}`;
 }

@@ -4,8 +4,10 @@
  */
 import { once } from 'node:events';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { Plan } from '../../src/core/plan.ts';
 import type { LimitStore, ResetTarget } from '../../src/core/ports.ts';
 import { createLimiter, type Limiter } from '../../src/limits/limiter.ts';
+import { Plans } from '../../src/limits/plans.ts';
 import { withShadow } from '../../src/shadow/shadow.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
@@ -49,6 +51,8 @@ const TRAFFIC: (string | ((limiter: Limiter) => Promise<unknown>))[] = [
   post('/send', 'acc_4', 'k5'),
 ];
 
+let limiterOfNow: Limiter;
+
 /** @returns the bytes that the client has got, without the date, and what the candidate has counted */
 async function bytesOf(isSynchronous: boolean, shadowStore: LimitStore | undefined) {
   const clock = createFakeClock(1_000_000);
@@ -60,9 +64,12 @@ async function bytesOf(isSynchronous: boolean, shadowStore: LimitStore | undefin
     reset: async (target: ResetTarget) => memory.reset(target),
     block: async (...given: Parameters<typeof memory.block>) => memory.block(...given),
   });
-  const current = createLimiter({ store: isSynchronous ? memory : later, limits: LIMITS, validate: false });
-  const shadowed = shadowStore && withShadow(current, { limits: LIMITS, store: shadowStore, timeoutMs: 10 });
+  // One source for both, so that both have the same plan objects.
+  const limits = new Plans(LIMITS);
+  const current = createLimiter({ store: isSynchronous ? memory : later, limits, validate: false });
+  const shadowed = shadowStore && withShadow(current, { limits, store: shadowStore, timeoutMs: 10 });
   const limiter = shadowed ?? current;
+  limiterOfNow = limiter;
   let ids = 0;
   vi.spyOn(crypto, 'randomUUID').mockImplementation(() => `00000000-0000-4000-8000-${++ids}`);
   const server = await serve(
@@ -184,11 +191,47 @@ const SILENT: [what: string, act: (...given: never[]) => unknown][] = [
   ],
 ];
 
+const OWN_ACCOUNT = 'an account of the store';
+/** Uses the limiter that it is the shadow of. Its own requests are checked as well. */
+function askAgain(account: string, route: string, plan: Plan | undefined) {
+  if (plan === undefined || account === OWN_ACCOUNT) return lie({ accepted: true })(account, route);
+  const subject = { account: OWN_ACCOUNT, route };
+  void limiterOfNow.consume(subject).then((decision) => limiterOfNow.refund(decision));
+  void limiterOfNow.peek({ account, route });
+  return lie({ accepted: true })(account, route);
+}
+
 /** Stores that decide, and lie about it. */
 const LYING: [what: string, act: (...given: never[]) => unknown][] = [
   [
     'rejects everything, with counters that are no numbers',
     lie({ accepted: false, shown: { limit: 'route', max: Number.NaN, remaining: Number.NaN, resetMs: Number.NaN } }),
+  ],
+  [
+    'accepts everything, with counters that no window has',
+    lie({
+      accepted: true,
+      takeCharge: trap,
+      cost: -1,
+      impossible: 1n,
+      trace: [Number.POSITIVE_INFINITY, -0, { startedAt: -1 }],
+      shown: { limit: 'route', max: -1, remaining: Number.POSITIVE_INFINITY, resetMs: 1e308 },
+    }),
+  ],
+  [
+    'writes to the plan that it was given',
+    (account: string, route: string, plan: Plan | undefined) => {
+      plan?.maxes.fill(0);
+      plan?.durations.fill(1);
+      for (const each of plan === undefined ? [] : [plan, plan.windows, ...plan.windows])
+        for (const name of Reflect.ownKeys(each)) Reflect.set(each, name, 0);
+      return lie({ accepted: true })(account, route);
+    },
+  ],
+  ['uses the limiter while it decides', askAgain],
+  [
+    'uses the limiter while it decides in a promise',
+    async (...given: Parameters<typeof askAgain>) => askAgain(...given),
   ],
   ['accepts everything, and then cannot be read', fickle],
   ['accepts everything in a promise, and then cannot be read', async (account, route) => fickle(account, route)],
@@ -210,6 +253,18 @@ for (const isSynchronous of [true, false])
       expect(total).toMatchObject({ none: 0, onlyCandidate: 0, onlyCurrent: 0 });
       expect(total?.both).toBeLessThanOrEqual(1);
       expect((total?.failed ?? 0) + (total?.dropped ?? 0)).toBeGreaterThanOrEqual(15);
+      expect(unhandled).not.toHaveBeenCalled();
+    });
+
+    it('has methods that cannot be read after the start', async () => {
+      let reads = 0;
+      const get = (store: LimitStore, name: keyof LimitStore) => (++reads > 10 ? trap() : store[name]);
+      const { bytes, total } = await bytesOf(
+        isSynchronous,
+        new Proxy(storeOf(trap), { get } as ProxyHandler<LimitStore>),
+      );
+      expect(bytes).toBe((await bytesWithout(isSynchronous)).bytes);
+      expect([total?.none, reads > 20]).toEqual([0, true]);
       expect(unhandled).not.toHaveBeenCalled();
     });
 

@@ -1,7 +1,9 @@
 import type { Database } from './database.ts';
 
-/** How often a full scope is counted again. */
+/** How often a full scope is counted again, at most. */
 const FULL_MS = 1_000;
+/** A count may take long, and goes on in the server after its deadline. So the next one waits so many times as long. */
+const PAUSE = 10;
 /** A scope is counted again after this part of its share was added here. */
 const PART = 64;
 /** Scopes that a process knows. */
@@ -11,7 +13,8 @@ interface Share {
   /** Claims of the scope when it was counted, and those that this process has added since. */
   claims: number;
   uncounted: number;
-  countedAt: number;
+  /** When it may be counted again, although it is full. */
+  recountAt: number;
   /** When the first claim of the scope expires, as a wait. */
   retryAfterMs: number;
   isCounting: boolean;
@@ -34,7 +37,7 @@ export class ScopeShares {
   isFull(scopeId: Buffer): boolean {
     const share = this.#shares.get(scopeId.toString('latin1'));
     if (share === undefined || share.claims < this.max) return false;
-    if (performance.now() - share.countedAt > FULL_MS) this.#count(scopeId, share);
+    if (performance.now() > share.recountAt) this.#count(scopeId, share);
     return true;
   }
 
@@ -47,7 +50,7 @@ export class ScopeShares {
   added(scopeId: Buffer): void {
     const name = scopeId.toString('latin1');
     const known = this.#shares.get(name);
-    const share = known ?? { claims: 0, uncounted: 0, countedAt: 0, retryAfterMs: FULL_MS, isCounting: false };
+    const share = known ?? { claims: 0, uncounted: 0, recountAt: 0, retryAfterMs: FULL_MS, isCounting: false };
     // The scopes that were used last are at the end.
     this.#shares.delete(name);
     this.#shares.set(name, share);
@@ -61,7 +64,7 @@ export class ScopeShares {
   #count(scopeId: Buffer, share: Share): void {
     if (share.isCounting) return;
     share.isCounting = true;
-    const before = share.uncounted;
+    const [before, begunAt] = [share.uncounted, performance.now()];
     const counted = this.#database.query<{ claims: string; first: string | null; now: string }>(
       `select count(*) as claims, min(expires_at) as first, min(now) as now from (
          select expires_at, now
@@ -75,12 +78,13 @@ export class ScopeShares {
       .then(([row]) => {
         share.uncounted -= before;
         share.claims = Number(row?.claims) + share.uncounted;
-        share.countedAt = performance.now();
         if (row?.first) share.retryAfterMs = Math.max(1, Number(row.first) - Number(row.now));
       })
       // What is known so far applies until the next count.
       .catch(() => undefined)
       .finally(() => {
+        const now = performance.now();
+        share.recountAt = now + Math.max(FULL_MS, PAUSE * (now - begunAt));
         share.isCounting = false;
       });
   }

@@ -100,10 +100,11 @@ function withoutLimit(candidate: LayeredLimits, { target, base, adjusted }: Show
   // Only an operator has set it.
   if (base === null) return adjusted === null ? [] : null;
   const { route } = target;
-  const plans = Object.keys(candidate.plans ?? {}).map((plan) => ({ plan }));
   const windowsOf = (layer: AdjustTarget): string[] | null =>
     shownLimit(candidate, { target: route === undefined ? layer : { ...layer, route }, adjustment: undefined }).base;
-  if (beneath === undefined && plans.some((plan) => windowsOf(plan) !== null)) return undefined;
+  // Only here, because there may be as many plans as targets.
+  if (beneath === undefined && Object.keys(candidate.plans ?? {}).some((plan) => windowsOf({ plan }) !== null))
+    return undefined;
   for (const layer of beneath ?? [{}]) {
     const windows = windowsOf(layer);
     if (windows !== null) return windows;

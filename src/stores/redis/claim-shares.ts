@@ -60,7 +60,8 @@ interface Share {
 export class ClaimShares {
   readonly #maxPerScope: number;
   readonly #maxReleased: number;
-  readonly #scopes = new LRUCache<string, Share>({ max: MAX_SCOPES });
+  /** With `max`, it would make room for all scopes at once, in a millisecond. */
+  readonly #scopes = new LRUCache<string, Share>({ maxSize: MAX_SCOPES, sizeCalculation: () => 1 });
 
   constructor(maxPerScope: number) {
     this.#maxPerScope = maxPerScope;

@@ -41,7 +41,8 @@ export class Denials {
 
   constructor({ maxMs, maxKeys }: DenialsOptions) {
     this.#maxMs = maxMs;
-    this.#byPair = new LRUCache({ max: maxKeys });
+    // The cache makes room for all keys at once, in some milliseconds. Without a time, it remembers none.
+    this.#byPair = new LRUCache({ max: maxMs === 0 ? 1 : maxKeys });
   }
 
   /** Number of decisions that were made here. */

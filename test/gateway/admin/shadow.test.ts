@@ -209,12 +209,13 @@ describe('a candidate of the config', () => {
     const accounts = Array.from({ length: 10_000 }, (_, i) => ({ id: `a_${i}`, application: 'app_1' }));
     const each = Object.fromEntries(accounts.map(({ id }) => [id, { allMethods: ['1/1h'] }]));
     await start({ accounts, shadow: { limits: { ...LIMITS, accounts: each } } });
-    const from = performance.now();
+    const from = process.cpuUsage();
     const { value, text } = await ask('GET');
-    const tookMs = performance.now() - from;
+    const { user, system } = process.cpuUsage(from);
     expect([value.promotion.changes.length, value.promotion.left]).toEqual([100, 9_900]);
     expect(text.length).toBeLessThan(500_000);
-    expect(tookMs).toBeLessThan(2_000);
+    // CPU, because the time depends on what else the machine does.
+    expect((user + system) / 1_000).toBeLessThan(2_000);
   });
 
   it('gives way to that of an operator, and runs again after it; DELETE cannot end it', async () => {
