@@ -61,8 +61,8 @@ const project = (name: string, include: string[], { exclude = [], ...rest }: Use
 const SECOND_ATTEMPT = { retry: 1 };
 
 /**
- * Apps use the built library, so their tests say nothing about the coverage of `src`. V8's counting and the report
- * of the service would add 40 % to the CPU time of `service-pure`.
+ * Apps, `built` and `bench` use the built library or what other projects test, so they say nothing about the coverage of
+ * `src`. V8's counting and the report of the service would add 40 % to the CPU time of `service-pure`.
  */
 const withoutCoverage: Plugin = {
   name: 'without-coverage',
@@ -93,12 +93,15 @@ export default defineConfig({
     maxWorkers: availableParallelism() + 1,
     projects: [
       project('adapters', ADAPTERS, { exclude: WEB, setupFiles: ['test/support/same-globals.ts'] }),
-      project('bench', BENCH),
-      project('built', BUILT, {
-        ...SECOND_ATTEMPT,
-        globalSetup: ['test/support/build.ts', REDIS_SERVERS],
-        setupFiles: ['test/support/built.ts'],
-      }),
+      { ...project('bench', BENCH), plugins: [withoutCoverage] },
+      {
+        ...project('built', BUILT, {
+          ...SECOND_ATTEMPT,
+          globalSetup: ['test/support/build.ts', REDIS_SERVERS],
+          setupFiles: ['test/support/built.ts'],
+        }),
+        plugins: [withoutCoverage],
+      },
       project('console', CONSOLE, {
         ...SECOND_ATTEMPT,
         globalSetup: [REDIS_SERVERS, 'test/console/support/browser.ts'],
