@@ -4,6 +4,7 @@ import { projects as serviceProjects } from './apps/communication-api/vitest.con
 import { projects as postgresStoreProjects } from './apps/postgres-store/vitest.config.ts';
 import { CONSOLE_MODULE, consoleModule } from './scripts/console.mjs';
 import { luaAsText } from './scripts/lua.mjs';
+import { LongFilesFirst } from './test/support/long-files-first.ts';
 
 /** Frameworks, each behind a real server of its own. */
 const ADAPTERS = ['test/adapters/**/*.test.ts'];
@@ -91,6 +92,7 @@ export default defineConfig({
     reporters: ['default', 'test/support/second-attempts.ts'],
     // More than there are cores: many tests wait for a timer, a process or a server.
     maxWorkers: availableParallelism() + 1,
+    sequence: { sequencer: LongFilesFirst },
     projects: [
       project('adapters', ADAPTERS, { exclude: WEB, setupFiles: ['test/support/same-globals.ts'] }),
       { ...project('bench', BENCH), plugins: [withoutCoverage] },
