@@ -13,7 +13,7 @@ export async function checkConfig(
   return { code, all };
 }
 
-/** Where a value is in the file. */
+/** The names and indexes that lead to a value in the file. */
 export type Path = readonly (string | number)[];
 
 /** A pattern for a path in the file, however its segments are joined. */
