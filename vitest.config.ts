@@ -4,6 +4,7 @@ import { projects as serviceProjects } from './apps/communication-api/vitest.con
 import { projects as postgresStoreProjects } from './apps/postgres-store/vitest.config.ts';
 import { CONSOLE_MODULE, consoleModule } from './scripts/console.mjs';
 import { luaAsText } from './scripts/lua.mjs';
+import { LongFilesFirst } from './test/support/long-files-first.ts';
 
 /** Frameworks, each behind a real server of its own. */
 const ADAPTERS = ['test/adapters/**/*.test.ts'];
@@ -61,8 +62,8 @@ const project = (name: string, include: string[], { exclude = [], ...rest }: Use
 const SECOND_ATTEMPT = { retry: 1 };
 
 /**
- * Apps use the built library, so their tests say nothing about the coverage of `src`. V8's counting and the report
- * of the service would add 40 % to the CPU time of `service-pure`.
+ * Apps, `built` and `bench` use the built library or what other projects test, so they say nothing about the coverage of
+ * `src`. V8's counting and the report of the service would add 40 % to the CPU time of `service-pure`.
  */
 const withoutCoverage: Plugin = {
   name: 'without-coverage',
@@ -91,14 +92,18 @@ export default defineConfig({
     reporters: ['default', 'test/support/second-attempts.ts'],
     // More than there are cores: many tests wait for a timer, a process or a server.
     maxWorkers: availableParallelism() + 1,
+    sequence: { sequencer: LongFilesFirst },
     projects: [
       project('adapters', ADAPTERS, { exclude: WEB, setupFiles: ['test/support/same-globals.ts'] }),
-      project('bench', BENCH),
-      project('built', BUILT, {
-        ...SECOND_ATTEMPT,
-        globalSetup: ['test/support/build.ts', REDIS_SERVERS],
-        setupFiles: ['test/support/built.ts'],
-      }),
+      { ...project('bench', BENCH), plugins: [withoutCoverage] },
+      {
+        ...project('built', BUILT, {
+          ...SECOND_ATTEMPT,
+          globalSetup: ['test/support/build.ts', REDIS_SERVERS],
+          setupFiles: ['test/support/built.ts'],
+        }),
+        plugins: [withoutCoverage],
+      },
       project('console', CONSOLE, {
         ...SECOND_ATTEMPT,
         globalSetup: [REDIS_SERVERS, 'test/console/support/browser.ts'],

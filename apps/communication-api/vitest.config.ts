@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig, type UserWorkspaceConfig } from 'vitest/config';
 
 /** The built service, as a process. */
@@ -77,12 +78,14 @@ export const projects = [
   }),
   // Nothing that another file has left to do keeps its event loop busy.
   project('service-floods', FLOODS, { isolate: true, sequence: { groupOrder: 2 } }),
-  // Tests of crashes wait for leases to expire, so many of them wait at the same time.
+  // Tests of crashes wait for leases to expire, so many of them wait at the same time. For the same reason, more files run side by
+  // side than elsewhere, and no browser beside them.
   project('service-process', PROCESS, {
     isolate: true,
     maxConcurrency: 11,
+    maxWorkers: availableParallelism() + 2,
     testTimeout: 300_000,
-    sequence: { groupOrder: 3 },
+    sequence: { groupOrder: 4 },
   }),
 ];
 
