@@ -1,17 +1,9 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { ShardedMap } from '../../../src/stores/memory/sharded-map.ts';
+import { heapUsed } from '../../support/heap.ts';
 
 const SMALL = 1_000;
 const LARGE = 200_000;
-
-/** Bytes in use after a garbage collection. */
-function heapUsed(): number {
-  setFlagsFromString('--expose-gc');
-  (runInNewContext('gc') as () => void)();
-  return process.memoryUsage().heapUsed;
-}
 
 describe.each([SMALL, LARGE])('a map for %i entries', (maxEntries) => {
   const keys = ['', 'a', 'b', 'x'.repeat(300), ...Array.from({ length: SMALL }, (_, i) => `account ${i}`)];
