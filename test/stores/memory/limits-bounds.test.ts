@@ -94,10 +94,12 @@ describe('memory store: bounds', () => {
 
   it('S10, S18: windows of earlier plans are removed from a record when they are over', () => {
     const { clock, store } = setUp(1);
+    let accepted = 0;
     for (let i = 1; i <= 20_000; i++) {
-      expect(store.consume('a', 'r', planFrom([{ max: 1, durationMs: i }]), 1).accepted).toBe(true);
+      if (store.consume('a', 'r', planFrom([{ max: 1, durationMs: i }]), 1).accepted) accepted++;
       clock.advance(20_000);
     }
+    expect(accepted).toBe(20_000);
     expect(store.stats()).toMatchObject({ keys: 1, refused: 0 });
   });
 
