@@ -319,6 +319,25 @@ describe('maxClaimsPerScope', () => {
     for (const key of range(4, 7)) expect(world.begin('A', key).kind).toBe('claimed');
     expect(world.begin('A', 0, { token: 'retry' }).kind).toBe('settled');
   });
+
+  it('claims that have expired make room before a released one is forgotten', () => {
+    const world = new Scopes({ maxKeys: 8, maxClaimsPerScope: 4 });
+    for (const key of range(0, 3)) world.run('A', key);
+    world.clock.advance(RETENTION_MS - 1);
+    world.reject('A', 3);
+    world.clock.advance(1);
+    expect(world.begin('A', 4).kind).toBe('claimed');
+    expect(world.other('A', 3)).toBe('mismatch');
+    expect(world.store.stats()).toMatchObject({ keys: 2, swept: 3, forgotten: 0 });
+  });
+
+  it('claims that have expired are swept a few at a time while the scope has room', () => {
+    const world = new Scopes({ maxKeys: 1_000 });
+    for (const key of range(0, 100)) world.run('A', key);
+    world.clock.advance(RETENTION_MS);
+    world.begin('A', 100);
+    expect(world.store.stats().swept).toBe(2);
+  });
 });
 
 describe('minClaimsPerScope', () => {
