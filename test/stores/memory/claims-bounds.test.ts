@@ -331,6 +331,15 @@ describe('maxClaimsPerScope', () => {
     expect(world.store.stats()).toMatchObject({ keys: 2, swept: 3, forgotten: 0 });
   });
 
+  it('a full scope deletes at most 256 of its claims that have expired at a time', () => {
+    const world = new Scopes({ maxKeys: 1_000 });
+    for (const key of range(0, 500)) world.run('A', key);
+    world.clock.advance(RETENTION_MS);
+    world.begin('A', 500);
+    // Two more are swept for the new key.
+    expect(world.store.stats().swept).toBe(256 + 2);
+  });
+
   it('claims that have expired are swept a few at a time while the scope has room', () => {
     const world = new Scopes({ maxKeys: 1_000 });
     for (const key of range(0, 100)) world.run('A', key);
@@ -390,6 +399,25 @@ describe('maxBytes', () => {
     const reply = world.begin('P', 0, { token: 'retry' });
     expect(reply).toMatchObject({ kind: 'settled', result: { value: '0123456789' } });
     expect(world.store.stats().bytes).toBeLessThanOrEqual(90);
+  });
+
+  it('I7: a scope that has few takes the room of the oldest value of all scopes', () => {
+    const world = new Scopes({ maxBytes: 60, maxBytesPerScope: 40 });
+    const value = (scope: string, key: number) => world.begin(scope, key, { token: 'retry' });
+    for (const [scope, key] of [
+      ['A', 0],
+      ['A', 1],
+      ['B', 0],
+      ['C', 0],
+    ] as const)
+      world.run(scope, key, '0123456789');
+    expect(value('A', 0)).toEqual({ kind: 'settled', result: { status: '200', value: undefined } });
+    for (const [scope, key] of [
+      ['A', 1],
+      ['B', 0],
+      ['C', 0],
+    ] as const)
+      expect(value(scope, key)).toMatchObject({ result: { value: '0123456789' } });
   });
 
   it('I7: past the bound, the values of the oldest results are dropped; their claims stay', () => {

@@ -23,14 +23,14 @@ describe('memory store: options', () => {
     const store = createMemoryStore();
     expect(store.synchronous).toBe(true);
     expect(store.stats()).toEqual({ keys: 0, maxKeys: 65_536, refused: 0, swept: 0 });
-    const plan = (windows: number) =>
-      planFrom(Array.from({ length: windows }, (_, i) => ({ max: 1, durationMs: i + 100_000 })));
+    const windows = (count: number) => Array.from({ length: count }, (_, i) => ({ max: 1, durationMs: i + 100_000 }));
     const most = 16_383;
-    expect(() => store.consume('a', 'r', plan(most + 1), 1)).toThrow(
-      new OptionError('plan', most + 1, `a record has room for at most ${most} windows`),
-    );
+    for (const plan of [planFrom(windows(most + 1)), planFrom(['1/1s'], windows(most + 1), 'account')])
+      expect(() => store.consume('a', 'r', plan, 1)).toThrow(
+        new OptionError('plan', most + 1, `a record has room for at most ${most} windows`),
+      );
     expect(store.stats().keys).toBe(0);
-    const greatest = plan(most);
+    const greatest = planFrom(windows(most));
     expect([1, 2].map(() => store.consume('a', 'r', greatest, 1).accepted)).toEqual([true, false]);
   });
 });
