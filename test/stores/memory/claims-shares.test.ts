@@ -51,3 +51,7 @@ describe('setShares()', () => {
 it('a memory store of claims is synchronous', () => {
   expect(createMemoryClaimStore().synchronous).toBe(true);
 });
+
+it('an unknown option is refused with its place', () => {
+  expect(() => createMemoryClaimStore({ maxkeys: 1 } as object)).toThrow(/^options\.maxkeys: unknown option/);
+});
