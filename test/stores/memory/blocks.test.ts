@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { StoreFullError } from '../../../src/core/errors.ts';
 import { Blocks } from '../../../src/stores/memory/blocks.ts';
+import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 
 const LONG = { forMs: 1_000_000, reason: undefined };
 const SHORT = { forMs: 5, reason: undefined };
@@ -56,4 +57,10 @@ it('S18, S21: a full store finds blocks that are over behind 300 that are not, a
     }
   }
   expect(refused).toBeLessThan(500);
+});
+
+it('S21: nothing is blocked in a store that has never had a block', () => {
+  const store = createMemoryStore();
+  store.unblock({ account: 'a' });
+  expect(store.blocked({ account: 'a' })).toBeUndefined();
 });
