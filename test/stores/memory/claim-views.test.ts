@@ -12,7 +12,7 @@ it('S15: only a claim in progress has a lease, also after the clock was set back
 
 /** A store with five claims. */
 function storeOfFive(): MemoryClaimStore {
-  const store = createMemoryClaimStore();
+  const store = createMemoryClaimStore({ maxKeys: 10 });
   const command = { fingerprint: 'f', token: 'a', retentionMs: 60_000, leaseMs: 1_000, dispatch: true } as const;
   for (let key = 0; key < 5; key++) store.begin({ scope: 's', key: `${key}` }, { ...command, onOrphan: 'reject' });
   return store;
