@@ -137,7 +137,7 @@ export function unexpired(record: ClaimRecord | undefined, now: number): ClaimRe
 /** Claims the key, or replies why that is not possible. */
 export function begin(found: ClaimRecord | undefined, command: BeginCommand, now: number): ClaimStep<BeginReply> {
   const record = unexpired(found, now);
-  if (command.deadline !== undefined && now > command.deadline) return { record, reply: { kind: 'late' } };
+  if (now > (command.deadline ?? Number.POSITIVE_INFINITY)) return { record, reply: { kind: 'late' } };
   if (record === undefined || (record.state === 'free' && record.fingerprint === command.fingerprint)) {
     return claim(record, command, now, false);
   }

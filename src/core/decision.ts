@@ -157,7 +157,7 @@ export class Decision {
     const [ofRoute, last] = [routeWindows - 1, windows.length - 1]
       .filter((at) => at >= 0)
       .map((at) => this.#status(at));
-    return ofRoute === undefined || last === undefined || ofRoute.remaining <= last.remaining ? ofRoute : last;
+    return last !== undefined && last.remaining < (ofRoute as WindowStatus).remaining ? last : ofRoute;
   }
 
   #status(index: number): WindowStatus {

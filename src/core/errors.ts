@@ -214,14 +214,9 @@ export class ClosedError extends HeadgateError {
 /** Whether `value` is an error of headgate (of any copy of the package), and has the `code` if one is given. */
 export function isHeadgateError(value: unknown, code?: HeadgateErrorCode): value is HeadgateError {
   try {
-    return (
-      typeof value === 'object' &&
-      value !== null &&
-      BRAND in value &&
-      (code === undefined || (value as HeadgateError).code === code)
-    );
+    return BRAND in (value as object) && (code === undefined || (value as HeadgateError).code === code);
   } catch {
-    // A proxy that was revoked, or has traps that throw, cannot be read.
+    // It is not an object, or a proxy that cannot be read: it was revoked, or has traps that throw.
     return false;
   }
 }

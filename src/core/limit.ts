@@ -21,7 +21,7 @@ export type LimitInput = readonly WindowInput[];
 /** A validated limit: the windows sorted by duration, shortest first. No two durations are equal (S2, S3). */
 export type Limit = readonly Window[];
 
-const PATTERN = /^(0|[1-9]\d*)\/(.+)$/s;
+const PATTERN = /^(0|[1-9]\d*)\/(.+)/s;
 
 /**
  * Parses and validates a limit (S3).

@@ -35,4 +35,11 @@ describe('a fair queue', () => {
     expect(queue.clear()).toEqual(['a2']);
     expect(queue.size).toBe(0);
   });
+
+  it('an owner whose last item was deleted has no turn', () => {
+    const queue = new FairQueue<string>();
+    for (const item of ['a1', 'b1']) queue.push(item[0] as string, item);
+    queue.delete('a', 'a1');
+    expect([queue.first, queue.next(), queue.next()]).toEqual(['b1', 'b1', undefined]);
+  });
 });

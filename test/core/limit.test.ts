@@ -34,6 +34,10 @@ describe('limits', () => {
     expect(() => parseLimit(input as never, 'limits.allMethods')).toThrow(/^limits\.allMethods: a limit is an array/);
   });
 
+  it('S3: an error of a limit without a place names the window', () => {
+    expect(() => parseLimit(['1/1s', '1'])).toThrow(/^limit\[1\]: /);
+  });
+
   it.each([-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '5', undefined, null])(
     'S3: max %s is refused; the error names the place and the value',
     (max) => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Tally } from '../../src/core/tally.ts';
+import { heapUsed } from '../support/heap.ts';
 
 describe('a tally', () => {
   it('has the amount of each owner, and their sum', () => {
@@ -15,5 +16,16 @@ describe('a tally', () => {
     tally.add('a', 2);
     tally.add('a', -2);
     expect([tally.of('a'), tally.total]).toEqual([0, 0]);
+  });
+
+  it('does not grow with owners that have given everything back', () => {
+    const tally = new Tally();
+    const before = heapUsed();
+    for (let i = 0; i < 50_000; i++) {
+      tally.add(`owner ${i}`, 1);
+      tally.add(`owner ${i}`, -1);
+    }
+    expect(heapUsed() - before).toBeLessThan(1_000_000);
+    expect(tally.total).toBe(0);
   });
 });

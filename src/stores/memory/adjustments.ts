@@ -102,7 +102,7 @@ export class MemoryAdjustments implements AdjustmentStore {
 
   history(before: number | undefined, limit: number): readonly AdjustmentEntry[] {
     const { length } = this.#entries;
-    const newer = before === undefined ? -1 : this.#entries.findIndex(({ version }) => version >= before);
+    const newer = this.#entries.findIndex(({ version }) => version >= (before ?? Number.POSITIVE_INFINITY));
     const end = newer === -1 ? length : newer;
     return this.#entries.slice(Math.max(0, end - limit), end).reverse();
   }

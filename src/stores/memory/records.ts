@@ -64,14 +64,14 @@ export class Records {
     const found = this.#accounts.get(account);
     // Most accounts have few routes at a time, and the newest record is the first.
     if (typeof found === 'number' && this.slab.read(found, TAG) === tag) return found;
-    return found === undefined || tag === UNKNOWN ? NOWHERE : this.#search(found, tag);
+    return found === undefined ? NOWHERE : this.#search(found, tag);
   }
 
   /** Address of the pair's record, whatever windows it has, or {@link NOWHERE}. */
   findAny(account: string, route: RecordName): number {
     const routeId = this.#routes.find(route);
     const found = this.#accounts.get(account);
-    if (found === undefined || routeId === UNKNOWN) return NOWHERE;
+    if (found === undefined) return NOWHERE;
     if (typeof found !== 'number') return found.get(routeId) ?? NOWHERE;
     let address = found;
     while (address !== NOWHERE && this.#routeId(address) !== routeId) address = this.slab.read(address, NEXT);
@@ -117,7 +117,7 @@ export class Records {
 
   remove(account: string, route: RecordName): void {
     const id = this.#routes.find(route);
-    if (id !== UNKNOWN) this.removeWhere(account, (_, routeId) => routeId === id);
+    this.removeWhere(account, (_, routeId) => routeId === id);
   }
 
   /** Makes a route of every account unknown at once. The next sweeps delete its records. */

@@ -17,10 +17,9 @@ export class KeptResults {
     return this.#values.first;
   }
 
-  /** Adds a claim that was just completed. Does nothing if its result has no value. */
+  /** Adds a claim that was just completed. Its result must have a value. */
   add(claim: ClaimEntry): void {
     const bytes = bytesOf(claim.record);
-    if (bytes === 0) return;
     claim.bytes = bytes;
     this.#bytes += bytes;
     claim.scope.bytes += bytes;

@@ -73,9 +73,7 @@ export class ShardedMap<Value> {
     for (let i = isShort ? length : MAX_HASHED; i > 0; i--) {
       hash = Math.imul(hash ^ key.charCodeAt(isShort ? i - 1 : (length * i - 1) >> 4), 0x01000193);
     }
-    // The character hashed last has changed only the low bits so far: mix until every bit depends on every character.
-    hash = Math.imul(hash ^ (hash >>> 15), 0x85ebca6b);
-    hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-    return this.#shardAt(((hash ^ (hash >>> 16)) >>> 0) % this.#shards.length);
+    // So far the low bits depend only on the low bits of the characters. These are the same in "a" and "A".
+    return this.#shardAt(((hash ^ (hash >>> 15)) >>> 0) % this.#shards.length);
   }
 }

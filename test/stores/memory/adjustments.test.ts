@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Head } from '../../../src/core/adjustment.ts';
-import { createMemoryAdjustments } from '../../../src/stores/memory/adjustments.ts';
+import { type Head, MAX_RECENT } from '../../../src/core/adjustment.ts';
+import { createMemoryAdjustments, MemoryAdjustments } from '../../../src/stores/memory/adjustments.ts';
 import { adjustmentStoreSuite } from '../../../src/testing/adjustment-store-suite.ts';
+import { createFakeClock } from '../../../src/testing/fake-clock.ts';
 
 adjustmentStoreSuite({ describe, it }, fc, { name: 'memory', create: (clock) => createMemoryAdjustments({ clock }) });
 
@@ -27,9 +28,35 @@ describe('createMemoryAdjustments()', () => {
       head = next;
     }
     expect(store.history(undefined, 30_000)).toHaveLength(14_999);
+    const read = (behind: number) => store.read({ version: 25_000 - behind, nonce: 'n' }).kind;
+    expect([MAX_RECENT, MAX_RECENT + 1].map(read)).toEqual(['changes', 'all']);
     expect(store.read({ version: 24_999, nonce: 'n' })).toMatchObject({
       kind: 'changes',
       entries: [{ version: 25_000 }],
     });
+  });
+
+  it('lists a process for 10 seconds after it was heard of', () => {
+    const clock = createFakeClock();
+    const store = createMemoryAdjustments({ clock });
+    store.read(undefined, 'gateway 1');
+    clock.advance(10_000);
+    expect(store.instances()).toEqual([{ name: 'gateway 1', head: undefined, ageMs: 10_000 }]);
+    clock.advance(1);
+    expect(store.instances()).toEqual([]);
+  });
+
+  it('returns everything to a process if it has no entries itself', () => {
+    const store = createMemoryAdjustments();
+    const state = { head: { version: 5, nonce: 'n' }, adjustments: [], recent: [] };
+    store.restore(undefined, state);
+    expect(store.read({ version: 4, nonce: 'n' })).toMatchObject({ kind: 'all', state });
+  });
+
+  it('has no history after it was replaced by nothing', () => {
+    const store = new MemoryAdjustments(createFakeClock());
+    store.append(undefined, { version: 1, nonce: 'n', at: 0, by: 'jane', source: 'change', limits: [] });
+    store.replace(undefined);
+    expect([store.state, store.history(undefined, 9), store.read(undefined).kind]).toEqual([undefined, [], 'none']);
   });
 });

@@ -220,6 +220,12 @@ class Scopes {
     });
   }
 
+  /** The values that retries of the first keys get. */
+  values(scope: string, keys: number): (string | undefined)[] {
+    const replies = range(0, keys).map((key) => this.begin(scope, key, { token: 'retry' }));
+    return replies.map((reply) => (reply.kind === 'settled' ? reply.result.value : reply.kind));
+  }
+
   /** What another request with the same key gets. */
   other(scope: string, key: number): string {
     return this.begin(scope, key, { token: 'b', fingerprint: 'g' }).kind;
@@ -319,6 +325,34 @@ describe('maxClaimsPerScope', () => {
     for (const key of range(4, 7)) expect(world.begin('A', key).kind).toBe('claimed');
     expect(world.begin('A', 0, { token: 'retry' }).kind).toBe('settled');
   });
+
+  it('claims that have expired make room before a released one is forgotten', () => {
+    const world = new Scopes({ maxKeys: 8, maxClaimsPerScope: 4 });
+    for (const key of range(0, 3)) world.run('A', key);
+    world.clock.advance(RETENTION_MS - 1);
+    world.reject('A', 3);
+    world.clock.advance(1);
+    expect(world.begin('A', 4).kind).toBe('claimed');
+    expect(world.other('A', 3)).toBe('mismatch');
+    expect(world.store.stats()).toMatchObject({ keys: 2, swept: 3, forgotten: 0 });
+  });
+
+  it('a full scope deletes at most 256 of its claims that have expired at a time', () => {
+    const world = new Scopes({ maxKeys: 1_000 });
+    for (const key of range(0, 500)) world.run('A', key);
+    world.clock.advance(RETENTION_MS);
+    world.begin('A', 500);
+    // Two more are swept for the new key.
+    expect(world.store.stats().swept).toBe(256 + 2);
+  });
+
+  it('claims that have expired are swept a few at a time while the scope has room', () => {
+    const world = new Scopes({ maxKeys: 1_000 });
+    for (const key of range(0, 100)) world.run('A', key);
+    world.clock.advance(RETENTION_MS);
+    world.begin('A', 100);
+    expect(world.store.stats().swept).toBe(2);
+  });
 });
 
 describe('minClaimsPerScope', () => {
@@ -350,16 +384,18 @@ describe('maxBytesPerScope', () => {
     const world = new Scopes({ maxBytes: 80, maxBytesPerScope: 40 });
     for (const key of range(0, 2)) world.run('B', key, '0123456789');
     for (const key of range(0, 5)) world.run('A', key, '0123456789');
-    const values = (scope: string, keys: number) =>
-      range(0, keys)
-        .map((key) => world.begin(scope, key, { token: 'retry' }))
-        .map((reply) => (reply.kind === 'settled' ? reply.result.value : reply.kind));
-    expect(values('A', 5)).toEqual([undefined, undefined, undefined, '0123456789', '0123456789']);
-    expect(values('B', 2)).toEqual(['0123456789', '0123456789']);
+    expect(world.values('A', 5)).toEqual([undefined, undefined, undefined, '0123456789', '0123456789']);
+    expect(world.values('B', 2)).toEqual(['0123456789', '0123456789']);
     expect(world.store.stats()).toMatchObject({ bytes: 80, dropped: 3 });
     world.run('A', 5, '0123456789'.repeat(3));
-    expect(values('B', 2)).toEqual(['0123456789', '0123456789']);
+    expect(world.values('B', 2)).toEqual(['0123456789', '0123456789']);
     expect(world.store.stats()).toMatchObject({ bytes: 80, dropped: 4 });
+  });
+
+  it('I7: a scope has no more than its share, even if the store has room', () => {
+    const world = new Scopes({ maxBytes: 80, maxBytesPerScope: 40 });
+    for (const key of range(0, 3)) world.run('A', key, '0123456789');
+    expect(world.values('A', 3)).toEqual([undefined, '0123456789', '0123456789']);
   });
 });
 
@@ -371,6 +407,14 @@ describe('maxBytes', () => {
     const reply = world.begin('P', 0, { token: 'retry' });
     expect(reply).toMatchObject({ kind: 'settled', result: { value: '0123456789' } });
     expect(world.store.stats().bytes).toBeLessThanOrEqual(90);
+  });
+
+  it('I7: a scope up to its equal share takes the room of the oldest value of all scopes', () => {
+    const world = new Scopes({ maxBytes: 80, maxBytesPerScope: 60 });
+    for (const key of range(0, 3)) world.run('A', key, '0123456789');
+    for (const key of range(0, 2)) world.run('B', key, '0123456789');
+    expect(world.values('A', 3)).toEqual([undefined, '0123456789', '0123456789']);
+    expect(world.values('B', 2)).toEqual(['0123456789', '0123456789']);
   });
 
   it('I7: past the bound, the values of the oldest results are dropped; their claims stay', () => {

@@ -6,7 +6,7 @@ import { keptHistories, replay } from '../../support/histories.ts';
 import { expectSame } from '../../support/same.ts';
 
 const HISTORIES = Number(process.env.HEADGATE_HISTORIES ?? 10_000);
-const LONG_HISTORIES = 500;
+const LONG_HISTORIES = Math.min(HISTORIES, 500);
 
 function live(history: History, maxKeys = 64): void {
   replay(history, {
@@ -38,7 +38,7 @@ describe('memory store', () => {
     const { history } = createArbitraries(fc, names);
     fc.assert(
       fc.property(history, (drawn) => live(drawn, 200_000)),
-      { numRuns: 100 },
+      { numRuns: Math.min(HISTORIES, 100) },
     );
   });
 

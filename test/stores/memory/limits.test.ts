@@ -109,6 +109,14 @@ describe('memory store: limits', () => {
     const { trace } = store.consume('a', 'r', plan, 2);
     expect(trace.map(({ remaining }) => remaining)).toEqual(Array.from({ length: count }, (_, i) => 17 - i));
   });
+
+  it.each([5, 6])('S2: a rejection by window %i has the numbers of all windows before it', (count) => {
+    const { store } = setUp();
+    const plan = planFrom(Array.from({ length: count }, (_, i) => ({ max: 20 - i, durationMs: 1000 * (i + 1) })));
+    store.consume('a', 'r', plan, 20 - count);
+    const { trace } = store.consume('a', 'r', plan, 2);
+    expect(trace.map(({ remaining }) => remaining)).toEqual(Array.from({ length: count }, (_, i) => count - i));
+  });
 });
 
 describe('memory store: adjusting', () => {

@@ -5,6 +5,7 @@ describe('names in memory', () => {
   it('S18: are deleted with their last reference, and their numbers are reused: routes from the network cannot pile up', () => {
     const names = new Names();
     const [a, b] = [names.acquire('a'), names.acquire('b')];
+    expect([a, b]).toEqual([0, 1]);
     expect(names.acquire('a')).toBe(a);
     names.release(a);
     expect(names.find('a')).toBe(a);

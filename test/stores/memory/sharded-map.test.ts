@@ -1,17 +1,30 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { ShardedMap } from '../../../src/stores/memory/sharded-map.ts';
+import { heapUsed } from '../../support/heap.ts';
 
 const SMALL = 1_000;
-const LARGE = 200_000;
+const LARGE = 262_144;
+const range = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
 
-/** Bytes in use after a garbage collection. */
-function heapUsed(): number {
-  setFlagsFromString('--expose-gc');
-  (runInNewContext('gc') as () => void)();
-  return process.memoryUsage().heapUsed;
-}
+/** Names that have much in common. */
+const SIMILAR = {
+  numbers: (i: number) => `${i}`,
+  // The digits are among the 16 characters that choose the shard.
+  longNumbers: (i: number) => String(i).padStart(8, '0').replaceAll(/\d/g, '=======$&'),
+  upperAndLowerCase: (i: number) =>
+    range(14)
+      .map((bit) => ((i >> bit) & 1 ? 'a' : 'A'))
+      .join(''),
+};
+
+it.each([
+  [1, 1],
+  [65_536, 1],
+  [65_537, 9],
+  [LARGE, 32],
+])('a map for %i entries has %i shards', (maxEntries, shards) => {
+  expect(new ShardedMap(maxEntries).shards).toBe(shards);
+});
 
 describe.each([SMALL, LARGE])('a map for %i entries', (maxEntries) => {
   const keys = ['', 'a', 'b', 'x'.repeat(300), ...Array.from({ length: SMALL }, (_, i) => `account ${i}`)];
@@ -37,6 +50,18 @@ describe.each([SMALL, LARGE])('a map for %i entries', (maxEntries) => {
         expect(seen.has(key)).toBe(false);
         seen.add(key);
       }
+    }
+  });
+
+  it('spreads names evenly over its shards', () => {
+    const map = new ShardedMap<string>(maxEntries);
+    const names = range(16_384);
+    for (const nameOf of Object.values(SIMILAR)) for (const i of names) map.set(nameOf(i), nameOf.name);
+    for (const kind of Object.keys(SIMILAR)) {
+      const counts = range(map.shards).map((shard) => [...map.valuesOf(shard)].filter((each) => each === kind).length);
+      const even = names.length / map.shards;
+      expect(Math.min(...counts)).toBeGreaterThan(even * 0.75);
+      expect(Math.max(...counts)).toBeLessThan(even * 1.25);
     }
   });
 
