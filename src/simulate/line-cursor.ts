@@ -9,6 +9,9 @@ export class LineCursor {
   from = 0;
   /** to here, without its line feed. */
   end = -1;
+  /** The same in the text. */
+  #textFrom = 0;
+  #textEnd = -1;
   readonly #text: string;
   /** Whether each byte is one character, so that both have the same places. Most logs are ASCII. */
   readonly #isAligned: boolean;
@@ -26,19 +29,25 @@ export class LineCursor {
     const { bytes } = this;
     const from = this.end + 1;
     if (from >= bytes.length) return false;
-    const end = this.#isAligned ? this.#text.indexOf('\n', from) : bytes.indexOf(LINE_FEED, from);
+    this.#textFrom = this.#textEnd + 1;
+    this.#textEnd = placeOr(this.#text.length, this.#text.indexOf('\n', this.#textFrom));
     this.from = from;
-    this.end = end === -1 ? bytes.length : end;
+    this.end = this.#isAligned ? this.#textEnd : placeOr(bytes.length, bytes.indexOf(LINE_FEED, from));
     return true;
   }
 
   /** The current line. */
   get text(): string {
-    return this.slice(this.from, this.end);
+    return this.#text.slice(this.#textFrom, this.#textEnd);
   }
 
   /** Text of some of the bytes. It may keep the text of all lines in memory. */
   slice(from: number, end: number): string {
     return this.#isAligned ? this.#text.slice(from, end) : DECODER.decode(this.bytes.subarray(from, end));
   }
+}
+
+/** What `indexOf` found, or else the end. */
+function placeOr(end: number, found: number): number {
+  return found === -1 ? end : found;
 }

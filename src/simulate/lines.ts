@@ -92,7 +92,8 @@ async function* bytesOf(source: TraceSource, figures: TraceFigures): AsyncGenera
     for (let from = 0; from < piece.length; from += MAX_PIECE) {
       const end = Math.min(piece.length, from + MAX_PIECE);
       // A Buffer becomes what it is, because its `slice` does not copy.
-      if (typeof piece !== 'string') yield new Uint8Array(piece.buffer as ArrayBuffer, piece.byteOffset + from, end - from);
+      if (typeof piece !== 'string')
+        yield new Uint8Array(piece.buffer as ArrayBuffer, piece.byteOffset + from, end - from);
       else yield encoder.encode(piece.slice(from, end));
     }
   }

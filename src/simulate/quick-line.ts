@@ -6,19 +6,20 @@ import type { LineCursor } from './line-cursor.ts';
 interface Opening {
   /** Such as `"cost":` or `"account":"`. */
   readonly bytes: Uint8Array;
-  readonly field: Field;
   readonly isText: boolean;
+  /** Whether a line that has it has to be parsed. */
+  readonly isParsed: boolean;
+  /** Index in {@link NUMBERS} or {@link TEXTS}; {@link NONE} if the value is not needed. */
+  readonly field: number;
   /** Openings that came next in other lines. */
   readonly followers: Opening[];
 }
 
-type Field = (typeof FIELDS)[number] | undefined;
-
-const NUMBERS = ['at', 'cost', 'order'] as const;
-const TEXTS = ['plan', 'route', 'req_id', 'account', 'provider', 'decision', 'msg'] as const;
-/** A line with such a key has to be parsed. */
-const PARSED = ['blocked', 'degraded'] as const;
-const FIELDS = [...NUMBERS, ...TEXTS, ...PARSED] as const;
+const NUMBERS = ['at', 'cost', 'order'];
+const TEXTS = ['plan', 'route', 'account', 'provider', 'decision', 'msg', 'req_id'];
+/** No two requests have the same. */
+const REQUEST_ID = TEXTS.indexOf('req_id');
+const PARSED = ['blocked', 'degraded'];
 
 /** Bounds of a log whose keys are always other ones: its lines are parsed. */
 const MAX_OPENINGS = 64;
@@ -40,8 +41,11 @@ const PRIME = 0x01000193;
 export class QuickReader {
   readonly #names: KnownNames;
   /** Its followers are the first openings of lines. */
-  readonly #start: Opening = { bytes: new Uint8Array(), field: undefined, isText: false, followers: [] };
+  readonly #start: Opening = { bytes: new Uint8Array(), isText: false, isParsed: false, field: NONE, followers: [] };
   readonly #openings = new Map<string, Opening>();
+  /** Values of the current line. */
+  readonly #numbers: number[] = NUMBERS.map(() => NONE);
+  readonly #texts: (string | undefined)[] = TEXTS.map(() => undefined);
 
   constructor(names: Names) {
     this.#names = new KnownNames(names);
@@ -51,72 +55,54 @@ export class QuickReader {
   read(lines: LineCursor): ReadEvent | undefined {
     const { bytes, from, end } = lines;
     if (bytes[from] !== OPEN || bytes[end - 1] !== CLOSE) return undefined;
-    let at: number = NONE;
-    let cost: number = NONE;
-    let order: number = NONE;
-    let account: string | undefined;
-    let route: string | undefined;
-    let provider: string | undefined;
-    let plan: string | undefined;
-    let decision: string | undefined;
-    let message: string | undefined;
-    let id: string | undefined;
-    let opening = this.#start;
+    this.#numbers.fill(NONE);
+    this.#texts.fill(undefined);
+    let opening: Opening | undefined = this.#start;
     for (let place = from; place !== end - 1; ) {
-      const next = this.#follower(opening, lines, place + 1);
-      if (next === undefined) return undefined;
-      opening = next;
-      const { field, isText } = opening;
-      const value = place + 1 + opening.bytes.length;
-      if (!isText) {
-        place = endOfScalar(bytes, value);
-        if (place === NONE) return undefined;
-        if (field === 'at') at = wholeNumber(bytes, value, place);
-        else if (field === 'cost') cost = wholeNumber(bytes, value, place);
-        else if (field === 'order') order = wholeNumber(bytes, value, place);
-        else if (field !== undefined) return undefined;
-      } else if (field === undefined || field === 'req_id') {
-        const quote = endOfText(bytes, value);
-        if (quote === NONE) return undefined;
-        if (field === 'req_id') id = lines.slice(value, quote);
-        place = quote + 1;
-      } else {
-        let hash = 0;
-        let quote = value;
-        for (; bytes[quote] !== QUOTE; quote++) {
-          const byte = bytes[quote] as number;
-          if (byte < SPACE || byte === BACKSLASH || quote === end) return undefined;
-          hash = Math.imul(hash ^ byte, PRIME);
-        }
-        const name = this.#names.get(lines, value, quote, hash);
-        if (field === 'account') account = name;
-        else if (field === 'route') route = name;
-        else if (field === 'provider') provider = name;
-        else if (field === 'plan') plan = name;
-        else if (field === 'decision') decision = name;
-        else if (field === 'msg') message = name;
-        else return undefined;
-        place = quote + 1;
-      }
-      if (bytes[place] !== COMMA && place !== end - 1) return undefined;
+      opening = this.#follower(opening, lines, place + 1);
+      if (opening === undefined) return undefined;
+      place = this.#readValue(opening, lines, place + 1 + opening.bytes.length);
+      if (place === NONE || (bytes[place] !== COMMA && place !== end - 1)) return undefined;
     }
+    return this.#event();
+  }
+
+  #event(): ReadEvent | undefined {
+    const [at, cost, order] = this.#numbers as [number, number, number];
+    const [plan, route, account, provider, decision, message, id] = this.#texts;
     if (decision !== 'accepted' && decision !== 'rejected') return undefined;
     if (message !== 'request' && message !== 'decision') return undefined;
-    if (route === undefined || account === undefined) return undefined;
-    if (!(cost > 0 && at >= 0 && order >= 0)) return undefined;
-    return {
-      account,
-      route,
-      at,
-      order,
-      provider,
-      plan,
-      cost,
-      logged: decision,
-      id,
-      settles: undefined,
-      isExact: true,
-    };
+    if (route === undefined || account === undefined || cost < 1 || at < 0 || order < 0) return undefined;
+    return { account, route, at, order, provider, plan, cost, logged: decision, id, settles: undefined, isExact: true };
+  }
+
+  /** Returns the place behind the value; {@link NONE} if the line has to be parsed. */
+  #readValue({ isText, isParsed, field }: Opening, lines: LineCursor, from: number): number {
+    const { bytes } = lines;
+    if (isParsed) return NONE;
+    if (!isText) {
+      const end = endOfScalar(bytes, from);
+      if (field !== NONE && end !== NONE) this.#numbers[field] = wholeNumber(bytes, from, end);
+      return end;
+    }
+    if (field !== NONE && field !== REQUEST_ID) return this.#readName(field, lines, from);
+    const quote = endOfText(bytes, from);
+    if (quote === NONE) return NONE;
+    if (field === REQUEST_ID) this.#texts[field] = lines.slice(from, quote);
+    return quote + 1;
+  }
+
+  #readName(field: number, lines: LineCursor, from: number): number {
+    const { bytes, end } = lines;
+    let hash = 0;
+    let at = from;
+    for (; bytes[at] !== QUOTE; at++) {
+      const byte = bytes[at] as number;
+      if (byte < SPACE || byte === BACKSLASH || at === end) return NONE;
+      hash = Math.imul(hash ^ byte, PRIME);
+    }
+    this.#texts[field] = this.#names.get(lines, from, at, hash);
+    return at + 1;
   }
 
   /** The opening at a place; undefined if the line has to be parsed. */
@@ -142,8 +128,9 @@ export class QuickReader {
     const known = this.#openings.get(text);
     if (known !== undefined || this.#openings.size === MAX_OPENINGS) return known;
     const key = lines.slice(at + 1, quote);
-    const field = FIELDS.find((name) => name === key);
-    const opening = { bytes: bytes.slice(at, end), field, isText, followers: [] };
+    const [fields, others] = isText ? [TEXTS, NUMBERS] : [NUMBERS, TEXTS];
+    const isParsed = others.includes(key) || PARSED.includes(key);
+    const opening = { bytes: bytes.slice(at, end), isText, isParsed, field: fields.indexOf(key), followers: [] };
     this.#openings.set(text, opening);
     return opening;
   }
