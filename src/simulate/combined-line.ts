@@ -8,7 +8,7 @@ const TIME = /^(\d{2})\/([A-Z][a-z]{2})\/(\d{4}):(\d{2}):(\d{2}):(\d{2}) ([+-])(
 export function combinedParser(find: RouteFinder, names: Names): LineParser {
   const readTime = cachedTime();
   let lines = 0;
-  return (line) => {
+  return ({ text: line }) => {
     lines++;
     const afterAddress = line.indexOf(' ');
     const bracket = line.indexOf(' [', afterAddress);

@@ -84,7 +84,7 @@ export function jsonParser(map: FieldMap, find: RouteFinder, names: Names): Line
     return account === undefined ? 'no_account' : [route, names.get(account)];
   };
   let lines = 0;
-  return (text) => {
+  return ({ text }) => {
     lines++;
     const line = readObject(text);
     if (line === undefined) return undefined;

@@ -1,3 +1,4 @@
+import type { LineCursor } from './line-cursor.ts';
 import type { SkipReason } from './trace.ts';
 
 /** What a parser makes of one line. */
@@ -19,8 +20,8 @@ export interface ReadEvent {
   isExact: boolean;
 }
 
-/** Reads one line; undefined if it is not of its format. */
-export type LineParser = (line: string) => ParsedLine | undefined;
+/** Reads the current line; undefined if it is not of its format. */
+export type LineParser = (lines: LineCursor) => ParsedLine | undefined;
 
 /** Names that were seen before, so that each is stored once and no line stays in memory because of a part of it. */
 export class Names {

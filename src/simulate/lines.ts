@@ -1,12 +1,17 @@
 import { HeadgateError } from '../core/errors.ts';
+import { LineCursor } from './line-cursor.ts';
 import type { TraceFigures } from './trace.ts';
 
 /** Text or bytes, whole or in pieces. Bytes may be compressed by gzip. */
 export type TraceSource = string | Uint8Array | Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>;
 
-/** Longest line that is read, in characters. */
+/** Longest line that is read, in bytes. */
 export const MAX_LINE = 65_536;
+/** Longer pieces are cut, so that the text of a source that is in memory is not there a second time. */
+const MAX_PIECE = 262_144;
+const LINE_FEED = 10;
 const GZIP = [0x1f, 0x8b];
+const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
 /** The source cannot be read. */
 export class TraceError extends HeadgateError {
@@ -18,91 +23,123 @@ export class TraceError extends HeadgateError {
 }
 
 /**
- * Returns the lines of a source, all that a piece of it completes at a time. Undefined is a line that was too long.
+ * Returns the lines of a source, all that a piece of it completes at a time. Of a line that is longer than
+ * {@link MAX_LINE} only the beginning is there, which is longer, too.
  * @throws TraceError
  */
-export async function* linesOf(source: TraceSource, figures: TraceFigures): AsyncGenerator<(string | undefined)[]> {
+export async function* linesOf(source: TraceSource, figures: TraceFigures): AsyncGenerator<LineCursor> {
   const splitter = new LineSplitter();
-  for await (const text of textOf(pieces(source, figures))) {
-    const lines = splitter.add(text);
-    if (lines.length > 0) yield lines;
+  for await (const piece of withoutMark(await decompressed(bytesOf(source, figures)))) {
+    const lines = splitter.add(piece);
+    if (lines !== undefined) yield lines;
   }
   yield splitter.end();
 }
 
-/** Cuts text into lines, whatever its pieces are. */
+/** Cuts bytes into whole lines, whatever their pieces are. */
 class LineSplitter {
-  #rest = '';
-  #isTooLong = false;
+  /** The beginning of a line whose end has not come yet. */
+  #rest: Uint8Array[] = [];
+  #restLength = 0;
 
-  add(text: string): (string | undefined)[] {
-    const lines: (string | undefined)[] = [];
-    let from = 0;
-    for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', from)) {
-      const line = this.#rest === '' ? text.slice(from, end) : this.#rest + text.slice(0, end);
-      lines.push(this.#isTooLong || line.length > MAX_LINE ? undefined : line);
-      this.#rest = '';
-      this.#isTooLong = false;
-      from = end + 1;
+  add(piece: Uint8Array): LineCursor | undefined {
+    const end = piece.lastIndexOf(LINE_FEED) + 1;
+    if (end === 0) {
+      this.#store(piece);
+      return undefined;
     }
-    if (!this.#isTooLong) this.#rest += text.slice(from);
-    if (this.#rest.length > MAX_LINE) {
-      this.#rest = '';
-      this.#isTooLong = true;
-    }
+    const from = this.#restLength > MAX_LINE ? piece.indexOf(LINE_FEED) : 0;
+    const lines = new LineCursor(joined([...this.#rest, piece.subarray(from, end)]));
+    this.#rest = [];
+    this.#restLength = 0;
+    this.#store(piece.subarray(end));
     return lines;
   }
 
-  end(): (string | undefined)[] {
-    if (this.#isTooLong) return [undefined];
-    return this.#rest === '' ? [] : [this.#rest];
+  end(): LineCursor {
+    return new LineCursor(joined(this.#rest));
+  }
+
+  /** Copies, because the source may use its buffer again. */
+  #store(bytes: Uint8Array): void {
+    const stored = bytes.slice(0, MAX_LINE + 1 - this.#restLength);
+    if (stored.length === 0) return;
+    this.#rest.push(stored);
+    this.#restLength += stored.length;
   }
 }
 
-async function* pieces(source: TraceSource, figures: TraceFigures): AsyncGenerator<string | Uint8Array> {
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const [first, second] = parts;
+  if (first !== undefined && second === undefined) return first;
+  const bytes = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
+}
+
+/** The source as bytes, in pieces that are not long. */
+async function* bytesOf(source: TraceSource, figures: TraceFigures): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  const encoder = new TextEncoder();
   const whole = typeof source === 'string' || source instanceof Uint8Array ? [source] : source;
   for await (const piece of whole) {
     if (typeof piece !== 'string' && !(piece instanceof Uint8Array))
       throw new TraceError('its pieces must be strings or Uint8Arrays');
     figures.size += piece.length;
-    yield piece;
+    for (let from = 0; from < piece.length; from += MAX_PIECE) {
+      const end = Math.min(piece.length, from + MAX_PIECE);
+      // A Buffer becomes what it is, because its `slice` does not copy.
+      if (typeof piece !== 'string')
+        yield new Uint8Array(piece.buffer as ArrayBuffer, piece.byteOffset + from, end - from);
+      else yield encoder.encode(piece.slice(from, end));
+    }
   }
-}
-
-async function* textOf(source: AsyncGenerator<string | Uint8Array>): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  for await (const piece of await decompressed(source)) {
-    const text = typeof piece === 'string' ? piece : decoder.decode(piece, { stream: true });
-    if (text !== '') yield text;
-  }
-  const end = decoder.decode();
-  if (end !== '') yield end;
 }
 
 /** The same source; decompressed if it begins as gzip does. */
-async function decompressed(source: AsyncGenerator<string | Uint8Array>): Promise<AsyncGenerator<string | Uint8Array>> {
-  const head: (string | Uint8Array)[] = [];
-  const magic: number[] = [];
-  while (magic.length < GZIP.length) {
-    const { done, value } = await source.next();
-    if (done) break;
-    head.push(value);
-    if (typeof value === 'string') break;
-    magic.push(...value.subarray(0, GZIP.length - magic.length));
-  }
-  const whole = joined(head, source);
-  return GZIP.every((byte, i) => magic[i] === byte) ? gunzipped(whole) : whole;
+async function decompressed(source: AsyncGenerator<Uint8Array<ArrayBuffer>>): Promise<AsyncGenerator<Uint8Array>> {
+  const { head, whole } = await peeked(source, GZIP.length);
+  return isStartOf(GZIP, head) ? gunzipped(whole) : whole;
 }
 
-async function* joined(
-  head: readonly (string | Uint8Array)[],
-  rest: AsyncGenerator<string | Uint8Array>,
-): AsyncGenerator<string | Uint8Array> {
-  yield* head;
+async function* withoutMark(source: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const { head, whole } = await peeked(source, BYTE_ORDER_MARK.length);
+  let skipped = isStartOf(BYTE_ORDER_MARK, head) ? BYTE_ORDER_MARK.length : 0;
+  for await (const piece of whole) {
+    yield piece.subarray(skipped);
+    skipped = Math.max(0, skipped - piece.length);
+  }
+}
+
+/** Reads the first bytes of a source ahead. */
+async function peeked<Bytes extends Uint8Array>(
+  source: AsyncGenerator<Bytes>,
+  count: number,
+): Promise<{ readonly head: readonly number[]; readonly whole: AsyncGenerator<Bytes> }> {
+  const pieces: Bytes[] = [];
+  const head: number[] = [];
+  while (head.length < count) {
+    const { done, value } = await source.next();
+    if (done) break;
+    pieces.push(value);
+    head.push(...value.subarray(0, count - head.length));
+  }
+  return { head, whole: chained(pieces, source) };
+}
+
+function isStartOf(bytes: readonly number[], head: readonly number[]): boolean {
+  return bytes.every((byte, i) => head[i] === byte);
+}
+
+async function* chained<Piece>(first: readonly Piece[], rest: AsyncGenerator<Piece>): AsyncGenerator<Piece> {
+  yield* first;
   yield* rest;
 }
 
-async function* gunzipped(source: AsyncGenerator<string | Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* gunzipped(source: AsyncGenerator<Uint8Array<ArrayBuffer>>): AsyncGenerator<Uint8Array> {
   const gunzip = new DecompressionStream('gzip');
   const writer = gunzip.writable.getWriter();
   const reader = gunzip.readable.getReader();
@@ -124,15 +161,13 @@ async function* gunzipped(source: AsyncGenerator<string | Uint8Array>): AsyncGen
 }
 
 async function write(
-  source: AsyncGenerator<string | Uint8Array>,
+  source: AsyncGenerator<Uint8Array<ArrayBuffer>>,
   writer: ReturnType<DecompressionStream['writable']['getWriter']>,
 ): Promise<void> {
   try {
     for await (const piece of source) {
       await writer.ready;
-      await writer.write(
-        typeof piece === 'string' ? new TextEncoder().encode(piece) : (piece as Uint8Array<ArrayBuffer>),
-      );
+      await writer.write(piece);
     }
     await writer.close();
   } catch (error) {

@@ -4,7 +4,7 @@ import { isHeadgateError } from '../core/errors.ts';
 import { checkOptions } from '../core/options.ts';
 import { createLimiter, type Limiter } from '../limits/limiter.ts';
 import { isPlanSource, type Limits, type PlanSource, Plans } from '../limits/plans.ts';
-import { createMemoryStore } from '../stores/memory/index.ts';
+import { createUnshardedStore } from '../stores/memory/limits.ts';
 import type { TraceRequest } from './trace.ts';
 
 /** The limits that a trace is judged by. */
@@ -47,7 +47,7 @@ export class SimulatedPolicy {
     checkOptions(policy, ['limits', 'account'], place);
     const { limits, account } = policy;
     const plans = isPlanSource(limits) ? limits : new Plans(limits, `${place}.limits`);
-    const store = createMemoryStore({ maxKeys: MAX_KEYS, clock });
+    const store = createUnshardedStore({ maxKeys: MAX_KEYS, clock });
     this.#limiter = createLimiter({ store, limits: plans, validate: false });
     this.#account = account;
   }

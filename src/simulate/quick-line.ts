@@ -1,117 +1,182 @@
+import { KnownNames, startsWith } from './known-names.ts';
 import type { Names, ReadEvent } from './line.ts';
+import type { LineCursor } from './line-cursor.ts';
 
-const HEAD = '{"level":30,"time":"';
-const TAIL = ',"msg":"request"}';
-/** Index of the first key after the level. */
-const FIRST_KEY = 12;
+/** What a key and the beginning of its value look like. Lines of one log have the same few, in the same order. */
+interface Opening {
+  /** Such as `"cost":` or `"account":"`. */
+  readonly bytes: Uint8Array;
+  readonly isText: boolean;
+  /** Whether a line that has it has to be parsed. */
+  readonly isParsed: boolean;
+  /** Index in {@link NUMBERS} or {@link TEXTS}; {@link NONE} if the value is not needed. */
+  readonly field: number;
+  /** Openings that came next in other lines. */
+  readonly followers: Opening[];
+}
+
+const NUMBERS = ['at', 'cost', 'order'];
+const TEXTS = ['plan', 'route', 'account', 'provider', 'decision', 'msg', 'req_id'];
+/** No two requests have the same. */
+const REQUEST_ID = TEXTS.indexOf('req_id');
+const PARSED = ['blocked', 'degraded'];
+
+/** Bounds of a log whose keys are always other ones: its lines are parsed. */
+const MAX_OPENINGS = 64;
+const MAX_FOLLOWERS = 8;
 /** Any number of so many digits is a safe integer. */
 const MAX_DIGITS = 15;
-/** Codes of characters: comparing them is quicker than comparing texts of one character. */
-const CODES = { quote: 34, comma: 44, zero: 48, colon: 58, bracket: 91, brace: 123 } as const;
-
-interface Fields {
-  at: number;
-  cost: number;
-  order: number;
-  plan: string | undefined;
-  route: string | undefined;
-  req_id: string | undefined;
-  account: string | undefined;
-  provider: string | undefined;
-  decision: string | undefined;
-}
-
-/** Keys by their length, which spares most comparisons. */
-const NUMBERS: readonly (readonly ('at' | 'cost' | 'order')[])[] = [[], [], ['at'], [], ['cost'], ['order']];
-const TEXTS: readonly (readonly Exclude<keyof Fields, 'at' | 'cost' | 'order'>[])[] = [
-  [],
-  [],
-  [],
-  [],
-  ['plan'],
-  ['route'],
-  ['req_id'],
-  ['account'],
-  ['provider', 'decision'],
-];
-/** A line with such a key, or with the level twice, has to be parsed. */
-const PARSED: readonly (readonly string[])[] = [[], [], [], [], [], ['level'], [], ['blocked'], ['degraded']];
+const [SPACE, QUOTE, COMMA, MINUS, DOT, ZERO, NINE, COLON, BACKSLASH, OPEN, CLOSE] = [
+  32, 34, 44, 45, 46, 48, 57, 58, 92, 123, 125,
+] as const;
+const NONE = -1;
+const LITERALS = ['true', 'false', 'null'].map((text) => new TextEncoder().encode(text));
+/** Of the hash by Fowler, Noll and Vo. */
+const PRIME = 0x01000193;
 
 /**
- * Reads a line of the gateway's log as the gateway writes it, without parsing all of it, which takes three times as long.
- * Undefined for any line that is not exactly so; then it has to be parsed. Without a backslash, no name in the line has a
- * quote, so the next quote ends it.
+ * Reads lines of the gateway's log as the gateway writes them, without parsing all of them, which takes several times as
+ * long. It works on bytes, and expects the keys of the lines before.
  */
-export function quickRequest(line: string, names: Names): ReadEvent | undefined {
-  if (!(line.startsWith(HEAD) && line.endsWith(TAIL)) || line.includes('\\')) return undefined;
-  const { at, cost, order, plan, route, req_id, account, provider, decision } = fieldsOf(line) ?? {};
-  if (decision !== 'accepted' && decision !== 'rejected') return undefined;
-  if (route === undefined || account === undefined) return undefined;
-  if (!((cost as number) > 0 && (at as number) >= 0 && (order as number) >= 0)) return undefined;
-  return {
-    account: names.get(account),
-    route: names.get(route),
-    at: at as number,
-    order: order as number,
-    provider: provider === undefined ? undefined : names.get(provider),
-    plan: plan === undefined ? undefined : names.get(plan),
-    cost,
-    logged: decision,
-    id: req_id,
-    settles: undefined,
-    isExact: true,
-  };
-}
+export class QuickReader {
+  readonly #names: KnownNames;
+  /** Its followers are the first openings of lines. */
+  readonly #start: Opening = { bytes: new Uint8Array(), isText: false, isParsed: false, field: NONE, followers: [] };
+  readonly #openings = new Map<string, Opening>();
+  /** Values of the current line. */
+  readonly #numbers: number[] = NUMBERS.map(() => NONE);
+  readonly #texts: (string | undefined)[] = TEXTS.map(() => undefined);
 
-/** Undefined if the line has to be parsed. */
-function fieldsOf(line: string): Fields | undefined {
-  const fields: Fields = {
-    at: Number.NaN,
-    cost: Number.NaN,
-    order: Number.NaN,
-    plan: undefined,
-    route: undefined,
-    req_id: undefined,
-    account: undefined,
-    provider: undefined,
-    decision: undefined,
-  };
-  const end = line.length - TAIL.length;
-  for (let key = FIRST_KEY; key <= end; ) {
-    const keyEnd = line.indexOf('"', key + 1);
-    const value = keyEnd + 2;
-    if (line.charCodeAt(key) !== CODES.quote || line.charCodeAt(keyEnd + 1) !== CODES.colon) return undefined;
-    const code = line.charCodeAt(value);
-    const isText = code === CODES.quote;
-    const comma = isText ? line.indexOf('"', value + 1) + 1 : line.indexOf(',', value);
-    // An object or a list has a comma or a quote elsewhere.
-    if (line.charCodeAt(comma) !== CODES.comma || code === CODES.brace || code === CODES.bracket) return undefined;
-    const length = keyEnd - key - 1;
-    if (keyAt(line, key + 1, PARSED[length]) !== undefined) return undefined;
-    const number = keyAt(line, key + 1, NUMBERS[length]);
-    const text = number === undefined ? keyAt(line, key + 1, TEXTS[length]) : undefined;
-    if (number !== undefined) fields[number] = wholeNumber(line, value, comma);
-    else if (text !== undefined) fields[text] = isText ? line.slice(value + 1, comma - 1) : undefined;
-    key = comma + 1;
+  constructor(names: Names) {
+    this.#names = new KnownNames(names);
   }
-  return fields;
+
+  /** Undefined for any line that is not exactly so; then it has to be parsed. */
+  read(lines: LineCursor): ReadEvent | undefined {
+    const { bytes, from, end } = lines;
+    if (bytes[from] !== OPEN || bytes[end - 1] !== CLOSE) return undefined;
+    this.#numbers.fill(NONE);
+    this.#texts.fill(undefined);
+    let opening: Opening | undefined = this.#start;
+    for (let place = from; place !== end - 1; ) {
+      opening = this.#follower(opening, lines, place + 1);
+      if (opening === undefined) return undefined;
+      place = this.#readValue(opening, lines, place + 1 + opening.bytes.length);
+      if (place === NONE || (bytes[place] !== COMMA && place !== end - 1)) return undefined;
+    }
+    return this.#event();
+  }
+
+  #event(): ReadEvent | undefined {
+    const [at, cost, order] = this.#numbers as [number, number, number];
+    const [plan, route, account, provider, decision, message, id] = this.#texts;
+    if (decision !== 'accepted' && decision !== 'rejected') return undefined;
+    if (message !== 'request' && message !== 'decision') return undefined;
+    if (route === undefined || account === undefined || cost < 1 || at < 0 || order < 0) return undefined;
+    return { account, route, at, order, provider, plan, cost, logged: decision, id, settles: undefined, isExact: true };
+  }
+
+  /** Returns the place behind the value; {@link NONE} if the line has to be parsed. */
+  #readValue({ isText, isParsed, field }: Opening, lines: LineCursor, from: number): number {
+    const { bytes } = lines;
+    if (isParsed) return NONE;
+    if (!isText) {
+      const end = endOfScalar(bytes, from);
+      if (field !== NONE && end !== NONE) this.#numbers[field] = wholeNumber(bytes, from, end);
+      return end;
+    }
+    if (field !== NONE && field !== REQUEST_ID) return this.#readName(field, lines, from);
+    const quote = endOfText(bytes, from);
+    if (quote === NONE) return NONE;
+    if (field === REQUEST_ID) this.#texts[field] = lines.slice(from, quote);
+    return quote + 1;
+  }
+
+  #readName(field: number, lines: LineCursor, from: number): number {
+    const { bytes, end } = lines;
+    let hash = 0;
+    let at = from;
+    for (; bytes[at] !== QUOTE; at++) {
+      const byte = bytes[at] as number;
+      if (byte < SPACE || byte === BACKSLASH || at === end) return NONE;
+      hash = Math.imul(hash ^ byte, PRIME);
+    }
+    this.#texts[field] = this.#names.get(lines, from, at, hash);
+    return at + 1;
+  }
+
+  /** The opening at a place; undefined if the line has to be parsed. */
+  #follower({ followers }: Opening, lines: LineCursor, at: number): Opening | undefined {
+    const { bytes } = lines;
+    for (let i = 0; i < followers.length; i++) {
+      const opening = followers[i] as Opening;
+      if (startsWith(bytes, at, opening.bytes) && (opening.isText || bytes[at + opening.bytes.length] !== QUOTE))
+        return opening;
+    }
+    const opening = this.#openingAt(lines, at);
+    if (opening !== undefined && followers.length < MAX_FOLLOWERS) followers.push(opening);
+    return opening;
+  }
+
+  #openingAt(lines: LineCursor, at: number): Opening | undefined {
+    const { bytes } = lines;
+    const quote = bytes[at] === QUOTE ? endOfText(bytes, at + 1) : NONE;
+    if (quote === NONE || bytes[quote + 1] !== COLON) return undefined;
+    const isText = bytes[quote + 2] === QUOTE;
+    const end = quote + (isText ? 3 : 2);
+    const text = lines.slice(at, end);
+    const known = this.#openings.get(text);
+    if (known !== undefined || this.#openings.size === MAX_OPENINGS) return known;
+    const key = lines.slice(at + 1, quote);
+    const [fields, others] = isText ? [TEXTS, NUMBERS] : [NUMBERS, TEXTS];
+    const isParsed = others.includes(key) || PARSED.includes(key);
+    const opening = { bytes: bytes.slice(at, end), isText, isParsed, field: fields.indexOf(key), followers: [] };
+    this.#openings.set(text, opening);
+    return opening;
+  }
 }
 
-/** Which of some keys of one length is there. */
-function keyAt<Key extends string>(line: string, at: number, keys: readonly Key[] | undefined): Key | undefined {
-  if (keys === undefined) return undefined;
-  for (const key of keys) if (line.startsWith(key, at)) return key;
-  return undefined;
+/** Place of the quote that ends a text; {@link NONE} if it has an escape, or ends with the line. */
+function endOfText(bytes: Uint8Array, from: number): number {
+  for (let at = from; at < bytes.length; at++) {
+    const byte = bytes[at] as number;
+    if (byte === QUOTE) return at;
+    if (byte < SPACE || byte === BACKSLASH) return NONE;
+  }
+  return NONE;
 }
 
-/** A whole number of up to 15 digits; otherwise NaN. */
-function wholeNumber(line: string, from: number, end: number): number {
-  if (end === from || end - from > MAX_DIGITS) return Number.NaN;
+/** Place behind a number without an exponent, `true`, `false` or `null`; {@link NONE} behind any other value. */
+function endOfScalar(bytes: Uint8Array, from: number): number {
+  if (bytes[from] === MINUS || isDigit(bytes[from])) {
+    const first = bytes[from] === MINUS ? from + 1 : from;
+    const end = endOfDigits(bytes, first);
+    if (end === first || (bytes[first] === ZERO && end > first + 1)) return NONE;
+    if (bytes[end] !== DOT) return end;
+    const last = endOfDigits(bytes, end + 1);
+    return last === end + 1 ? NONE : last;
+  }
+  const literal = LITERALS.find((bytesOfLiteral) => startsWith(bytes, from, bytesOfLiteral));
+  return literal === undefined ? NONE : from + literal.length;
+}
+
+function endOfDigits(bytes: Uint8Array, from: number): number {
+  let at = from;
+  while (isDigit(bytes[at])) at++;
+  return at;
+}
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= ZERO && byte <= NINE;
+}
+
+/** A whole number of up to 15 digits; otherwise {@link NONE}. */
+function wholeNumber(bytes: Uint8Array, from: number, end: number): number {
+  if (end - from > MAX_DIGITS) return NONE;
   let value = 0;
-  for (let i = from; i < end; i++) {
-    const digit = line.charCodeAt(i) - CODES.zero;
-    if (!(digit >= 0 && digit <= 9)) return Number.NaN;
-    value = value * 10 + digit;
+  for (let at = from; at < end; at++) {
+    if (!isDigit(bytes[at])) return NONE;
+    value = value * 10 + (bytes[at] as number) - ZERO;
   }
   return value;
 }

@@ -5,7 +5,8 @@ import { combinedParser } from './combined-line.ts';
 import { headgateParser } from './headgate-line.ts';
 import { type FieldMap, jsonParser } from './json-line.ts';
 import { type LineParser, Names, type ParsedLine, type ReadEvent } from './line.ts';
-import { linesOf, type TraceSource } from './lines.ts';
+import type { LineCursor } from './line-cursor.ts';
+import { linesOf, MAX_LINE, type TraceSource } from './lines.ts';
 import { routeFinder, type TraceRoute } from './request-route.ts';
 import { TimeOrder } from './time-order.ts';
 import { emptyFigures, type Trace, type TraceEvent, type TraceFigures, type TraceFormat } from './trace.ts';
@@ -34,6 +35,7 @@ export interface ReadTraceOptions {
 const FORMATS: readonly TraceFormat[] = ['auto', 'headgate', 'combined', 'json'];
 /** Such a line does not show what format the log has. */
 const UNDECIDED: readonly ParsedLine[] = ['unreadable', 'other', 'change'];
+const CARRIAGE_RETURN = 13;
 const DEFAULT_SORT_MS = 10_000;
 const MAX_SORT_MS = 3_600_000;
 const OPTIONS = ['format', 'routes', 'account', 'map', 'sortMs'];
@@ -59,13 +61,13 @@ export function readTrace(source: TraceSource, options: ReadTraceOptions = {}): 
 
 async function* batches(
   source: TraceSource,
-  parse: (line: string) => ParsedLine,
+  parse: (lines: LineCursor) => ParsedLine,
   sortMs: number,
   figures: TraceFigures,
 ): AsyncGenerator<readonly TraceEvent[]> {
   const reader = new TraceReader(parse, sortMs, figures);
   for await (const lines of linesOf(source, figures)) {
-    for (const line of lines) reader.add(line);
+    while (lines.next()) reader.add(lines);
     const events = reader.take(false);
     if (events.length > 0) yield events;
   }
@@ -74,23 +76,24 @@ async function* batches(
 
 /** Parses lines, counts them, and sorts their events. */
 class TraceReader {
-  readonly #parse: (line: string) => ParsedLine;
+  readonly #parse: (lines: LineCursor) => ParsedLine;
   readonly #figures: TraceFigures;
   readonly #sorted: TimeOrder<ReadEvent>;
   /** Requests whose cost is corrected by a line that was read before they are let through. */
   readonly #settled = new Set<string>();
 
-  constructor(parse: (line: string) => ParsedLine, sortMs: number, figures: TraceFigures) {
+  constructor(parse: (lines: LineCursor) => ParsedLine, sortMs: number, figures: TraceFigures) {
     this.#parse = parse;
     this.#figures = figures;
     this.#sorted = new TimeOrder(sortMs);
   }
 
-  add(line: string | undefined): void {
-    if (line === '' || line === '\r') return;
+  add(lines: LineCursor): void {
+    const length = lines.end - lines.from;
+    if (length === 0 || (length === 1 && lines.bytes[lines.from] === CARRIAGE_RETURN)) return;
     const figures = this.#figures;
     figures.lines++;
-    const parsed = line === undefined ? 'too_long' : this.#parse(line);
+    const parsed = length > MAX_LINE ? 'too_long' : this.#parse(lines);
     if (typeof parsed !== 'string') this.#addEvent(parsed);
     else {
       if (parsed === 'change') figures.changes++;
@@ -127,7 +130,7 @@ function parserOf(
   format: TraceFormat,
   { routes = [], account, map = {} }: ReadTraceOptions,
   figures: TraceFigures,
-): (line: string) => ParsedLine {
+): (lines: LineCursor) => ParsedLine {
   const names = new Names();
   const make: Record<Exclude<TraceFormat, 'auto'>, () => LineParser> = {
     headgate: () => headgateParser(names),
@@ -140,13 +143,13 @@ function parserOf(
   if (format !== 'auto') parsers.set(format, make[format]());
   let chosen: LineParser | undefined = format === 'auto' ? undefined : parsers.get(format);
   if (format !== 'auto') figures.format = format;
-  return (line) => {
-    if (chosen !== undefined) return chosen(line) ?? 'unreadable';
+  return (lines) => {
+    if (chosen !== undefined) return chosen(lines) ?? 'unreadable';
     let first: ParsedLine | undefined;
     for (const name of formats) {
-      if (!looksLike(name, line)) continue;
+      if (!looksLike(name, lines.text)) continue;
       const parser = getOrCreate(parsers, name, make[name]);
-      const parsed = parser(line);
+      const parsed = parser(lines);
       first ??= parsed;
       if (parsed === undefined || UNDECIDED.includes(parsed)) continue;
       chosen = parser;

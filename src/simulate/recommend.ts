@@ -4,7 +4,7 @@ import { getOrCreate } from '../core/get-or-create.ts';
 import { formatWindow, parseLimit } from '../core/limit.ts';
 import { checkOptions } from '../core/options.ts';
 import { createPlan, type Plan } from '../core/plan.ts';
-import { createMemoryStore, type MemoryStore } from '../stores/memory/index.ts';
+import { createUnshardedStore, type MemoryStore } from '../stores/memory/limits.ts';
 import { TraceClock } from './policy.ts';
 import { emptyFigures, type Trace, type TraceEvent, type TraceFigures, type TraceRequest } from './trace.ts';
 
@@ -138,7 +138,7 @@ function durationsIn(windows: readonly string[]): number[] {
 
 function createStep(max: number, durationMs: number, clock: TraceClock): Step {
   const plan = createPlan([{ max, durationMs }], []);
-  return { plan, store: createMemoryStore({ maxKeys: MAX_KEYS, clock }), rejected: new Map() };
+  return { plan, store: createUnshardedStore({ maxKeys: MAX_KEYS, clock }), rejected: new Map() };
 }
 
 function count(counts: Map<string, RouteCount>, { account, route }: TraceRequest): void {

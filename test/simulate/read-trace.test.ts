@@ -1,10 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { headgateParser } from '../../src/simulate/headgate-line.ts';
 import { readTrace, reportHtml, reportText, simulate, type TraceEvent } from '../../src/simulate/index.ts';
-import { Names } from '../../src/simulate/line.ts';
 import type { TraceSource } from '../../src/simulate/lines.ts';
-import { quickRequest } from '../../src/simulate/quick-line.ts';
 import type { ReadTraceOptions } from '../../src/simulate/read-trace.ts';
 
 const START = Date.UTC(2026, 0, 1);
@@ -53,37 +50,6 @@ describe('the log of the gateway', () => {
     const { figures, events } = await read(logged({ at: undefined, order: undefined, ms: 250 }));
     expect(events).toMatchObject([{ at: START - 250 }]);
     expect(figures.inexact).toBe(1);
-  });
-
-  it('is read quickly exactly as it is parsed', () => {
-    const lines = [
-      logged({}),
-      logged({ provider: 'p', plan: 'pro', decision: 'rejected', order: 0, worker: 3 }),
-      logged({ account: '","at":1,"account":"b' }),
-      logged({ account: 'é \u0000 \\' }),
-      logged({ route: 'GET /x/{id}/*', account: '' }),
-      logged({ at: -1 }),
-      logged({ at: 1.5 }),
-      logged({ cost: 0 }),
-      logged({ order: 12_345_678_901_234_567_000 }),
-      logged({ degraded: true }),
-      logged({ blocked: true, decision: 'rejected' }),
-      logged({ decision: 'refused' }),
-      logged({ nested: { account: 'b', at: 7 } }),
-      logged({ list: ['account', 'b'] }),
-      // Of two equal keys the last one counts.
-      logged({}).replace('"cost"', '"account":"b","at":5,"cost"'),
-      logged({ account: 5 }),
-      logged({ plan: null, at_: 5, account_: 'c', path: '/"account":"x"' }),
-    ].map((line) => line.trimEnd());
-    for (const line of lines) {
-      const quick = quickRequest(line, new Names());
-      // A space makes the same line one that has to be parsed.
-      if (quick !== undefined)
-        expect(quick).toEqual(headgateParser(new Names())(line.replace('{"level"', '{ "level"')));
-    }
-    expect(lines.filter((line) => quickRequest(line, new Names()) !== undefined)).toHaveLength(4);
-    expect(quickRequest(`{"level":30,"time":"x",${lines[0]}`, new Names())).toBeUndefined();
   });
 
   it('joins a refund with its request, whichever line comes first', async () => {
@@ -184,19 +150,19 @@ describe('access logs', () => {
 });
 
 describe('hostile logs', () => {
-  it('100 MB of noise are skipped and counted', async () => {
+  it('10 MB of noise are skipped and counted', async () => {
     const noise = new TextEncoder().encode(`${'\u0000<b>{"msg":'.repeat(20)}\n{"level":30,"msg":[\n[]\n"x"\n\xff\n`);
     noise[5] = 0xff;
     const perPiece = 2_000;
     const piece = new Uint8Array(noise.length * perPiece);
     for (let i = 0; i < perPiece; i++) piece.set(noise, i * noise.length);
-    const pieces = Math.ceil(100_000_000 / piece.length);
+    const pieces = Math.ceil(10_000_000 / piece.length);
     async function* source() {
       for (let i = 0; i < pieces; i++) yield piece;
       yield new TextEncoder().encode(logged({}));
     }
     const { figures } = await read(source());
-    expect(figures.size).toBeGreaterThan(100_000_000);
+    expect(figures.size).toBeGreaterThan(10_000_000);
     expect(figures).toMatchObject({ requests: 1, skipped: { unreadable: pieces * perPiece * 5 } });
   });
 

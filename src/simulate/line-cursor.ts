@@ -1,0 +1,53 @@
+const LINE_FEED = 10;
+/** A byte order mark inside the source is a character like any other. */
+const DECODER = /* @__PURE__ */ new TextDecoder('utf-8', { ignoreBOM: true });
+
+/** The lines of a part of the source, one at a time. There are millions, so no line is an object of its own. */
+export class LineCursor {
+  readonly bytes: Uint8Array;
+  /** The current line is `bytes` from here, */
+  from = 0;
+  /** to here, without its line feed. */
+  end = -1;
+  /** The same in the text. */
+  #textFrom = 0;
+  #textEnd = -1;
+  readonly #text: string;
+  /** Whether each byte is one character, so that both have the same places. Most logs are ASCII. */
+  readonly #isAligned: boolean;
+
+  /** @param bytes whole lines; the last one may lack its line feed */
+  constructor(bytes: Uint8Array) {
+    this.bytes = bytes;
+    this.#text = DECODER.decode(bytes);
+    // No character has more UTF-16 units than it has bytes in UTF-8, so equal lengths leave no other way.
+    this.#isAligned = this.#text.length === bytes.length;
+  }
+
+  /** Moves to the next line. False if there is none. */
+  next(): boolean {
+    const { bytes } = this;
+    const from = this.end + 1;
+    if (from >= bytes.length) return false;
+    this.#textFrom = this.#textEnd + 1;
+    this.#textEnd = placeOr(this.#text.length, this.#text.indexOf('\n', this.#textFrom));
+    this.from = from;
+    this.end = this.#isAligned ? this.#textEnd : placeOr(bytes.length, bytes.indexOf(LINE_FEED, from));
+    return true;
+  }
+
+  /** The current line. */
+  get text(): string {
+    return this.#text.slice(this.#textFrom, this.#textEnd);
+  }
+
+  /** Text of some of the bytes. It may keep the text of all lines in memory. */
+  slice(from: number, end: number): string {
+    return this.#isAligned ? this.#text.slice(from, end) : DECODER.decode(this.bytes.subarray(from, end));
+  }
+}
+
+/** What `indexOf` found, or else the end. */
+function placeOr(end: number, found: number): number {
+  return found === -1 ? end : found;
+}
