@@ -214,9 +214,10 @@ export class ClosedError extends HeadgateError {
 /** Whether `value` is an error of headgate (of any copy of the package), and has the `code` if one is given. */
 export function isHeadgateError(value: unknown, code?: HeadgateErrorCode): value is HeadgateError {
   try {
-    return BRAND in (value as object) && (code === undefined || (value as HeadgateError).code === code);
+    const error: object = Object(value);
+    return BRAND in error && (code === undefined || (error as HeadgateError).code === code);
   } catch {
-    // It is not an object, or a proxy that cannot be read: it was revoked, or has traps that throw.
+    // A proxy that was revoked, or has traps that throw, cannot be read.
     return false;
   }
 }
