@@ -5,6 +5,9 @@ import { parentPort, workerData } from 'node:worker_threads';
 
 const ts = createRequire(import.meta.url)(workerData);
 
+/** What was parsed of third parties, for the next project with the same options. */
+const parsed = new Map();
+
 parentPort.on('message', (folder) => parentPort.postMessage(faultsIn(folder)));
 
 /**
@@ -20,12 +23,28 @@ function faultsIn(folder) {
   };
   const config = ts.getParsedCommandLineOfConfigFile(join(folder, 'tsconfig.json'), {}, host);
   const { options, fileNames: rootNames, errors: configFileParsingDiagnostics } = config;
-  const program = ts.createProgram({ rootNames, options, configFileParsingDiagnostics });
+  const program = ts.createProgram({ rootNames, options, configFileParsingDiagnostics, host: hostFor(options) });
   const faults = program
     .getSourceFiles()
-    .filter((file) => !program.isSourceFileDefaultLibrary(file) && !/node_modules\/(?!headgate\/)/.test(file.fileName))
+    .filter((file) => !program.isSourceFileDefaultLibrary(file) && !isOfThirdParty(file.fileName))
     .flatMap((file) => ts.getPreEmitDiagnostics(program, file));
   return [...new Set(faults)].map((fault) => `${fault.file?.fileName ?? folder}: ${textOf(fault)}`);
+}
+
+function isOfThirdParty(file) {
+  return /node_modules\/(?!headgate\/)/.test(file);
+}
+
+function hostFor(options) {
+  const host = ts.createCompilerHost(options);
+  const { configFilePath, lib, types, ...others } = options;
+  const getSourceFile = (file, how, ...rest) => {
+    if (!isOfThirdParty(file)) return host.getSourceFile(file, how, ...rest);
+    const key = JSON.stringify([file, how, others]);
+    if (!parsed.has(key)) parsed.set(key, host.getSourceFile(file, how, ...rest));
+    return parsed.get(key);
+  };
+  return { ...host, getSourceFile };
 }
 
 function textOf({ code, messageText }) {
