@@ -9,6 +9,8 @@ export type TraceSource = string | Uint8Array | Iterable<string | Uint8Array> | 
 export const MAX_LINE = 65_536;
 /** Longer pieces are cut, so that the text of a source that is in memory is not there a second time. */
 const MAX_PIECE = 262_144;
+/** At the end of a text: the first of the two units of a character. */
+const HALF = /[\ud800-\udbff]$/;
 const LINE_FEED = 10;
 const GZIP = [0x1f, 0x8b];
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
@@ -84,6 +86,8 @@ function joined(parts: readonly Uint8Array[]): Uint8Array {
 /** The source as bytes, in pieces that are not long. */
 async function* bytesOf(source: TraceSource, figures: TraceFigures): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   const encoder = new TextEncoder();
+  // The first half of a character whose second half is in the next text.
+  let half = '';
   const whole = typeof source === 'string' || source instanceof Uint8Array ? [source] : source;
   for await (const piece of whole) {
     if (typeof piece !== 'string' && !(piece instanceof Uint8Array))
@@ -91,12 +95,17 @@ async function* bytesOf(source: TraceSource, figures: TraceFigures): AsyncGenera
     figures.size += piece.length;
     for (let from = 0; from < piece.length; from += MAX_PIECE) {
       const end = Math.min(piece.length, from + MAX_PIECE);
-      // A Buffer becomes what it is, because its `slice` does not copy.
-      if (typeof piece !== 'string')
+      if (typeof piece === 'string') {
+        const text = half + piece.slice(from, end);
+        half = HALF.exec(text)?.[0] ?? '';
+        yield encoder.encode(text.slice(0, text.length - half.length));
+      } else {
+        // A Buffer becomes what it is, because its `slice` does not copy.
         yield new Uint8Array(piece.buffer as ArrayBuffer, piece.byteOffset + from, end - from);
-      else yield encoder.encode(piece.slice(from, end));
+      }
     }
   }
+  if (half !== '') yield encoder.encode(half);
 }
 
 /** The same source; decompressed if it begins as gzip does. */

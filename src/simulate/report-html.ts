@@ -27,7 +27,7 @@ export function reportHtml(report: SimulationReport, title = 'Simulated limits')
 <body>
 <main>
 <h1>${title}</h1>
-<p>${shownTime(report.from)} to ${shownTime(report.to)}. ${raw(traceLines(report.trace).join('; '))}.</p>
+<p>${time(report.from)} to ${time(report.to)}. ${raw(traceLines(report.trace).join('; '))}.</p>
 ${noteLines(report).map((note) => html`<p class="note">${raw(note)}</p>`)}
 ${hasCandidate ? matrix(report) : summary(report)}
 ${logged(report)}
@@ -68,14 +68,14 @@ function summary({ matrix: { none, both }, requests }: SimulationReport): Html {
 function logged({ logged: figures }: SimulationReport): Html | undefined {
   if (figures === undefined) return undefined;
   const { agree, differ, first } = figures;
-  const rows = first.map((one) => [
-    html`${shownTime(one.at)}`,
-    html`${one.account}`,
-    html`${one.route}`,
-    html`${one.logged}`,
-  ]);
+  const rows = first.map((one) => [time(one.at), html`${one.account}`, html`${one.route}`, html`${one.logged}`]);
   return html`<p>The current limits judge ${shownNumber(agree)} of ${shownNumber(agree + differ)} requests as the log says.</p>
 ${differ === 0 ? undefined : table(['Time', 'Account', 'Route', 'Log'], rows, 'The first that differ')}`;
+}
+
+/** A time is never broken in two. */
+function time(ms: number | undefined): Html {
+  return html`<span class="time">${shownTime(ms)}</span>`;
 }
 
 type Group = SimulationReport['accounts'][number] & { readonly none?: number };
@@ -97,7 +97,7 @@ function groups(title: string, rows: readonly Group[], hasCandidate: boolean): H
     return [
       ...start,
       ...[onlyCandidate, onlyCurrent, both].map(number),
-      html`${shownTime(firstNewlyRejectedAt)}`,
+      time(firstNewlyRejectedAt),
       html`${onlyCandidate === 0 ? '-' : shownSpan(longestLockedOutMs)}`,
     ];
   });

@@ -6,6 +6,7 @@ export const STYLE = `
 body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
 main{max-width:1000px;margin:0 auto;padding:24px}
 h1{font-size:24px;overflow-wrap:anywhere}h2{font-size:18px;margin:32px 0 8px}
+.time{white-space:nowrap}
 .headline{font-size:18px}.note{border-left:4px solid var(--line);padding-left:12px;color:var(--faint)}
 .table{overflow-x:auto}.table:focus-visible{outline:2px solid var(--some)}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}
@@ -22,4 +23,4 @@ span.all{background:var(--all)}span.current{background:var(--current)}span.candi
 `;
 
 /** Hash of the style, for the Content Security Policy. A test compares the two. */
-export const STYLE_HASH = 'sha256-bd0tjZm3tAu2w/8+h5gUt5VS/FAP5uWdscBmsS3RBhs=';
+export const STYLE_HASH = 'sha256-HrsfWi05o319Bu2O4KkSfv/bF4wcLDbZefA8TROgx6c=';

@@ -49,6 +49,8 @@ export function traceLines({ lines, requests, skipped, format }: TraceFigures): 
   const reasons = Object.entries(skipped).map(
     ([reason, count]) => `  ${shownNumber(count)} skipped: ${SKIP_REASONS[reason as SkipReason]}`,
   );
+  // A list of events has requests without a line.
+  if (lines === 0 && requests > 0) return [`${shownNumber(requests)} requests of a list`];
   return [`${shownNumber(lines)} lines (format ${format ?? 'unknown'}), ${shownNumber(requests)} requests`, ...reasons];
 }
 

@@ -31,7 +31,7 @@ export type TraceEvent = TraceRequest | TraceSettlement;
 export type SkipReason =
   /** Not a line of this format, such as a stack of an error. */
   | 'unreadable'
-  /** More than 65,536 characters. */
+  /** More than 65,536 bytes. */
   | 'too_long'
   /** A line of the gateway's log that is about something else than a request. */
   | 'other'

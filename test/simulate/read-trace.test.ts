@@ -93,6 +93,16 @@ describe('access logs', () => {
     );
   });
 
+  it('keep their order while the clock of a time zone is put back', async () => {
+    // 02:59:59 in summer, one second before 02:00:00 in winter.
+    const times = ['25/Oct/2026:02:59:59 +0200', '25/Oct/2026:02:00:00 +0100', '25/Oct/2026:02:59:59 +0100'];
+    const lines = times.map((time) => `9.9.9.9 - - [${time}] "GET /x HTTP/1.1" 200 1\n`);
+    const { events, figures } = await read(lines, { routes: ['GET /x'], account: 'remote_addr' });
+    const first = Date.UTC(2026, 9, 25, 0, 59, 59);
+    expect(events.map(({ at }) => at - first)).toEqual([0, 1_000, 3_600_000]);
+    expect(figures.late).toBe(0);
+  });
+
   it('count what matches no route, has no account, or is no HTTP', async () => {
     const text = [
       combined('GET /x?id=1 HTTP/1.1'),
@@ -150,6 +160,39 @@ describe('access logs', () => {
 });
 
 describe('hostile logs', () => {
+  it.each([
+    ['CRLF', (text: string) => text.replaceAll('\n', '\r\n')],
+    ['a byte order mark', (text: string) => `\ufeff${text}`],
+    ['empty lines', (text: string) => text.replaceAll('\n', '\n\n\r\n')],
+    ['no line feed at its end', (text: string) => text.trimEnd()],
+  ])('a log with %s is the same log, in pieces of any length', async (_name, change) => {
+    const accounts = ['a"b', "a'b", 'é', '日本', '\u{1f600}', 'a\\"'];
+    const text = accounts.map((account, order) => logged({ account, order })).join('');
+    const wanted = await read(text);
+    expect(wanted.events.map((event) => 'account' in event && event.account)).toEqual(accounts);
+    const changed = change(text);
+    const bytes = new TextEncoder().encode(changed);
+    for (const length of [1, 2, 3, 64, 10_000]) {
+      const cut = (source: string | Uint8Array) =>
+        Array.from({ length: Math.ceil(source.length / length) }, (_, i) => source.slice(i * length, (i + 1) * length));
+      for (const source of [cut(bytes), cut(changed), cut(gzipSync(bytes))])
+        expect((await read(source)).events).toEqual(wanted.events);
+    }
+  });
+
+  it('a source may use its buffer again', async () => {
+    const bytes = new TextEncoder().encode(logged({}) + logged({ account: 'b', order: 2 }));
+    function* reused() {
+      const buffer = Buffer.alloc(100);
+      for (let at = 0; at < bytes.length; at += buffer.length) {
+        const part = bytes.subarray(at, at + buffer.length);
+        buffer.set(part);
+        yield buffer.subarray(0, part.length);
+      }
+    }
+    expect((await read(reused())).events).toMatchObject([{ account: 'a' }, { account: 'b' }]);
+  });
+
   it('10 MB of noise are skipped and counted', async () => {
     const noise = new TextEncoder().encode(`${'\u0000<b>{"msg":'.repeat(20)}\n{"level":30,"msg":[\n[]\n"x"\n\xff\n`);
     noise[5] = 0xff;

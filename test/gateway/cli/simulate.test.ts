@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { runCli } from '../../../src/gateway/cli/cli.ts';
@@ -89,11 +90,33 @@ describe('headgate simulate', () => {
     expect(JSON.parse(out)).toMatchObject({ matrix: { none: 3, onlyCandidate: 1 }, newlyRejected: 0.25 });
   });
 
+  it('--trace - reads standard input, compressed or not', async () => {
+    const stdin = vi.spyOn(process, 'stdin', 'get');
+    onTestFinished(() => stdin.mockRestore());
+    for (const bytes of [Buffer.from(LOG), gzipSync(LOG)]) {
+      // In pieces of 7 bytes, as a slow pipe may have them.
+      const pieces = Array.from({ length: Math.ceil(bytes.length / 7) }, (_, i) => bytes.subarray(7 * i, 7 * i + 7));
+      stdin.mockReturnValue(Readable.from(pieces) as never);
+      const { code, out } = await run('simulate', '--config', now, '--candidate', next, '--trace', '-', '--json');
+      expect(code).toBe(0);
+      expect(JSON.parse(out)).toMatchObject({ trace: { lines: 4 }, matrix: { none: 3, onlyCandidate: 1 } });
+    }
+  });
+
+  it('a candidate that is the current config rejects nothing newly', async () => {
+    const args = ['--config', next, '--candidate', next, '--trace', log, '--max-newly-rejected', '0', '--json'];
+    const { code, out } = await run('simulate', ...args);
+    expect(code).toBe(0);
+    expect(JSON.parse(out).matrix).toEqual({ none: 3, both: 1, onlyCurrent: 0, onlyCandidate: 0 });
+  });
+
   it('a log without a request does not pass a check', async () => {
-    const empty = file('empty.log', 'noise\n');
-    const args = ['simulate', '--config', now, '--candidate', next, '--trace', empty];
-    expect(await run(...args)).toMatchObject({ code: 0, error: expect.stringContaining('has no request') });
-    expect((await run(...args, '--max-newly-rejected', '100%')).code).toBe(3);
+    for (const content of ['noise\n', '']) {
+      const empty = file('empty.log', content);
+      const args = ['simulate', '--config', now, '--candidate', next, '--trace', empty];
+      expect(await run(...args)).toMatchObject({ code: 0, error: expect.stringContaining('has no request') });
+      expect((await run(...args, '--max-newly-rejected', '100%')).code).toBe(3);
+    }
   });
 
   const body = config('body.json', ['9/1m'], 'body.account_id');
