@@ -34,7 +34,7 @@ export function addSources({ rooms, instances, limitStore, claimStore, pool }: M
   metrics.addDatabase(() => inTime(readFigures()));
 
   async function readFigures(): Promise<DatabaseFigures> {
-    const [journal, jobs, alive] = await Promise.all([sends.records.pending(), queue.pending(), instances.alive()]);
+    const [journal, jobs, alive] = await Promise.all([sends.records.pending(), queue.backlogs(), instances.alive()]);
     const roles = [...new Set(alive.map(({ role }) => role))];
     return {
       journal: journal.map(({ oldestMs, ...row }) => ({ ...row, oldestSeconds: oldestMs / 1_000 })),

@@ -100,7 +100,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const keys = new Keys(db, clock, log);
   const hasOthers = config.DATABASE_URL !== undefined;
   const queue = new Queue(db, clock, log, { pollMs: hasOthers ? JOBS_POLL_MS : undefined });
-  const endpoints = new Endpoints(db, envelope, clock, queue);
+  const endpoints = new Endpoints(db, envelope, clock, queue.table);
   const fanOut = new FanOut(db, endpoints, queue);
   const events = new Events(clock, fanOut);
   const accounts = new Accounts(db, envelope, clock, events);

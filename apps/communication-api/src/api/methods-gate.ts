@@ -3,7 +3,7 @@ import { createGate, type Gate } from 'headgate';
 import { routeOf } from 'headgate/fastify';
 import { type Fingerprint, readIdempotencyKey } from 'headgate/http';
 import type { Account } from '../accounts/accounts.ts';
-import type { SendResult } from '../journal/sender.ts';
+import type { SendResult } from '../journal/send-outcome.ts';
 import { limitProvider } from '../limits/book.ts';
 import type { Rooms } from '../rooms.ts';
 import { callerOf } from './authenticate.ts';

@@ -1,11 +1,13 @@
 import { channel } from 'node:diagnostics_channel';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Database } from '../db/database.ts';
-import { isUnavailable } from '../domain/database-unavailable.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import type { ComposedMail } from '../mail/mail.ts';
 import { type MailAccount, type MailProvider, ProviderError, type SentIds } from '../providers/provider.ts';
 import type { Instances } from './instances.ts';
+import { LateWrites } from './late-writes.ts';
+import { callInTime } from './provider-call.ts';
+import { isVerdict, outcomeOf, type SendResult } from './send-outcome.ts';
 import type { Send } from './send-records.ts';
 import type { Attempt, NewSend, Sends } from './sends.ts';
 import type { Copy, SentCopies } from './sent-copies.ts';
@@ -22,30 +24,13 @@ export interface SendRequest {
   compose(id: string): ComposedMail;
 }
 
-/** What became of a send. */
-export interface SendResult {
-  readonly id: string;
-  readonly providerId: string | null;
-  readonly immutableId: string | null;
-  /** True if an earlier request with the same idempotency key had sent the email. */
-  readonly wasSentBefore: boolean;
-}
-
 /** The steps of a send, as they are published on the diagnostics channel `communication-api:send`. */
 export type SendStep = 'asked' | 'taken' | 'drafted' | 'dispatched' | 'sent' | 'settled';
 
 const steps = channel('communication-api:send');
 /** How long after its deadline an attempt may still be working. */
 export const GRACE_MS = 30_000;
-/** How long after its deadline a provider may take to say what has become of an email. */
-const LATE_MS = 200;
 const SETTLE_ATTEMPTS = 3;
-/** How often to try to write an outcome while the database is away. */
-const WRITE_EVERY_MS = 500;
-/** How long to try: a database that fails over is back long before. */
-const WRITE_FOR_MS = 600_000;
-/** Outcomes of this process that are not written. Each may have the copy of its email in memory. */
-const MAX_UNWRITTEN = 200;
 /** When a client should try again, in seconds. */
 const RETRY_SECONDS = 5;
 
@@ -65,9 +50,6 @@ const unknownOutcome = (id: string): ServiceError =>
     'errors/conflict',
     `It is not known whether the email ${id} was sent, so it is not sent again. GET /v2/emails/${id} shows if this becomes known.`,
   );
-
-const timedOut = (): ServiceError =>
-  new ProviderError('unknown', 504, 'errors/request_timeout', 'The provider did not answer in time.');
 
 /** The call that a recipient can see, and the draft that it sends. */
 interface Effect {
@@ -93,7 +75,7 @@ class NoTrace extends ProviderError {
  */
 export class Sender {
   readonly #running = new Set<Promise<unknown>>();
-  #unwritten = 0;
+  readonly #late = new LateWrites();
 
   constructor(
     private readonly sends: Sends,
@@ -130,12 +112,12 @@ export class Sender {
 
   /** How many sends run in this process, also those whose client has left. */
   get running(): number {
-    return this.#running.size;
+    return this.#running.size + this.#late.size;
   }
 
   /** Waits for the end of the sends that run. */
   async idle(): Promise<void> {
-    while (this.#running.size > 0) await Promise.allSettled(this.#running);
+    while (this.running > 0) await Promise.allSettled([...this.#running, this.#late.idle()]);
   }
 
   async #send(request: SendRequest, owner: string): Promise<SendResult> {
@@ -243,37 +225,13 @@ export class Sender {
         break;
       } catch (error) {
         if (attempt === SETTLE_ATTEMPTS) {
-          this.#writeLater(write, error);
+          this.#late.add(write, error);
           throw error;
         }
         await pause(100 * attempt);
       }
     }
     if (copy?.kind === 'large') this.copies?.hold(of, copy.mail);
-  }
-
-  /**
-   * The database was away when an outcome was to be written. Only this process knows the outcome, so it writes it as soon
-   * as the database is back, and the client's retry finds it. If the process ends before, another one looks for the email.
-   */
-  #writeLater(write: () => Promise<unknown>, failure: unknown): void {
-    if (!isUnavailable(failure) || this.#unwritten >= MAX_UNWRITTEN) return;
-    this.#unwritten++;
-    const deadline = performance.now() + WRITE_FOR_MS;
-    const writing = (async () => {
-      while (performance.now() < deadline) {
-        await pause(WRITE_EVERY_MS);
-        const error = await write().then(
-          () => undefined,
-          (error: unknown) => error,
-        );
-        if (!isUnavailable(error)) return;
-      }
-    })().finally(() => {
-      this.#unwritten--;
-      this.#running.delete(writing);
-    });
-    this.#running.add(writing);
   }
 
   /** The email was certainly not sent by this attempt. False if another attempt has the row. */
@@ -290,7 +248,7 @@ export class Sender {
         ? this.sends.failed(applicationId, id, owner, { status, type, detail: message })
         : this.sends.undo(applicationId, id, owner);
     return write().catch((failure: unknown) => {
-      this.#writeLater(write, failure);
+      this.#late.add(write, failure);
       throw failure;
     });
   }
@@ -350,52 +308,17 @@ export class Sender {
     return this.instances.isAlive(row.instance_id);
   }
 
+  async #timed<Result>(call: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+    return callInTime(this.timeoutMs, call);
+  }
+
   /** Whether the time of the attempt that dispatched the row is over. */
   #isOver({ dispatched_at: since }: Send): boolean {
     return since === null || this.sends.isOlder(since, this.timeoutMs + GRACE_MS);
   }
-
-  /** A provider call with a deadline, also if the provider ignores the signal. */
-  async #timed<Result>(call: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
-    const controller = new AbortController();
-    let timer: NodeJS.Timeout | undefined;
-    const deadline = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        controller.abort();
-        // A provider that heeds the signal knows better whether it has sent something.
-        timer = setTimeout(() => reject(timedOut()), LATE_MS);
-      }, this.timeoutMs);
-    });
-    try {
-      return await Promise.race([call(controller.signal), deadline]);
-    } catch (error) {
-      throw controller.signal.aborted && !(error instanceof ProviderError) ? timedOut() : error;
-    } finally {
-      clearTimeout(timer);
-    }
-  }
 }
-
-/** The provider has judged the email itself: the same email would be refused again. */
-export const isVerdict = (error: unknown): boolean =>
-  error instanceof ProviderError && [403, 409, 422].includes(error.status);
 
 const INTERNAL = new ServiceError(500, 'errors/unexpected_error', 'Internal error. The email was not sent.');
-
-/**
- * The stored outcome of a row.
- * @throws ServiceError the stored error
- */
-function outcomeOf({ id, state, error, provider_id, provider_immutable_id }: Send): SendResult | undefined {
-  if (state === 'sent') return { id, providerId: provider_id, immutableId: provider_immutable_id, wasSentBefore: true };
-  if (state === 'failed' && error !== null) {
-    // The pair came from a ServiceError, whose constructor has checked it.
-    throw new ServiceError(
-      ...([error.status, error.type, error.detail] as unknown as ConstructorParameters<typeof ServiceError>),
-    );
-  }
-  return undefined;
-}
 
 const publish = (step: SendStep, owner: string): void => {
   if (steps.hasSubscribers) steps.publish({ step, owner });

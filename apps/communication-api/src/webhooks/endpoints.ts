@@ -8,7 +8,7 @@ import { type EventType, triggersOf } from '../domain/event-types.ts';
 import { isId, newId } from '../domain/ids.ts';
 import type { Page } from '../domain/page.ts';
 import { ServiceError } from '../domain/service-error.ts';
-import type { Queue } from '../jobs/queue.ts';
+import type { JobTable } from '../jobs/job-table.ts';
 import type { Envelope } from '../security/envelope.ts';
 import { EndpointSecrets, secretsVersionOf } from './endpoint-secrets.ts';
 
@@ -53,7 +53,7 @@ export class Endpoints {
     private readonly db: Database,
     envelope: Envelope,
     private readonly clock: Clock,
-    private readonly queue: Pick<Queue, 'clear'>,
+    private readonly jobs: Pick<JobTable, 'clear'>,
   ) {
     this.secrets = new EndpointSecrets(envelope, clock);
   }
@@ -149,7 +149,7 @@ export class Endpoints {
     if (!isId(id, 'whe')) return undefined;
     return inTransaction(db, async (trx) => {
       await this.#checkAccounts(applicationId, changes.accountIds ?? null, trx);
-      if (changes.enabled === false) await this.queue.clear(applicationId, WEBHOOK_JOB, id, trx);
+      if (changes.enabled === false) await this.jobs.clear(applicationId, WEBHOOK_JOB, id, trx);
       return trx
         .updateTable('webhook_endpoints')
         .set(columns)
@@ -171,7 +171,7 @@ export class Endpoints {
         .where('id', '=', id)
         .returning('id')
         .executeTakeFirst();
-      await this.queue.clear(applicationId, WEBHOOK_JOB, id, trx);
+      await this.jobs.clear(applicationId, WEBHOOK_JOB, id, trx);
       return row !== undefined;
     });
   }
@@ -243,7 +243,7 @@ export class Endpoints {
       .where('enabled', '=', true)
       .returning('id')
       .executeTakeFirst();
-    if (row !== undefined) await this.queue.clear(applicationId, WEBHOOK_JOB, id, db);
+    if (row !== undefined) await this.jobs.clear(applicationId, WEBHOOK_JOB, id, db);
     return row !== undefined;
   }
 

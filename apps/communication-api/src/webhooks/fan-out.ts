@@ -1,7 +1,8 @@
 import type { Database } from '../db/database.ts';
 import type { EventType } from '../domain/event-types.ts';
 import { ServiceError } from '../domain/service-error.ts';
-import type { PendingJob, Queue } from '../jobs/queue.ts';
+import type { PendingJob } from '../jobs/job.ts';
+import type { Queue } from '../jobs/queue.ts';
 import { type Endpoints, WEBHOOK_JOB } from './endpoints.ts';
 import { type Event, findEvent } from './events.ts';
 
@@ -66,12 +67,12 @@ export class FanOut {
 
   /** The delivery of an event to an endpoint, if it is neither done nor given up. */
   async findPending(applicationId: string, endpointId: string, eventId: string): Promise<PendingJob | undefined> {
-    return this.queue.find(applicationId, { kind: WEBHOOK_JOB, lane: endpointId, subject: eventId });
+    return this.queue.table.find(applicationId, { kind: WEBHOOK_JOB, lane: endpointId, subject: eventId });
   }
 
   /** How many events an endpoint will receive, or receive again. */
   async countPending(applicationId: string, endpointId: string): Promise<number> {
-    return this.queue.count(applicationId, WEBHOOK_JOB, endpointId);
+    return this.queue.table.count(applicationId, WEBHOOK_JOB, endpointId);
   }
 
   async #enabled(applicationId: string, id: string, db: Database): Promise<string> {

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { until } from '../../../../test/support/redis-server.ts';
 import { Applications } from '../../src/applications/applications.ts';
 import type { Database } from '../../src/db/database.ts';
-import { type Job, type JobHandler, Queue } from '../../src/jobs/queue.ts';
+import type { Job } from '../../src/jobs/job.ts';
+import { type JobHandler, Queue } from '../../src/jobs/queue.ts';
 import { DATABASES, type OpenDatabase } from '../support/databases.ts';
 
 const HOUR_MS = 3_600_000;
@@ -257,7 +258,7 @@ describe.each(DATABASES)('jobs on %s', (_, open) => {
   test('jobs of a kind without a handler wait, and jobs of a cleared lane are gone', async () => {
     const { queue, done } = makeQueue();
     await queue.add(applicationId, [{ kind: 'newer', lane: 'a', subject: '1' }, job('b', '2')], db);
-    await queue.clear(applicationId, 'test', 'b', db);
+    await queue.table.clear(applicationId, 'test', 'b', db);
     await queue.runDue();
     expect(done).toEqual([]);
     expect(await rows()).toMatchObject([{ kind: 'newer', attempt: 0 }]);

@@ -46,7 +46,7 @@ async function makeWorld(): Promise<World> {
   const key = { name: 'k', role: 'service', scopeId: null, expiresAt: new Date(Date.now() + 3_600_000) } as const;
   const { token } = await new Keys(db, Date.now, log).create(applicationId, 'development', key);
   const queue = new Queue(db, Date.now, log);
-  const endpoints = new Endpoints(db, new Envelope(readConfig(environment).SECRET_KEYS ?? []), Date.now, queue);
+  const endpoints = new Endpoints(db, new Envelope(readConfig(environment).SECRET_KEYS ?? []), Date.now, queue.table);
   const events = new Events(Date.now, new FanOut(db, endpoints, queue));
   const receiver = await startReceiver();
   const { secret } = await endpoints.create(applicationId, {

@@ -42,7 +42,7 @@ describe.each(DATABASES)('webhooks on %s', (_, open) => {
   /** Everything that a process has. It is not started, so jobs run when a test says so. */
   function makeProcess(timeoutMs?: number, policy: PolicyName = 'off') {
     const queue = new Queue(db, clock, log);
-    const endpoints = new Endpoints(db, envelope, clock, queue);
+    const endpoints = new Endpoints(db, envelope, clock, queue.table);
     const fanOut = new FanOut(db, endpoints, queue);
     const events = new Events(clock, fanOut);
     const conversations = new Conversations(db, clock);

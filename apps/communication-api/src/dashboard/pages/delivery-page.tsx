@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import type { Application } from '../../applications/applications.ts';
-import type { PendingJob } from '../../jobs/queue.ts';
+import type { PendingJob } from '../../jobs/job.ts';
 import type { Conversation } from '../../webhooks/conversations.ts';
 import type { Endpoint } from '../../webhooks/endpoints.ts';
 import type { Event } from '../../webhooks/events.ts';

@@ -1,0 +1,205 @@
+import { sql } from 'kysely';
+import type { Database } from '../db/database.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { Job, JobOutcome, NewJob, PendingJob } from './job.ts';
+
+/** Jobs of one kind that are done in turn. */
+export type Lane = Pick<NewJob, 'kind' | 'lane'>;
+
+/** The jobs of one kind, of all applications. */
+export interface Backlog {
+  readonly kind: string;
+  /** How many are not done. */
+  readonly jobs: number;
+  /** For how long the one that waits longest has been due, in milliseconds. */
+  readonly overdueMs: number;
+}
+
+/** Due lanes per look. The rest comes with the next look. */
+const LANES_AT_ONCE = 500;
+
+/** The rows of jobs. A row is deleted when its job is done. An attempt takes the row until its time is over. */
+export class JobTable {
+  constructor(
+    private readonly db: Database,
+    private readonly clock: Clock,
+  ) {}
+
+  /**
+   * Adds jobs, in the transaction of what they are about. A job that waits already is due now, and its attempts are
+   * counted anew; one that is being done stays as it is.
+   * @param db the transaction, or a statement that was begun with `with`: its parts are executed with this one
+   */
+  async add(applicationId: string, jobs: readonly NewJob[], db: Pick<Database, 'insertInto'>): Promise<void> {
+    if (jobs.length === 0) return;
+    const now = new Date(this.clock());
+    await db
+      .insertInto('jobs')
+      .values(
+        jobs.map(({ kind, lane, subject }) => ({
+          ...{ kind, lane, subject, application_id: applicationId },
+          ...{ next_at: now, created_at: now },
+        })),
+      )
+      .onConflict((conflict) =>
+        conflict
+          .columns(['kind', 'lane', 'subject'])
+          .doUpdateSet({ next_at: now, attempt: 0 })
+          .where('jobs.is_taken', '=', false),
+      )
+      .execute();
+  }
+
+  /** Deletes the jobs of a lane that are not being done at this moment. */
+  async clear(applicationId: string, kind: string, lane: string, db: Database): Promise<void> {
+    await db
+      .deleteFrom('jobs')
+      .where('application_id', '=', applicationId)
+      .where('kind', '=', kind)
+      .where('lane', '=', lane)
+      .where('is_taken', '=', false)
+      .execute();
+  }
+
+  /** A job, unless it is done. */
+  async find(applicationId: string, { kind, lane, subject }: NewJob): Promise<PendingJob | undefined> {
+    return this.db
+      .selectFrom('jobs')
+      .select(['attempt', 'is_taken as isTaken', 'next_at as nextAt'])
+      .where('application_id', '=', applicationId)
+      .where('kind', '=', kind)
+      .where('lane', '=', lane)
+      .where('subject', '=', subject)
+      .executeTakeFirst();
+  }
+
+  /** How many jobs of a lane are not done. */
+  async count(applicationId: string, kind: string, lane: string): Promise<number> {
+    const { count } = await this.db
+      .selectFrom('jobs')
+      .select(({ fn }) => fn.countAll<string>().as('count'))
+      .where('application_id', '=', applicationId)
+      .where('kind', '=', kind)
+      .where('lane', '=', lane)
+      .executeTakeFirstOrThrow();
+    return Number(count);
+  }
+
+  /** What is not done, for each kind that has jobs. */
+  async backlogs(): Promise<readonly Backlog[]> {
+    const now = this.clock();
+    const rows = await this.db
+      .selectFrom('jobs')
+      .select(({ fn, eb }) => [
+        'kind',
+        fn.countAll<string>().as('jobs'),
+        // The end of an attempt is not when a job is due, unless its process has died.
+        fn
+          .min('next_at')
+          .filterWhere(eb.or([eb('is_taken', '=', false), eb('next_at', '<=', new Date(now))]))
+          .as('due'),
+      ])
+      .groupBy('kind')
+      .execute();
+    return rows.map(({ kind, jobs, due }) => {
+      const since: Date | null = due;
+      return { kind, jobs: Number(jobs), overdueMs: since === null ? 0 : Math.max(0, now - since.getTime()) };
+    });
+  }
+
+  /**
+   * For each lane, when its next job is due; the earliest lane comes first, of all applications. It steps through the
+   * index from lane to lane, so its time does not depend on how many jobs a lane has.
+   */
+  async lanes() {
+    return this.db
+      .withRecursive('lanes', (db) =>
+        db
+          .selectFrom((from) =>
+            from
+              .selectFrom('jobs')
+              .select(['kind', 'lane', 'next_at'])
+              .orderBy('kind')
+              .orderBy('lane')
+              .orderBy('next_at')
+              .limit(1)
+              .as('first'),
+          )
+          .select(['first.kind', 'first.lane', 'first.next_at'])
+          .unionAll((union) =>
+            union
+              .selectFrom('lanes')
+              .innerJoinLateral(
+                (from) =>
+                  from
+                    .selectFrom('jobs')
+                    .select(['jobs.kind', 'jobs.lane', 'jobs.next_at'])
+                    .where(sql<boolean>`(jobs.kind, jobs.lane) > (lanes.kind, lanes.lane)`)
+                    .orderBy('jobs.kind')
+                    .orderBy('jobs.lane')
+                    .orderBy('jobs.next_at')
+                    .limit(1)
+                    .as('next'),
+                (join) => join.onTrue(),
+              )
+              .select(['next.kind', 'next.lane', 'next.next_at']),
+          ),
+      )
+      .selectFrom('lanes')
+      .selectAll()
+      .orderBy('next_at')
+      .limit(LANES_AT_ONCE)
+      .execute();
+  }
+
+  /**
+   * Takes a due job of a lane, unless other processes have taken all of them.
+   * @param forMs how long the job belongs to this attempt, in milliseconds
+   */
+  async take({ kind, lane }: Lane, forMs: number): Promise<Job | undefined> {
+    const now = this.clock();
+    const row = await this.db
+      .updateTable('jobs')
+      .set(({ eb }) => ({
+        is_taken: true,
+        attempt: eb('attempt', '+', 1),
+        next_at: new Date(now + forMs),
+      }))
+      .where('kind', '=', kind)
+      .where('lane', '=', lane)
+      .where('subject', '=', (db) =>
+        db
+          .selectFrom('jobs')
+          .select('subject')
+          .where('kind', '=', kind)
+          .where('lane', '=', lane)
+          .where('next_at', '<=', new Date(now))
+          .orderBy('next_at')
+          .limit(1)
+          .forUpdate()
+          .skipLocked(),
+      )
+      .returning(['application_id', 'subject', 'attempt', 'created_at'])
+      .executeTakeFirst();
+    if (row === undefined) return undefined;
+    const { subject, application_id: applicationId, attempt, created_at: addedAt } = row;
+    return { kind, lane, subject, applicationId, attempt, addedAt };
+  }
+
+  /** Changes nothing if another process has taken the job since, because this one was too slow. */
+  async settle({ applicationId, kind, lane, subject, attempt }: Job, outcome: JobOutcome): Promise<void> {
+    const isThisAttempt = { application_id: applicationId, kind, lane, subject, attempt };
+    if (outcome === 'done' || 'doneWith' in outcome) {
+      await (outcome === 'done' ? this.db : outcome.doneWith(this.db))
+        .deleteFrom('jobs')
+        .where((row) => row.and(isThisAttempt))
+        .execute();
+      return;
+    }
+    await this.db
+      .updateTable('jobs')
+      .set({ is_taken: false, next_at: new Date(this.clock() + outcome.retryInMs) })
+      .where((row) => row.and(isThisAttempt))
+      .execute();
+  }
+}

@@ -1,0 +1,36 @@
+import type { Database } from '../db/database.ts';
+
+/** Work that is done after the transaction that asked for it: at least once, also if processes die. */
+export interface NewJob {
+  /** Which handler does it. */
+  readonly kind: string;
+  /** What the job works with, for example the id of an endpoint. A slow lane delays no other lane. */
+  readonly lane: string;
+  /** What the job is about, for example the id of an event. A job that is there already is not added a second time. */
+  readonly subject: string;
+}
+
+export interface Job extends NewJob {
+  readonly applicationId: string;
+  /** When it was added. */
+  readonly addedAt: Date;
+  /** 1 for the first attempt. An attempt whose process died counts. */
+  readonly attempt: number;
+}
+
+/** A job that is not done. */
+export interface PendingJob {
+  /** Attempts that have begun. */
+  readonly attempt: number;
+  /** Whether an attempt is running. */
+  readonly isTaken: boolean;
+  /** When the next attempt may begin. */
+  readonly nextAt: Date;
+}
+
+/** What the queue does with a job after an attempt. */
+export type JobOutcome =
+  | 'done'
+  | { readonly retryInMs: number }
+  /** Done, with what is deleted by the statement that deletes the job. */
+  | { doneWith(db: Database): Pick<Database, 'deleteFrom'> };
