@@ -20,7 +20,7 @@ describe('createMemoryAdjustments()', () => {
   });
 
   it('forgets the oldest entries of the history, beyond 10,000', () => {
-    const store = createMemoryAdjustments();
+    const store = new MemoryAdjustments(createFakeClock());
     let head: Head | undefined;
     for (let version = 1; version <= 25_000; version++) {
       const next = { version, nonce: 'n' };

@@ -29,7 +29,7 @@ it('a page has so many claims, and the next page goes on after it', () => {
   expect(cursor).toBeUndefined();
 });
 
-it('the cursor of another process begins anew, and a text that is no cursor is refused', () => {
+it('the cursor of another process begins anew, and a text that is not a cursor is refused', () => {
   const { next } = storeOfFive().list(undefined, 2);
   expect(next).toMatch(/^[\w-]+\.0\.2$/);
   expect(
