@@ -11,7 +11,7 @@ import { longestHold } from '../../support/longest-hold.ts';
 
 /** A slice takes 4 ms; the rest is for what cannot be cut. */
 const MOST_MS = 20;
-const ROUTES = Array.from({ length: 50 }, (_, i) => `GET /${i}`);
+const ROUTES = Array.from({ length: 20 }, (_, i) => `GET /${i}`);
 
 it('of 100 changes over 1,024 accounts, others run between its slices', async () => {
   const routes = Object.fromEntries(ROUTES.map((route) => [route, ['60/1m']]));
@@ -25,7 +25,7 @@ it('of 100 changes over 1,024 accounts, others run between its slices', async ()
   const traffic = new Traffic();
   traffic.turn(true);
   for (const account of Object.keys(accounts)) {
-    const decision = await limiter.consume({ account, route: 'GET /49' });
+    const decision = await limiter.consume({ account, route: 'GET /19' });
     traffic.onEvent({ type: 'decision', requestId: 'r', decision });
   }
   const known = { find: (id: string) => ({ id, application: 'app_1', scope: null }) };
@@ -36,13 +36,13 @@ it('of 100 changes over 1,024 accounts, others run between its slices', async ()
     traffic,
     sharedLimits,
   };
-  // Half of the changes are about each account, and the one that changes something is the last.
+  // Those of the routes are about each account.
   const changes = [
     ...ROUTES.map((route) => ({ target: { route }, windows: ['1/1m'] })),
-    ...Array.from({ length: 50 }, (_, i) => ({ target: { account: `acc_${i}` }, windows: ['1/1m'] })),
+    ...Array.from({ length: 80 }, (_, i) => ({ target: { account: `acc_${i}` }, windows: ['1/1m'] })),
   ];
   const preview = () => previewAccounts(parts as unknown as AdminContext, changes);
-  const runs = [await longestHold(preview), await longestHold(preview), await longestHold(preview)] as const;
+  const runs = [await longestHold(preview), await longestHold(preview)] as const;
   const [{ result }] = runs;
   expect(result.accounts.affected).toBe(1_024);
   expect(result.now).toHaveLength(50);
