@@ -18,7 +18,7 @@ interface Opening {
 const NUMBERS = ['at', 'cost', 'order'];
 const TEXTS = ['plan', 'route', 'account', 'provider', 'decision', 'msg', 'req_id'];
 /** No two requests have the same. */
-const REQUEST_ID = TEXTS.indexOf('req_id');
+const REQUEST_ID = /* @__PURE__ */ TEXTS.indexOf('req_id');
 const PARSED = ['blocked', 'degraded'];
 
 /** Bounds of a log whose keys are always other ones: its lines are parsed. */
@@ -30,7 +30,7 @@ const [SPACE, QUOTE, COMMA, MINUS, DOT, ZERO, NINE, COLON, BACKSLASH, OPEN, CLOS
   32, 34, 44, 45, 46, 48, 57, 58, 92, 123, 125,
 ] as const;
 const NONE = -1;
-const LITERALS = ['true', 'false', 'null'].map((text) => new TextEncoder().encode(text));
+const LITERALS = /* @__PURE__ */ ['true', 'false', 'null'].map((text) => new TextEncoder().encode(text));
 /** Of the hash by Fowler, Noll and Vo. */
 const PRIME = 0x01000193;
 

@@ -111,7 +111,8 @@ describe('the account that headgate reads is the account that the upstream reads
         }),
         { numRuns: 1_500 },
       );
-      expect(accepted).toBeGreaterThan(50);
+      // About 80 by chance. Without any, the comparison would say nothing.
+      expect(accepted).toBeGreaterThan(20);
     });
   }
 
