@@ -35,7 +35,7 @@ const WHOLE = {
   './client': 2_600,
   './client-ip': 3_100,
   './otel': 2_900,
-  './simulate': 24_800,
+  './simulate': 25_800,
   './testing': 51_000,
 };
 
