@@ -1,19 +1,15 @@
 /** S27: a candidate is bounded, however long it runs and whatever its store does. */
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import type { LimitStore } from '../../src/core/ports.ts';
 import { createLimiter } from '../../src/limits/limiter.ts';
 import { type ShadowOptions, withShadow } from '../../src/shadow/shadow.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
+import { heapUsed } from '../support/heap.ts';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
-setFlagsFromString('--expose-gc');
-const gc = runInNewContext('gc') as () => void;
 const heapBytes = async () => {
   await turn();
-  gc();
-  return process.memoryUsage().heapUsed;
+  return heapUsed();
 };
 
 function start(options: Partial<ShadowOptions>) {

@@ -1,10 +1,11 @@
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createRedisAdjustments } from '../../src/stores/redis/adjustments.ts';
 import type { RedisClient } from '../../src/stores/redis/client.ts';
 import { createRedisStore } from '../../src/stores/redis/limits.ts';
 import type { AdjustmentStoreSubject } from '../../src/testing/adjustment-store-suite.ts';
-import type { FakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock, type FakeClock } from '../../src/testing/fake-clock.ts';
 import type { LimitStoreSubject } from '../../src/testing/limit-store-suite.ts';
+import { planFrom } from './plan.ts';
 import type { Connect, ConnectedClient } from './redis-clients.ts';
 
 /** Number of random histories for one subject. HEADGATE_RUNS multiplies it, as in `npm run test:long`. */
@@ -32,11 +33,16 @@ export function redisSubject<Where>(
   ordinarily: number,
 ): LimitStoreSubject {
   const client = connectedTo(clients, name, where);
-  return {
-    name,
-    histories: histories(ordinarily),
-    create: (clock) => createRedisStore(client(), newOptions(clock)),
-  };
+  const create = (clock: FakeClock) => createRedisStore(client(), newOptions(clock));
+  // No rule says so, and a store with several connections cannot keep it. A client of Redis has one per server.
+  it(`S4: ${name} decides requests that come at once in the order of the calls`, async () => {
+    const store = create(createFakeClock(1_000));
+    const decisions = await Promise.all(
+      Array.from({ length: 10 }, () => store.consume('a', 'r', planFrom(['7/1m'], ['9/1d']), 1)),
+    );
+    expect(decisions.map(({ shown }) => shown?.remaining)).toEqual([8, 7, 6, 5, 4, 3, 2, 0, 0, 0]);
+  });
+  return { name, histories: histories(ordinarily), create };
 }
 
 /** Creates stores of adjustments on one of `clients`. */

@@ -29,6 +29,12 @@ it('a page has so many claims, and the next page goes on after it', () => {
   expect(cursor).toBeUndefined();
 });
 
+it('a cursor behind the last part is that of an empty page', () => {
+  const store = storeOfFive();
+  const { next } = store.list(undefined, 2);
+  expect(store.list(next?.replace('.0.', '.10.'), 2)).toEqual({ claims: [], looked: 0, next: undefined });
+});
+
 it('the cursor of another process begins anew, and a text that is not a cursor is refused', () => {
   const { next } = storeOfFive().list(undefined, 2);
   expect(next).toMatch(/^[\w-]+\.0\.2$/);
@@ -37,5 +43,6 @@ it('the cursor of another process begins anew, and a text that is not a cursor i
       .list(next, 2)
       .claims.map(({ key }) => key),
   ).toEqual(['0', '1']);
-  expect(() => storeOfFive().list('another text', 2)).toThrow(/cursor/);
+  for (const text of ['another text', `!${next}`, `${next}!`])
+    expect(() => storeOfFive().list(text, 2)).toThrow(/cursor/);
 });

@@ -98,7 +98,7 @@ export class Sender {
   /**
    * Sends the email, or returns what an earlier request with the same key has done.
    * @param owner names this attempt, uniquely
-   * @throws ServiceError. A ProviderError is the provider's; `sent` tells whether the email may have been sent
+   * @throws ServiceError. A ProviderError is the provider's; its `sent` says whether the email may be out
    */
   async send(request: SendRequest, owner: string): Promise<SendResult> {
     const sending = this.#send(request, owner);
