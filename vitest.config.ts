@@ -35,10 +35,10 @@ const REDIS = [
   'test/address/redis.test.ts',
   'test/gateway/store/*.test.ts',
   'test/idempotency/redis.test.ts',
-  'test/limits/shared/redis.test.ts',
+  'test/shared-limits/{conformance,redis,redis-store,redis-whole}.test.ts',
   'test/stores/{conformance,redis}/**/*.test.ts',
   'test/nightly/*.test.ts',
-  'test/worker/redis.test.ts',
+  'test/waiting/redis.test.ts',
 ];
 
 /** Random inputs, judged by a model: many runs per test. */

@@ -37,7 +37,7 @@ export default defineConfig({
       'test/claims-page.test.ts',
       'test/header-truth.property.test.ts',
       'test/limits/*.test.ts',
-      'test/limits/shared/{lineage.property,shared-limits}.test.ts',
+      'test/shared-limits/{lineage.property,shared-limits}.test.ts',
       'test/stores/*.test.ts',
       'test/stores/memory/**/*.test.ts',
     ],

@@ -3,12 +3,6 @@
  * @module headgate
  */
 
-export type { AdjustTarget } from './core/adjustment.ts';
-export type { Block, BlockTarget } from './core/block.ts';
-export type { KeptResult, OnOrphan } from './core/claim.ts';
-export { type Clock, monotonicClock } from './core/clock.ts';
-export type { Decision, WindowStatus } from './core/decision.ts';
-export { formatDuration, parseDuration } from './core/duration.ts';
 export {
   ClockError,
   ClosedError,
@@ -26,7 +20,14 @@ export {
   StoreUnavailableError,
   SubjectError,
   UnknownPlanError,
-} from './core/errors.ts';
+} from './base/errors.ts';
+export type { Logger } from './base/logger.ts';
+export type { AdjustTarget } from './core/adjustment.ts';
+export type { Block, BlockTarget } from './core/block.ts';
+export type { KeptResult, OnOrphan } from './core/claim.ts';
+export { type Clock, monotonicClock } from './core/clock.ts';
+export type { Decision, WindowStatus } from './core/decision.ts';
+export { formatDuration, parseDuration } from './core/duration.ts';
 export {
   formatWindow,
   type Limit,
@@ -36,7 +37,6 @@ export {
   type Window,
   type WindowInput,
 } from './core/limit.ts';
-export type { Logger } from './core/logger.ts';
 export { type MisuseCode, MisuseWarning } from './core/misuse.ts';
 export { createGate } from './gate/create-gate.ts';
 export {
@@ -73,5 +73,5 @@ export type { Timers } from './idempotency/timers.ts';
 export type { LayeredLimits, LimitSet, ScopedLimitInput } from './limits/layers.ts';
 export { createLimiter, type Limiter, type LimiterOptions, type LimitRequest } from './limits/limiter.ts';
 export type { Limits, PlanSource, Subject } from './limits/plans.ts';
-export { NeverFitsError, QueueFullError, WaitTooLongError } from './worker/errors.ts';
-export { type AcquireOptions, createWorker, type Worker, type WorkerOptions } from './worker/worker.ts';
+export { NeverFitsError, QueueFullError, WaitTooLongError } from './waiting/errors.ts';
+export { type AcquireOptions, createWorker, type Worker, type WorkerOptions } from './waiting/worker.ts';

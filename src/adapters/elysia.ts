@@ -6,7 +6,7 @@
 import type { AnyElysia } from 'elysia';
 import type { AddressLimits } from '../address/options.ts';
 import type { PeerReader } from '../address/peer.ts';
-import { OptionError } from '../core/errors.ts';
+import { OptionError } from '../base/errors.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { checkArgument, forContext, gateForRoute, refuseMount, routeName } from './shared/mount.ts';

@@ -5,7 +5,7 @@
 
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify';
 import type { AddressLimits } from '../address/options.ts';
-import { OptionError } from '../core/errors.ts';
+import { OptionError } from '../base/errors.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import * as node from './node/bridge.ts';

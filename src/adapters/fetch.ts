@@ -6,8 +6,8 @@
 
 import type { AddressLimits } from '../address/options.ts';
 import type { PeerReader } from '../address/peer.ts';
-import { OptionError } from '../core/errors.ts';
-import type { MaybePromise } from '../core/ports.ts';
+import { OptionError } from '../base/errors.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { checkArgument, checkHandler, forContext, gateForRoute, refuseMount } from './shared/mount.ts';

@@ -6,7 +6,7 @@
 import { toResponse } from 'h3';
 import type { AddressLimits } from '../address/options.ts';
 import type { PeerReader } from '../address/peer.ts';
-import type { MaybePromise } from '../core/ports.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { checkArgument, forContext, gateForRoute, refuseMount, routeName } from './shared/mount.ts';

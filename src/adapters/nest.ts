@@ -14,9 +14,9 @@ import type {
 } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { type AddressLimits, isAddressLimits } from '../address/options.ts';
-import { OptionError } from '../core/errors.ts';
-import { after } from '../core/maybe-promise.ts';
-import type { MaybePromise } from '../core/ports.ts';
+import { OptionError } from '../base/errors.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import { after } from '../base/maybe-promise.ts';
 import type { Gate } from '../gate/gate.ts';
 import { checkRouteOptions, type RouteOptions } from '../gate/route-options.ts';
 import { type ExpressRequest, routeOf as routeOfExpress } from './express.ts';

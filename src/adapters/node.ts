@@ -6,7 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { AddressLimits } from '../address/options.ts';
-import { OptionError } from '../core/errors.ts';
+import { OptionError } from '../base/errors.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { enterGate } from './node/bridge.ts';

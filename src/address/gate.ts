@@ -1,11 +1,11 @@
-import { createClientIp } from '../client-ip.ts';
-import { OptionError } from '../core/errors.ts';
+import { OptionError } from '../base/errors.ts';
 import { type Limit, parseLimit } from '../core/limit.ts';
 import { createPlan } from '../core/plan.ts';
 import { createGate } from '../gate/create-gate.ts';
 import type { Gate } from '../gate/gate.ts';
 import { createLimiter } from '../limits/limiter.ts';
 import { createMemoryStore } from '../stores/memory/limits.ts';
+import { createClientIp } from './client-ip.ts';
 import { type AddressLimits, checkAddressLimits } from './options.ts';
 import type { PeerReader } from './peer.ts';
 import { type AddressPlans, AddressStore } from './store.ts';

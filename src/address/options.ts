@@ -1,9 +1,9 @@
-import type { ClientIpOptions } from '../client-ip.ts';
-import { OptionError } from '../core/errors.ts';
+import { OptionError } from '../base/errors.ts';
+import { checkOptions } from '../base/options.ts';
 import type { LimitInput } from '../core/limit.ts';
-import { checkOptions } from '../core/options.ts';
 import type { LimitStore } from '../core/ports.ts';
 import type { GateOptions } from '../gate/options.ts';
+import type { ClientIpOptions } from './client-ip.ts';
 
 /** Limits by the client's address, in place of a gate: `headgate({ perAddress: ['100/1m'] })`. */
 export interface AddressLimits<Request>

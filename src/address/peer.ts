@@ -1,4 +1,4 @@
-import type { RequestFields } from '../client-ip.ts';
+import type { RequestFields } from './client-ip.ts';
 
 /** How an adapter reads what it knows of a request's client. */
 export interface PeerReader<Request> {

@@ -1,6 +1,7 @@
+import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { Decision, WindowStatus } from '../core/decision.ts';
 import type { Plan } from '../core/plan.ts';
-import type { LimitStore, MaybePromise, ResetTarget } from '../core/ports.ts';
+import type { LimitStore, ResetTarget } from '../core/ports.ts';
 
 /** The plans of addresses. */
 export interface AddressPlans {

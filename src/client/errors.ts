@@ -1,5 +1,5 @@
-import { HeadgateError } from '../core/errors.ts';
-import { describeThrown } from '../core/thrown.ts';
+import { HeadgateError } from '../base/errors.ts';
+import { describeThrown } from '../base/thrown.ts';
 
 /** The body can be sent only once, as a stream can. Nothing was sent. */
 export class BodyNotReplayableError extends HeadgateError {

@@ -3,13 +3,13 @@
  * @module headgate/client
  */
 
-import { OptionError } from '../core/errors.ts';
+import { OptionError } from '../base/errors.ts';
 import { BodyNotReplayableError, RequestFailedError } from './errors.ts';
 import { type RetryOptions, type RetrySettings, retrySettings } from './options.ts';
 import { retryDelay } from './retry-delay.ts';
 import { signalWithTimeout, sleep } from './time.ts';
 
-export { isHeadgateError, OptionError } from '../core/errors.ts';
+export { isHeadgateError, OptionError } from '../base/errors.ts';
 export { BodyNotReplayableError, RequestFailedError } from './errors.ts';
 export type { ClientTimers, Retry, RetryOptions } from './options.ts';
 

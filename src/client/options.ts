@@ -1,5 +1,5 @@
-import { OptionError } from '../core/errors.ts';
-import { checkOptions } from '../core/options.ts';
+import { OptionError } from '../base/errors.ts';
+import { checkOptions } from '../base/options.ts';
 
 /** The timer functions of {@link RetryOptions.timers}. */
 export interface ClientTimers {

@@ -1,6 +1,6 @@
-import { OptionError } from './errors.ts';
+import { OptionError } from '../base/errors.ts';
+import { checkOptions } from '../base/options.ts';
 import type { Limit } from './limit.ts';
-import { checkOptions } from './options.ts';
 
 /**
  * Which limit to adjust: that of an account, of a provider, of a customer's plan, or (if none is given) the default

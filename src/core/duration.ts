@@ -1,4 +1,4 @@
-import { LimitError } from './errors.ts';
+import { LimitError } from '../base/errors.ts';
 
 const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const LARGEST_FIRST = ['d', 'h', 'm', 's', 'ms'] as const;

@@ -1,5 +1,5 @@
+import { LimitError } from '../base/errors.ts';
 import { formatDuration, parseDuration } from './duration.ts';
-import { LimitError } from './errors.ts';
 
 /** A rolling fixed window: at most `max` in `durationMs` milliseconds from the first accepted request (S4). */
 export interface Window {

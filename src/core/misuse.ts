@@ -1,5 +1,5 @@
-import { OptionError } from './errors.ts';
-import { createLogger, type Logger } from './logger.ts';
+import { OptionError } from '../base/errors.ts';
+import { createLogger, type Logger } from '../base/logger.ts';
 
 /** What a {@link MisuseWarning} is about. `docs/misuse.md` has a section per code. */
 export type MisuseCode =

@@ -1,4 +1,4 @@
-import type { AdjustmentEntry, AdjustmentState, Head } from './adjustment.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { Block, BlockTarget } from './block.ts';
 import type {
   AbandonCommand,
@@ -12,11 +12,7 @@ import type {
   HeldReply,
 } from './claim.ts';
 import type { Decision, WindowStatus } from './decision.ts';
-import type { AdjustmentReply } from './lineage.ts';
 import type { Plan } from './plan.ts';
-
-/** A value, or a promise of it. */
-export type MaybePromise<T> = T | Promise<T>;
 
 /** Counters to delete: of an account, of a route of every account, of one route of one account, or (neither) all. */
 export interface ResetTarget {
@@ -174,70 +170,4 @@ export interface ClaimStore {
   ready?(options?: ReadyOptions): MaybePromise<void>;
   /** Closes what the store itself has opened, never what it was given. */
   close?(): MaybePromise<void>;
-}
-
-/** A process that reads adjustments, as the store last heard of it. */
-export interface AdjustmentInstance {
-  readonly name: string;
-  /** The change up to which it obeys the adjustments; undefined before its first one. */
-  readonly head: Head | undefined;
-  /** Milliseconds since the store heard of it. */
-  readonly ageMs: number;
-  /** What it has said about itself; undefined if it has not, or if nobody asked. */
-  readonly details?: string | undefined;
-}
-
-/** What a list of processes has. */
-export interface InstancesOptions {
-  /**
-   * Whether to return what each process says about itself. There may be 8 kB of it per process.
-   * @default false
-   */
-  readonly details?: boolean | undefined;
-}
-
-/**
- * Stores the adjustments of shared limits, and the history of their changes. Each method is one atomic step; prove a
- * store with `adjustmentStoreSuite` in `headgate/testing`.
- *
- * A store only compares heads, and never decides which history is right: its callers do. If it does not know whether a
- * change was stored, it throws.
- */
-export interface AdjustmentStore {
-  /** Whether the adjustments outlive every process. */
-  readonly durable: boolean;
-  /**
-   * Returns what the store has beyond the head `known`, with the time of its clock. At most 1,000 entries; past that
-   * it returns everything.
-   * @param instance name of the process, to be listed by `instances`; absent if it need not be noted this time
-   * @param details what the process says about itself: 1 to 8,192 bytes of text. Replaces what it said before
-   */
-  read(known: Head | undefined, instance?: string, details?: string): MaybePromise<AdjustmentReply>;
-  /**
-   * Stores a change if the head is still `seen` (undefined: there is no history). False if it is another one; nothing
-   * was stored then.
-   */
-  append(seen: Head | undefined, entry: AdjustmentEntry): MaybePromise<boolean>;
-  /** Replaces everything by `state` if the head is still `seen`. False if it is another one. */
-  restore(seen: Head | undefined, state: AdjustmentState): MaybePromise<boolean>;
-  /**
-   * Returns entries older than the version `before`, or the last ones; newest first. Perhaps fewer than `limit`, if they
-   * are large, but one at least, if there is one.
-   */
-  history(before: number | undefined, limit: number): MaybePromise<readonly AdjustmentEntry[]>;
-  /** Returns the processes that the store has heard of in the last ten seconds, with their details if they are asked for. */
-  instances(options?: InstancesOptions): MaybePromise<readonly AdjustmentInstance[]>;
-  /** Closes what the store itself has opened, never what it was given. */
-  close?(): MaybePromise<void>;
-}
-
-/**
- * A copy of the adjustments that a process last knew, outside of their store: for a start while the store is away or has
- * lost its data.
- */
-export interface KeptFile {
-  /** Returns what was saved last; undefined if nothing was. Throws if it is not what `save` writes. */
-  load(): MaybePromise<AdjustmentState | undefined>;
-  /** Replaces what was saved. */
-  save(state: AdjustmentState): MaybePromise<void>;
 }

@@ -1,6 +1,6 @@
-import { OptionError } from '../core/errors.ts';
-import { after } from '../core/maybe-promise.ts';
-import type { MaybePromise } from '../core/ports.ts';
+import { OptionError } from '../base/errors.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import { after } from '../base/maybe-promise.ts';
 import type { GateOptions } from './options.ts';
 import { callResolver, StageError } from './resolver.ts';
 

@@ -1,7 +1,7 @@
-import { createLogger } from '../core/logger.ts';
-import { after, isPromise } from '../core/maybe-promise.ts';
+import { createLogger } from '../base/logger.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import { after, isPromise } from '../base/maybe-promise.ts';
 import { createMisuseLog } from '../core/misuse.ts';
-import type { MaybePromise } from '../core/ports.ts';
 import { MISSING_KEY_DETAIL } from '../http/idempotency-key.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';
 import type { Claim } from '../idempotency/claim.ts';

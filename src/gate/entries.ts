@@ -1,5 +1,5 @@
+import { type HeadgateErrorCode, isHeadgateError } from '../base/errors.ts';
 import type { Decision } from '../core/decision.ts';
-import { type HeadgateErrorCode, isHeadgateError } from '../core/errors.ts';
 import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
 import { createProblem, problemReply, type Reply } from '../http/problem.ts';
 import { type HeaderFields, rateLimitFields } from '../http/rate-limit-fields.ts';

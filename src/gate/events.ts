@@ -1,6 +1,6 @@
-import { builtinModule } from '../core/builtin-module.ts';
+import { builtinModule } from '../base/builtin-module.ts';
+import { Emitter } from '../base/emitter.ts';
 import type { Decision } from '../core/decision.ts';
-import { Emitter } from '../core/emitter.ts';
 import type { Refusal } from '../idempotency/refusal.ts';
 
 /** A limit accepted or rejected a request. */

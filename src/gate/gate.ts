@@ -1,5 +1,5 @@
+import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { Decision } from '../core/decision.ts';
-import type { MaybePromise } from '../core/ports.ts';
 import type { Reply } from '../http/problem.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';
 import type { Recording } from './recording.ts';

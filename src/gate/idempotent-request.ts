@@ -1,6 +1,6 @@
+import { OptionError } from '../base/errors.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { KeptResult } from '../core/claim.ts';
-import { OptionError } from '../core/errors.ts';
-import type { MaybePromise } from '../core/ports.ts';
 import type { Fingerprint } from '../http/fingerprint/fingerprint.ts';
 import type { KeyFault } from '../http/idempotency-key.ts';
 import type { Reconcile } from '../idempotency/reconcile.ts';

@@ -1,6 +1,6 @@
-import { OptionError } from '../core/errors.ts';
-import { isPromise } from '../core/maybe-promise.ts';
-import type { MaybePromise } from '../core/ports.ts';
+import { OptionError } from '../base/errors.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import { isPromise } from '../base/maybe-promise.ts';
 import type { GateEntries } from './entries.ts';
 import type { Answer } from './gate.ts';
 import type { GateChecks } from './gate-checks.ts';

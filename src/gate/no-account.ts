@@ -1,5 +1,5 @@
-import { OptionError } from '../core/errors.ts';
-import { checkOptions } from '../core/options.ts';
+import { OptionError } from '../base/errors.ts';
+import { checkOptions } from '../base/options.ts';
 import type { ErrorType } from '../http/error-types.ts';
 
 /** What a gate does with a request whose account is undefined. */

@@ -1,7 +1,7 @@
-import { OptionError } from '../core/errors.ts';
-import type { Logger } from '../core/logger.ts';
+import { OptionError } from '../base/errors.ts';
+import type { Logger } from '../base/logger.ts';
+import { checkOptions } from '../base/options.ts';
 import { createMisuseLog } from '../core/misuse.ts';
-import { checkOptions } from '../core/options.ts';
 import type { KeyFault } from '../http/idempotency-key.ts';
 import type { ProblemMediaType } from '../http/problem.ts';
 import { type RateLimitFields, rateLimitStyles } from '../http/rate-limit-fields.ts';

@@ -1,7 +1,7 @@
+import { OptionError } from '../base/errors.ts';
+import { isPromise } from '../base/maybe-promise.ts';
 import type { Block } from '../core/block.ts';
 import type { WindowStatus } from '../core/decision.ts';
-import { OptionError } from '../core/errors.ts';
-import { isPromise } from '../core/maybe-promise.ts';
 import { checkResponse } from '../http/checked-response.ts';
 import { isHopByHop } from '../http/hop-by-hop.ts';
 import { hasLength, type Problem, type Reply } from '../http/problem.ts';

@@ -1,6 +1,6 @@
+import { OptionError } from '../base/errors.ts';
+import { isPromise } from '../base/maybe-promise.ts';
 import type { Decision } from '../core/decision.ts';
-import { OptionError } from '../core/errors.ts';
-import { isPromise } from '../core/maybe-promise.ts';
 import type { Reply } from '../http/problem.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';
 import { checkCost, type Limiter } from '../limits/limiter.ts';

@@ -1,5 +1,5 @@
-import { isPromise } from '../core/maybe-promise.ts';
-import type { MaybePromise } from '../core/ports.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import { isPromise } from '../base/maybe-promise.ts';
 import type { FailureEvent } from './events.ts';
 
 /** Reads something from a request; may be asynchronous. */

@@ -1,5 +1,5 @@
+import { checkOptions } from '../base/options.ts';
 import type { Limit, LimitInput } from '../core/limit.ts';
-import { checkOptions } from '../core/options.ts';
 import { parseRouteLimits } from '../limits/layers.ts';
 import { checkCost } from '../limits/limiter.ts';
 import type { GateOptions } from './options.ts';

@@ -1,6 +1,6 @@
 import type { Server } from 'node:http';
 import { hostname } from 'node:os';
-import type { MaybePromise } from '../core/ports.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
 import { createIdempotency } from '../idempotency/idempotency.ts';
 import { createAdminApi } from './admin/admin-api.ts';
 import { createAdminServer } from './admin/admin-server.ts';

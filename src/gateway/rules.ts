@@ -1,10 +1,10 @@
-import { isHeadgateError } from '../core/errors.ts';
+import { isHeadgateError } from '../base/errors.ts';
 import type { LimitStore } from '../core/ports.ts';
 import { createGate } from '../gate/create-gate.ts';
 import type { Idempotency } from '../idempotency/idempotency.ts';
 import { createLimiter, type Limiter } from '../limits/limiter.ts';
-import type { SharedLimits } from '../limits/shared/shared-limits.ts';
 import { ShadowedLimiter } from '../shadow/shadowed-limiter.ts';
+import type { SharedLimits } from '../shared-limits/shared-limits.ts';
 import { type Accounts, createAccounts } from './admission/accounts.ts';
 import { createAdmission } from './admission/admission.ts';
 import { createCors } from './admission/cors.ts';

@@ -1,5 +1,5 @@
-import { describe, OptionError } from '../core/errors.ts';
-import { checkOptions, isPlainObject, placeIn } from '../core/options.ts';
+import { describe, OptionError } from '../base/errors.ts';
+import { checkOptions, isPlainObject, placeIn } from '../base/options.ts';
 import type { RawFields } from './raw-fields.ts';
 
 /** A response that every server can send. */

@@ -1,4 +1,4 @@
-import { OptionError } from '../core/errors.ts';
+import { OptionError } from '../base/errors.ts';
 import type { ErrorStatus, ErrorType, ErrorTypesByStatus } from './error-types.ts';
 
 /** The error object that every error answer carries; `Types` says which `type` belongs to which `status`. */

@@ -1,6 +1,6 @@
+import { OptionError } from '../base/errors.ts';
 import type { Decision, WindowStatus } from '../core/decision.ts';
 import { formatDuration } from '../core/duration.ts';
-import { OptionError } from '../core/errors.ts';
 
 /** Header fields, names in lower case. */
 export type HeaderFields = Readonly<Record<string, string>>;

@@ -1,4 +1,4 @@
-import { describe } from '../core/errors.ts';
+import { describe } from '../base/errors.ts';
 
 /** Method and path of a route, taken apart. */
 export interface RouteTemplate {

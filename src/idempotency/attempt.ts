@@ -1,3 +1,6 @@
+import { type HeadgateErrorCode, isHeadgateError, StoreUnavailableError } from '../base/errors.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import { after, isPromise } from '../base/maybe-promise.ts';
 import type {
   AbandonReply,
   BeginCommand,
@@ -7,9 +10,7 @@ import type {
   HeldReply,
   KeptResult,
 } from '../core/claim.ts';
-import { type HeadgateErrorCode, isHeadgateError, StoreUnavailableError } from '../core/errors.ts';
-import { after, isPromise } from '../core/maybe-promise.ts';
-import type { ClaimId, MaybePromise } from '../core/ports.ts';
+import type { ClaimId } from '../core/ports.ts';
 import type { ClaimEvent } from './events.ts';
 import type { Unavailable } from './refusal.ts';
 import type { Runtime } from './runtime.ts';

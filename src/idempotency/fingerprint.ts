@@ -1,8 +1,8 @@
-import { builtinModule } from '../core/builtin-module.ts';
-import { OptionError } from '../core/errors.ts';
-import { after } from '../core/maybe-promise.ts';
-import { isPlainObject } from '../core/options.ts';
-import type { MaybePromise } from '../core/ports.ts';
+import { builtinModule } from '../base/builtin-module.ts';
+import { OptionError } from '../base/errors.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import { after } from '../base/maybe-promise.ts';
+import { isPlainObject } from '../base/options.ts';
 
 /** Version of the rules that convert a request to bytes. In every fingerprint, so that two versions never match. */
 const VERSION = 'run1';

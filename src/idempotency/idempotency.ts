@@ -1,8 +1,8 @@
+import { ClosedError, OptionError, SubjectError } from '../base/errors.ts';
+import { createLogger, type Logger } from '../base/logger.ts';
+import { isPromise } from '../base/maybe-promise.ts';
+import { checkOptions } from '../base/options.ts';
 import type { KeptResult } from '../core/claim.ts';
-import { ClosedError, OptionError, SubjectError } from '../core/errors.ts';
-import { createLogger, type Logger } from '../core/logger.ts';
-import { isPromise } from '../core/maybe-promise.ts';
-import { checkOptions } from '../core/options.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../core/ports.ts';
 import type { IdempotencyEvent } from './events.ts';
 import { fingerprintOf } from './fingerprint.ts';

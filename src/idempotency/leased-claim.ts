@@ -1,7 +1,7 @@
+import { HeadgateError, isHeadgateError } from '../base/errors.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import { isPromise } from '../base/maybe-promise.ts';
 import type { CompleteReply, HeldReply, KeptResult } from '../core/claim.ts';
-import { HeadgateError, isHeadgateError } from '../core/errors.ts';
-import { isPromise } from '../core/maybe-promise.ts';
-import type { MaybePromise } from '../core/ports.ts';
 import type { Attempt, NewClaim } from './attempt.ts';
 import { fitsInBytes } from './bytes.ts';
 import type { Claim, Completion, Dispatch, Release } from './claim.ts';

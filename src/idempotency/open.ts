@@ -1,7 +1,8 @@
+import { ClosedError, isHeadgateError, type ScopeFullError } from '../base/errors.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import { after, isPromise } from '../base/maybe-promise.ts';
 import type { KeptResult } from '../core/claim.ts';
-import { ClosedError, isHeadgateError, type ScopeFullError } from '../core/errors.ts';
-import { after, isPromise } from '../core/maybe-promise.ts';
-import type { ClaimId, MaybePromise } from '../core/ports.ts';
+import type { ClaimId } from '../core/ports.ts';
 import { Attempt, type BeginResult } from './attempt.ts';
 import type { Claim } from './claim.ts';
 import type { ClaimEvent } from './events.ts';

@@ -1,6 +1,6 @@
+import { HeadgateError } from '../base/errors.ts';
+import { describeThrown } from '../base/thrown.ts';
 import type { KeptResult } from '../core/claim.ts';
-import { HeadgateError } from '../core/errors.ts';
-import { describeThrown } from '../core/thrown.ts';
 
 /** How the values of an operation are stored. */
 export interface Codec<T> {

@@ -1,5 +1,6 @@
+import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { KeptResult } from '../core/claim.ts';
-import type { ClaimId, MaybePromise } from '../core/ports.ts';
+import type { ClaimId } from '../core/ports.ts';
 import type { Attempt } from './attempt.ts';
 import type { LeasedClaim } from './leased-claim.ts';
 

@@ -1,7 +1,7 @@
-import type { Emitter } from '../core/emitter.ts';
-import { isHeadgateError } from '../core/errors.ts';
+import type { Emitter } from '../base/emitter.ts';
+import { isHeadgateError } from '../base/errors.ts';
+import { Tally } from '../base/tally.ts';
 import type { ClaimId } from '../core/ports.ts';
-import { Tally } from '../core/tally.ts';
 import type { ClaimCommandName, IdempotencyEvent } from './events.ts';
 import type { Timers } from './timers.ts';
 

@@ -1,7 +1,8 @@
+import { HeadgateError, isHeadgateError } from '../base/errors.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import { after } from '../base/maybe-promise.ts';
 import type { KeptResult } from '../core/claim.ts';
-import { HeadgateError, isHeadgateError } from '../core/errors.ts';
-import { after } from '../core/maybe-promise.ts';
-import type { ClaimId, MaybePromise } from '../core/ports.ts';
+import type { ClaimId } from '../core/ports.ts';
 import type { Claim, Completion, Dispatch } from './claim.ts';
 import { type Opened, open } from './open.ts';
 import { type Codec, decodeOutcome, encodeFailure, encodeValue } from './outcome.ts';

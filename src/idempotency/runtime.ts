@@ -1,5 +1,5 @@
-import { Emitter } from '../core/emitter.ts';
-import type { Logger } from '../core/logger.ts';
+import { Emitter } from '../base/emitter.ts';
+import type { Logger } from '../base/logger.ts';
 import type { ClaimId, ClaimStore } from '../core/ports.ts';
 import type { ClaimEvent, IdempotencyEvent } from './events.ts';
 import { RetryQueue } from './retry-queue.ts';

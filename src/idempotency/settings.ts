@@ -1,5 +1,5 @@
+import { OptionError } from '../base/errors.ts';
 import type { OnOrphan } from '../core/claim.ts';
-import { OptionError } from '../core/errors.ts';
 
 /** How claims are leased and how outcomes are stored. Each setting can also be given for one call. */
 export interface ClaimSettings {

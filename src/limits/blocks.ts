@@ -1,6 +1,6 @@
+import { OptionError, SubjectError } from '../base/errors.ts';
+import { checkOptions } from '../base/options.ts';
 import type { Block, BlockTarget } from '../core/block.ts';
-import { OptionError, SubjectError } from '../core/errors.ts';
-import { checkOptions } from '../core/options.ts';
 
 /** A year. For longer, or for ever, an application has to remember the account itself: then it can deny the request. */
 const LONGEST_MS = 365 * 86_400_000;

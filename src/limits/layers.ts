@@ -1,7 +1,7 @@
-import { LimitError, OptionError } from '../core/errors.ts';
-import { getOrCreate } from '../core/get-or-create.ts';
+import { LimitError, OptionError } from '../base/errors.ts';
+import { getOrCreate } from '../base/get-or-create.ts';
+import { checkOptions, isPlainObject, readByName } from '../base/options.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
-import { checkOptions, isPlainObject, readByName } from '../core/options.ts';
 import { type AllMethodsScope, createPlan, type Plan } from '../core/plan.ts';
 
 /** The limit that applies to all routes, and the scope of its counters. */

@@ -1,4 +1,4 @@
-import { describe } from '../core/errors.ts';
+import { describe } from '../base/errors.ts';
 import type { MisuseLog } from '../core/misuse.ts';
 import type { LimitStore } from '../core/ports.ts';
 import { LatestLimiters } from './latest-limiters.ts';

@@ -1,11 +1,11 @@
+import { ClosedError, CostError, OptionError, StoreNotSynchronousError, SubjectError } from '../base/errors.ts';
+import type { Logger } from '../base/logger.ts';
+import { checkOptions } from '../base/options.ts';
 import type { AdjustTarget } from '../core/adjustment.ts';
 import type { Block, BlockTarget } from '../core/block.ts';
 import type { Decision, WindowStatus } from '../core/decision.ts';
-import { ClosedError, CostError, OptionError, StoreNotSynchronousError, SubjectError } from '../core/errors.ts';
 import type { LimitInput } from '../core/limit.ts';
-import type { Logger } from '../core/logger.ts';
 import { createMisuseLog } from '../core/misuse.ts';
-import { checkOptions } from '../core/options.ts';
 import type { Plan } from '../core/plan.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
 import { checkBlock, checkBlockTarget } from './blocks.ts';

@@ -1,9 +1,9 @@
+import { OptionError, UnknownPlanError } from '../base/errors.ts';
+import { getOrCreate } from '../base/get-or-create.ts';
+import { isPromise } from '../base/maybe-promise.ts';
+import { checkOptions, isPlainObject, placeIn, readByName } from '../base/options.ts';
 import { type AdjustTarget, layerOf, type TargetLayer } from '../core/adjustment.ts';
-import { OptionError, UnknownPlanError } from '../core/errors.ts';
-import { getOrCreate } from '../core/get-or-create.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
-import { isPromise } from '../core/maybe-promise.ts';
-import { checkOptions, isPlainObject, placeIn, readByName } from '../core/options.ts';
 import type { Plan } from '../core/plan.ts';
 import {
   LAYER_NAMES,

@@ -1,4 +1,4 @@
-import { builtinModule } from '../core/builtin-module.ts';
+import { builtinModule } from '../base/builtin-module.ts';
 
 /** How spans name the account. */
 export type AccountForm = 'none' | 'hash' | 'plain';

@@ -4,9 +4,9 @@
  */
 
 import { diag, type MeterProvider, metrics, type TracerProvider, trace } from '@opentelemetry/api';
-import { builtinModule } from '../core/builtin-module.ts';
-import { OptionError } from '../core/errors.ts';
-import { checkOptions } from '../core/options.ts';
+import { builtinModule } from '../base/builtin-module.ts';
+import { OptionError } from '../base/errors.ts';
+import { checkOptions } from '../base/options.ts';
 import { STORE_CHANNEL, type StoreCall } from '../core/store-channel.ts';
 import { GATE_CHANNEL, type GateEvent } from '../gate/events.ts';
 import { ACCOUNT_FORMS, type AccountForm, accountWriter } from './account.ts';

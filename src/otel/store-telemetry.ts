@@ -9,7 +9,7 @@ import {
   SpanStatusCode,
   type Tracer,
 } from '@opentelemetry/api';
-import { isHeadgateError } from '../core/errors.ts';
+import { isHeadgateError } from '../base/errors.ts';
 import type { StoreCall } from '../core/store-channel.ts';
 
 /** A call that is under way. */

@@ -1,12 +1,12 @@
+import { Emitter } from '../base/emitter.ts';
+import { getOrCreate } from '../base/get-or-create.ts';
+import type { Logger } from '../base/logger.ts';
+import { isPromise } from '../base/maybe-promise.ts';
+import { onNextTurn } from '../base/slices.ts';
 import type { Decision } from '../core/decision.ts';
-import { Emitter } from '../core/emitter.ts';
-import { getOrCreate } from '../core/get-or-create.ts';
 import type { LimitName } from '../core/limit.ts';
-import type { Logger } from '../core/logger.ts';
-import { isPromise } from '../core/maybe-promise.ts';
 import type { Plan } from '../core/plan.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
-import { onNextTurn } from '../core/slices.ts';
 import type { LimitRequest } from '../limits/limiter.ts';
 import type { PlanSource } from '../limits/plans.ts';
 import { PendingCalls } from './calls.ts';

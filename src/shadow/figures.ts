@@ -1,4 +1,4 @@
-import { getOrCreate } from '../core/get-or-create.ts';
+import { getOrCreate } from '../base/get-or-create.ts';
 import type { LimitName } from '../core/limit.ts';
 
 /** Who would have rejected a request. */

@@ -4,9 +4,9 @@
  * @module headgate/shadow
  */
 
-import { OptionError } from '../core/errors.ts';
-import { createLogger, type Logger } from '../core/logger.ts';
-import { checkInteger, checkOptions } from '../core/options.ts';
+import { OptionError } from '../base/errors.ts';
+import { createLogger, type Logger } from '../base/logger.ts';
+import { checkInteger, checkOptions } from '../base/options.ts';
 import type { LimitStore } from '../core/ports.ts';
 import { type Limiter, storeOf } from '../limits/limiter.ts';
 import { isPlanSource, type Limits, type PlanSource, Plans } from '../limits/plans.ts';

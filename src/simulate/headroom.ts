@@ -1,5 +1,5 @@
+import { getOrCreate } from '../base/get-or-create.ts';
 import type { Decision } from '../core/decision.ts';
-import { getOrCreate } from '../core/get-or-create.ts';
 import { formatWindow } from '../core/limit.ts';
 import type { Plan, PlanWindow } from '../core/plan.ts';
 import type { WindowHeadroom } from './report.ts';

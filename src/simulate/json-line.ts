@@ -1,5 +1,5 @@
-import { getOrCreate } from '../core/get-or-create.ts';
-import { checkOptions } from '../core/options.ts';
+import { getOrCreate } from '../base/get-or-create.ts';
+import { checkOptions } from '../base/options.ts';
 import { clfTime, targetOf } from './combined-line.ts';
 import { isCost, readObject } from './headgate-line.ts';
 import type { LineParser, Names } from './line.ts';

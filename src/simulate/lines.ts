@@ -1,4 +1,4 @@
-import { HeadgateError } from '../core/errors.ts';
+import { HeadgateError } from '../base/errors.ts';
 import { LineCursor } from './line-cursor.ts';
 import type { TraceFigures } from './trace.ts';
 

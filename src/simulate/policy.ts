@@ -1,7 +1,7 @@
+import { isHeadgateError } from '../base/errors.ts';
+import { checkOptions } from '../base/options.ts';
 import type { Clock } from '../core/clock.ts';
 import type { Decision } from '../core/decision.ts';
-import { isHeadgateError } from '../core/errors.ts';
-import { checkOptions } from '../core/options.ts';
 import { createLimiter, type Limiter } from '../limits/limiter.ts';
 import { isPlanSource, type Limits, type PlanSource, Plans } from '../limits/plans.ts';
 import { createUnshardedStore } from '../stores/memory/limits.ts';

@@ -1,6 +1,6 @@
-import { OptionError } from '../core/errors.ts';
-import { getOrCreate } from '../core/get-or-create.ts';
-import { checkInteger, checkOptions } from '../core/options.ts';
+import { OptionError } from '../base/errors.ts';
+import { getOrCreate } from '../base/get-or-create.ts';
+import { checkInteger, checkOptions } from '../base/options.ts';
 import { combinedParser } from './combined-line.ts';
 import { headgateParser } from './headgate-line.ts';
 import { type FieldMap, jsonParser } from './json-line.ts';

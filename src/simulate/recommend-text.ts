@@ -1,4 +1,4 @@
-import { aligned } from '../core/table.ts';
+import { aligned } from '../base/table.ts';
 import type { Recommendation } from './recommend.ts';
 import { traceLines } from './report-text.ts';
 import { shownJson, shownName, shownNumber, shownShare } from './shown.ts';

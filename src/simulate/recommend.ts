@@ -1,8 +1,8 @@
+import { OptionError } from '../base/errors.ts';
+import { getOrCreate } from '../base/get-or-create.ts';
+import { checkOptions } from '../base/options.ts';
 import { parseDuration } from '../core/duration.ts';
-import { OptionError } from '../core/errors.ts';
-import { getOrCreate } from '../core/get-or-create.ts';
 import { formatWindow, parseLimit } from '../core/limit.ts';
-import { checkOptions } from '../core/options.ts';
 import { createPlan, type Plan } from '../core/plan.ts';
 import { createUnshardedStore, type MemoryStore } from '../stores/memory/limits.ts';
 import { TraceClock } from './policy.ts';

@@ -1,4 +1,4 @@
-import { aligned } from '../core/table.ts';
+import { aligned } from '../base/table.ts';
 import type { OutcomeMatrix, SimulationReport, WindowHeadroom } from './report.ts';
 import { shownName, shownNumber, shownShare, shownSpan, shownTime } from './shown.ts';
 import type { SkipReason, TraceFigures } from './trace.ts';

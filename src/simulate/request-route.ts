@@ -1,4 +1,4 @@
-import { OptionError } from '../core/errors.ts';
+import { OptionError } from '../base/errors.ts';
 import { parseTemplate } from '../http/route-template.ts';
 import { createRouteTree } from '../http/route-tree.ts';
 

@@ -1,6 +1,6 @@
+import { OptionError } from '../base/errors.ts';
+import { checkOptions } from '../base/options.ts';
 import type { Decision } from '../core/decision.ts';
-import { OptionError } from '../core/errors.ts';
-import { checkOptions } from '../core/options.ts';
 import { emptyMatrix, Groups } from './groups.ts';
 import { Headroom } from './headroom.ts';
 import { type Policy, SimulatedPolicy, TraceClock } from './policy.ts';

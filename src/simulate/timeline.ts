@@ -1,4 +1,4 @@
-import { getOrCreate } from '../core/get-or-create.ts';
+import { getOrCreate } from '../base/get-or-create.ts';
 import type { TimelineBucket } from './report.ts';
 
 const MAX_BUCKETS = 240;

@@ -1,7 +1,7 @@
 import type { Adjustment, AdjustmentEntry, AdjustmentState, Head } from '../core/adjustment.ts';
 import type { Clock } from '../core/clock.ts';
-import type { AdjustmentReply } from '../core/lineage.ts';
-import type { AdjustmentInstance, AdjustmentStore, InstancesOptions } from '../core/ports.ts';
+import type { AdjustmentReply } from '../shared-limits/lineage.ts';
+import type { AdjustmentInstance, AdjustmentStore, InstancesOptions } from '../shared-limits/ports.ts';
 
 /** A store that is as simple as possible, to judge others. It never returns a promise. */
 export interface AdjustmentModel extends AdjustmentStore {

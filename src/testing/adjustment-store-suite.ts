@@ -1,7 +1,7 @@
 import type FastCheck from 'fast-check';
 import type { AdjustedLimit, AdjustmentEntry, AdjustmentState, AdjustTarget, Head } from '../core/adjustment.ts';
 import { MAX_RECENT } from '../core/adjustment.ts';
-import type { AdjustmentStore } from '../core/ports.ts';
+import type { AdjustmentStore } from '../shared-limits/ports.ts';
 import { type AdjustmentModel, createAdjustmentModel } from './adjustment-model.ts';
 import { assertEqual } from './assert-equal.ts';
 import { createFakeClock, type FakeClock } from './fake-clock.ts';

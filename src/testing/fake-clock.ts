@@ -1,5 +1,5 @@
+import { OptionError } from '../base/errors.ts';
 import type { Clock } from '../core/clock.ts';
-import { OptionError } from '../core/errors.ts';
 
 /** A clock that moves only when a test moves it, forwards or back. Tests of windows never have to wait. */
 export interface FakeClock extends Clock {

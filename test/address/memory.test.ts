@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { NodeRequest } from '../../src/adapters/node/http.ts';
 import { nodePeer } from '../../src/adapters/node/peer.ts';
+import { createClientIp } from '../../src/address/client-ip.ts';
 import { createAddressGate } from '../../src/address/gate.ts';
-import { createClientIp } from '../../src/client-ip.ts';
 import { createLimiter } from '../../src/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';

@@ -10,9 +10,9 @@ const { perfCount, valgrindCount } = await import(bench('support/instructions').
 
 const SOURCES: Record<string, () => Promise<object>> = {
   index: () => import('../../src/index.ts'),
-  memory: () => import('../../src/stores/memory/index.ts'),
-  redis: () => import('../../src/stores/redis/index.ts'),
-  'shared-limits': () => import('../../src/limits/shared/index.ts'),
+  memory: () => import('../../src/memory.ts'),
+  redis: () => import('../../src/redis.ts'),
+  'shared-limits': () => import('../../src/shared-limits/index.ts'),
   http: () => import('../../src/http/index.ts'),
   fetch: () => import('../../src/adapters/fetch.ts'),
 };

@@ -2,8 +2,8 @@
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { createLimiter } from '../../src/limits/limiter.ts';
-import { createSharedLimits, type SharedLimitsOptions } from '../../src/limits/shared/index.ts';
-import { createRedisAdjustments, createRedisStore } from '../../src/stores/redis/index.ts';
+import { createRedisAdjustments, createRedisStore } from '../../src/redis.ts';
+import { createSharedLimits, type SharedLimitsOptions } from '../../src/shared-limits/index.ts';
 import { afterFile } from '../support/after-file.ts';
 import { redisForFile } from '../support/for-file.ts';
 import { ratesOf } from '../support/gateway.ts';

@@ -10,7 +10,7 @@ import {
   withEntry,
 } from '../../src/core/adjustment.ts';
 import { parseLimit } from '../../src/core/limit.ts';
-import { reconcile } from '../../src/core/lineage.ts';
+import { reconcile } from '../../src/shared-limits/lineage.ts';
 
 const entryOf = (version: number, nonce = `n${version}`): AdjustmentEntry => {
   return { version, nonce, at: 5, by: 'jane', reason: 'INC-12', source: 'change', limits: [] };

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { OptionError } from '../../src/base/errors.ts';
 import { monotonicClock } from '../../src/core/clock.ts';
-import { OptionError } from '../../src/core/errors.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 
 afterEach(() => {

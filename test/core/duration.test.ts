@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { LimitError } from '../../src/base/errors.ts';
 import { formatDuration, parseDuration } from '../../src/core/duration.ts';
-import { LimitError } from '../../src/core/errors.ts';
 
 describe('durations', () => {
   it.each([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LimitError } from '../../src/core/errors.ts';
+import { LimitError } from '../../src/base/errors.ts';
 import { formatWindow, parseLimit, parseWindow } from '../../src/core/limit.ts';
 
 describe('limits', () => {

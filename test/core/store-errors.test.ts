@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isHeadgateError, StoreTimeoutError, StoreUnavailableError } from '../../src/core/errors.ts';
+import { isHeadgateError, StoreTimeoutError, StoreUnavailableError } from '../../src/base/errors.ts';
 
 it('a timeout error has the deadline', () => {
   const error = new StoreTimeoutError(250);

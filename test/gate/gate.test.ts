@@ -1,8 +1,8 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { format } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
+import { StoreFullError } from '../../src/base/errors.ts';
 import type { Decision } from '../../src/core/decision.ts';
-import { StoreFullError } from '../../src/core/errors.ts';
 import type { LimitStore } from '../../src/core/ports.ts';
 import type { Entry, Gate, Passage } from '../../src/gate/gate.ts';
 import {

@@ -12,8 +12,8 @@ import {
   type IdempotencyOptions,
   type IdempotentRequest,
 } from '../../src/index.ts';
-import type { LimitStore } from '../../src/stores/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
+import type { LimitStore } from '../../src/stores.ts';
 import { settled } from '../support/fake-timers.ts';
 import { createWorld, type Gateway, type World } from '../support/idempotency.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, expectTypeOf, it, vi } from 'vitest';
-import { StoreFullError } from '../../src/core/errors.ts';
+import { StoreFullError } from '../../src/base/errors.ts';
 import { BodyError, jsonReply, type Reply, readIdempotencyKey } from '../../src/http/index.ts';
 import {
   type AnswerContext,

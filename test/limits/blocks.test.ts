@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createGate, createLimiter, type GateEvent, isHeadgateError } from '../../src/index.ts';
-import type { LimitStore } from '../../src/stores/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
+import type { LimitStore } from '../../src/stores.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 
 const SUBJECT = { account: 'acc', route: 'POST /emails' };

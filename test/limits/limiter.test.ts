@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { LimitStore } from '../../src/core/ports.ts';
 import { createLimiter, isHeadgateError, type Limiter, type LimiterOptions } from '../../src/index.ts';
 import { recommendedLimits } from '../../src/limits/recommended.ts';
-import { createPlan } from '../../src/stores/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
+import { createPlan } from '../../src/stores.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 
 const EMAILS = 'POST /api/v1/emails';

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { createMemoryAdjustments } from '../../src/stores/memory/adjustments.ts';
+import { createMemoryAdjustments } from '../../src/shared-limits/stores/memory.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createWrongClaimStore, FAULTS } from '../testing/wrong-claim-stores.ts';
 import { readFlags } from './flags.ts';

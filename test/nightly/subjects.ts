@@ -1,8 +1,8 @@
 import fc from 'fast-check';
-import { createMemoryAdjustments } from '../../src/stores/memory/adjustments.ts';
+import { createMemoryAdjustments } from '../../src/shared-limits/stores/memory.ts';
+import { createRedisAdjustments } from '../../src/shared-limits/stores/redis.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
-import { createRedisAdjustments } from '../../src/stores/redis/adjustments.ts';
 import { createRedisClaimStore } from '../../src/stores/redis/claims.ts';
 import type { RedisClient } from '../../src/stores/redis/client.ts';
 import { createRedisStore } from '../../src/stores/redis/limits.ts';

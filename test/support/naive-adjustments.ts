@@ -7,8 +7,8 @@ import {
   isSameHead,
   targetKey,
 } from '../../src/core/adjustment.ts';
-import type { AdjustmentReply } from '../../src/core/lineage.ts';
-import type { AdjustmentStore } from '../../src/core/ports.ts';
+import type { AdjustmentReply } from '../../src/shared-limits/lineage.ts';
+import type { AdjustmentStore } from '../../src/shared-limits/ports.ts';
 
 /** A store whose every state is kept, so that it can lose its last changes. It also writes down what follows what. */
 export class NaiveAdjustments {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createRedisAdjustments } from '../../src/stores/redis/adjustments.ts';
+import { createRedisAdjustments } from '../../src/shared-limits/stores/redis.ts';
 import type { RedisClient } from '../../src/stores/redis/client.ts';
 import { createRedisStore } from '../../src/stores/redis/limits.ts';
 import type { AdjustmentStoreSubject } from '../../src/testing/adjustment-store-suite.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isHeadgateError } from '../../src/base/errors.ts';
 import type { Decision } from '../../src/core/decision.ts';
-import { isHeadgateError } from '../../src/core/errors.ts';
 import type { Plan } from '../../src/core/plan.ts';
 import type { RedisStore } from '../../src/stores/redis/limits.ts';
 

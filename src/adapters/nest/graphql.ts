@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { type ExecutionContext, HttpException, HttpStatus } from '@nestjs/common';
-import { after } from '../../core/maybe-promise.ts';
-import type { MaybePromise } from '../../core/ports.ts';
+import type { MaybePromise } from '../../base/maybe-promise.ts';
+import { after } from '../../base/maybe-promise.ts';
 import type { Gate } from '../../gate/gate.ts';
 import type { ProblemObject, Reply } from '../../http/problem.ts';
 import { enterGate, passageOf } from '../node/bridge.ts';

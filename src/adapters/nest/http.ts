@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { ExecutionContext } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
-import type { MaybePromise } from '../../core/ports.ts';
+import type { MaybePromise } from '../../base/maybe-promise.ts';
 import type { Gate } from '../../gate/gate.ts';
 import type { Reply } from '../../http/problem.ts';
 import type { ExpressRequest } from '../express.ts';

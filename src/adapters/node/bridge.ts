@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { after } from '../../core/maybe-promise.ts';
-import type { MaybePromise } from '../../core/ports.ts';
+import type { MaybePromise } from '../../base/maybe-promise.ts';
+import { after } from '../../base/maybe-promise.ts';
 import type { Entry, Gate, Outcome, Passage } from '../../gate/gate.ts';
 import type { Reply } from '../../http/problem.ts';
 import { forgetBody } from '../shared/request.ts';

@@ -1,6 +1,6 @@
 import type { ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
-import type { MaybePromise } from '../../core/ports.ts';
+import type { MaybePromise } from '../../base/maybe-promise.ts';
 import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
 import { type KeyFault, readIdempotencyKey } from '../../http/idempotency-key.ts';
 import { fieldValues } from '../../http/raw-fields.ts';

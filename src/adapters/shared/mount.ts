@@ -1,8 +1,8 @@
 import { createAddressGate } from '../../address/gate.ts';
 import { type AddressLimits, isAddressLimits, isAddressOption } from '../../address/options.ts';
 import type { PeerReader } from '../../address/peer.ts';
-import { OptionError } from '../../core/errors.ts';
-import { isPlainObject } from '../../core/options.ts';
+import { OptionError } from '../../base/errors.ts';
+import { isPlainObject } from '../../base/options.ts';
 import type { Gate } from '../../gate/gate.ts';
 import type { RouteOptions } from '../../gate/route-options.ts';
 

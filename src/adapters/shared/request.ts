@@ -1,4 +1,4 @@
-import { OptionError } from '../../core/errors.ts';
+import { OptionError } from '../../base/errors.ts';
 import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
 import { BodySize, DEFAULT_IDLE_MS } from '../../http/body-limits.ts';
 import { createBodyField } from '../../http/field/body-field.ts';

@@ -1,5 +1,5 @@
-import { after, isPromise } from '../../core/maybe-promise.ts';
-import type { MaybePromise } from '../../core/ports.ts';
+import type { MaybePromise } from '../../base/maybe-promise.ts';
+import { after, isPromise } from '../../base/maybe-promise.ts';
 import type { Entry, Gate, Passage } from '../../gate/gate.ts';
 import type { CapturedResponse, Recording } from '../../gate/recording.ts';
 import type { Reply } from '../../http/problem.ts';

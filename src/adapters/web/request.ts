@@ -1,4 +1,4 @@
-import type { MaybePromise } from '../../core/ports.ts';
+import type { MaybePromise } from '../../base/maybe-promise.ts';
 import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
 import { type KeyFault, readIdempotencyKey } from '../../http/idempotency-key.ts';
 import {

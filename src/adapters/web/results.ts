@@ -1,5 +1,5 @@
-import { OptionError } from '../../core/errors.ts';
-import { isPlainObject } from '../../core/options.ts';
+import { OptionError } from '../../base/errors.ts';
+import { isPlainObject } from '../../base/options.ts';
 import type { CapturedResponse } from '../../gate/recording.ts';
 import type { Reply } from '../../http/problem.ts';
 import { createResponse } from './response.ts';

@@ -1,6 +1,6 @@
+import { inSlices, nextTurn } from '../../base/slices.ts';
 import { createPlan, type Plan } from '../../core/plan.ts';
-import { inSlices, nextTurn } from '../../core/slices.ts';
-import type { LimitChange } from '../../limits/shared/change.ts';
+import type { LimitChange } from '../../shared-limits/change.ts';
 import type { Account, Config } from '../config/schema.ts';
 import type { SeenAccount } from '../traffic/top-accounts.ts';
 import { type ChangedLimit, type ChangeOfLayer, changedLimits, changeOfLayer, isOf } from './changed-limits.ts';

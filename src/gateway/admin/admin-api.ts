@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { isHeadgateError } from '../../core/errors.ts';
+import { isHeadgateError } from '../../base/errors.ts';
 import { jsonReply, type Reply } from '../../http/problem.ts';
 import type { Config } from '../config/schema.ts';
 import { refusalReply } from '../exchange/answers.ts';

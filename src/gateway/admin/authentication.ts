@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
+import { blockName, parseIp } from '../../address/ip-address.ts';
 import { parseLimit } from '../../core/limit.ts';
 import { createPlan } from '../../core/plan.ts';
-import { blockName, parseIp } from '../../ip-address.ts';
 import { createMemoryStore } from '../../stores/memory/limits.ts';
 import { bearerTokenOf, createCredentials, isExpired } from '../admission/credentials.ts';
 import { type AdminRole, ROLES } from '../config/schema/admin.ts';

@@ -1,7 +1,7 @@
 import { layerOf } from '../../core/adjustment.ts';
 import { type Limit, type LimitName, parseLimit } from '../../core/limit.ts';
-import type { LimitChange } from '../../limits/shared/change.ts';
-import type { LimitOrigin, LimitSource } from '../../limits/shared/explanation.ts';
+import type { LimitChange } from '../../shared-limits/change.ts';
+import type { LimitOrigin, LimitSource } from '../../shared-limits/explanation.ts';
 import type { Account } from '../config/schema.ts';
 import { textsOf } from './limit-origins.ts';
 

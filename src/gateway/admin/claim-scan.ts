@@ -1,4 +1,4 @@
-import { isHeadgateError } from '../../core/errors.ts';
+import { isHeadgateError } from '../../base/errors.ts';
 import type { ClaimPage, ClaimStore, ListedClaim } from '../../core/ports.ts';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
 import { cursorOf, type PageRequest, readCursor, wrongCursor } from './paging.ts';

@@ -1,6 +1,6 @@
 import type { Idempotency } from '../../idempotency/idempotency.ts';
 import type { Limiter } from '../../limits/limiter.ts';
-import type { SharedLimits } from '../../limits/shared/shared-limits.ts';
+import type { SharedLimits } from '../../shared-limits/shared-limits.ts';
 import type { Accounts } from '../admission/accounts.ts';
 import type { Account, Config } from '../config/schema.ts';
 import { type Refusal, refuse } from '../exchange/refusal.ts';

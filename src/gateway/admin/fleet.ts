@@ -1,5 +1,5 @@
-import { inSlices } from '../../core/slices.ts';
-import type { Instance } from '../../limits/shared/shared-limits.ts';
+import { inSlices } from '../../base/slices.ts';
+import type { Instance } from '../../shared-limits/shared-limits.ts';
 import { type ProcessDetails, readDetails } from '../traffic/process-details.ts';
 import type { AdminContext } from './context.ts';
 

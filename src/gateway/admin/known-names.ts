@@ -1,8 +1,8 @@
+import { describe } from '../../base/errors.ts';
+import { getOrCreate } from '../../base/get-or-create.ts';
 import type { AdjustTarget } from '../../core/adjustment.ts';
-import { describe } from '../../core/errors.ts';
-import { getOrCreate } from '../../core/get-or-create.ts';
 import { recommendedLimits } from '../../limits/recommended.ts';
-import type { LimitChange } from '../../limits/shared/change.ts';
+import type { LimitChange } from '../../shared-limits/change.ts';
 import type { ConfigIssue } from '../config/config-error.ts';
 import type { Config } from '../config/schema.ts';
 import { didYouMean } from '../config/suggest.ts';

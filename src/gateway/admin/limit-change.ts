@@ -1,11 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { isHeadgateError } from '../../base/errors.ts';
 import type { AdjustTarget } from '../../core/adjustment.ts';
-import { isHeadgateError } from '../../core/errors.ts';
 import type { LimitInput } from '../../core/limit.ts';
-import type { LimitChange } from '../../limits/shared/change.ts';
-import type { AdjustmentConflictError } from '../../limits/shared/errors.ts';
-import type { LimitPreview } from '../../limits/shared/preview.ts';
-import type { Applied } from '../../limits/shared/shared-limits.ts';
+import type { LimitChange } from '../../shared-limits/change.ts';
+import type { AdjustmentConflictError } from '../../shared-limits/errors.ts';
+import type { LimitPreview } from '../../shared-limits/preview.ts';
+import type { Applied } from '../../shared-limits/shared-limits.ts';
 import { refuse } from '../exchange/refusal.ts';
 import { textsOrNull } from '../traffic/limit-entry.ts';
 import type { AdminContext } from './context.ts';

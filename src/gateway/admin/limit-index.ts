@@ -1,6 +1,6 @@
+import { getOrCreate } from '../../base/get-or-create.ts';
+import { inSlices } from '../../base/slices.ts';
 import { type Adjustment, type AdjustTarget, type TargetLayer, targetKey } from '../../core/adjustment.ts';
-import { getOrCreate } from '../../core/get-or-create.ts';
-import { inSlices } from '../../core/slices.ts';
 import type { LayeredLimits, LimitSet } from '../../limits/layers.ts';
 import { limitsOf } from '../config/limits.ts';
 import type { Config } from '../config/schema.ts';

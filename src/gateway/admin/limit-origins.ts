@@ -1,6 +1,6 @@
 import { formatWindow, type Limit, type LimitName } from '../../core/limit.ts';
-import type { LimitSource } from '../../limits/shared/explanation.ts';
-import type { SharedLimits } from '../../limits/shared/shared-limits.ts';
+import type { LimitSource } from '../../shared-limits/explanation.ts';
+import type { SharedLimits } from '../../shared-limits/shared-limits.ts';
 import type { Account } from '../config/schema.ts';
 
 export const LAYERS = ['account', 'provider', 'plan', 'default'] as const;

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { z } from 'zod';
-import type { MaybePromise } from '../../core/ports.ts';
+import type { MaybePromise } from '../../base/maybe-promise.ts';
 import type { ErrorStatus } from '../../http/error-types.ts';
 import type { AdminRole } from '../config/schema/admin.ts';
 import type { AdminToken } from '../config/schema.ts';

@@ -1,8 +1,8 @@
+import { getOrCreate } from '../../base/get-or-create.ts';
+import { inSlices } from '../../base/slices.ts';
 import { type Adjustment, type AdjustTarget, layerOf } from '../../core/adjustment.ts';
-import { getOrCreate } from '../../core/get-or-create.ts';
 import { parseLimit } from '../../core/limit.ts';
 import type { AllMethodsScope } from '../../core/plan.ts';
-import { inSlices } from '../../core/slices.ts';
 import type { LayeredLimits, LimitSet } from '../../limits/layers.ts';
 import { placeOfTarget } from '../../limits/plans.ts';
 import type { AdminContext } from './context.ts';

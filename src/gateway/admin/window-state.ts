@@ -1,6 +1,6 @@
 import type { z } from 'zod';
+import { nextTurn } from '../../base/slices.ts';
 import type { WindowStatus } from '../../core/decision.ts';
-import { nextTurn } from '../../core/slices.ts';
 import type { windowState } from './schemas.ts';
 
 /** A window as answers have it. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { MaybePromise } from '../../core/ports.ts';
+import type { MaybePromise } from '../../base/maybe-promise.ts';
 import { tooLarge } from '../../http/body-limits.ts';
 import { fieldValues } from '../../http/raw-fields.ts';
 import type { Exchange } from '../exchange/exchange.ts';

@@ -1,4 +1,4 @@
-import { Tally } from '../../core/tally.ts';
+import { Tally } from '../../base/tally.ts';
 import type { BufferBudget } from '../body/buffer-budget.ts';
 import { type Exchange, freeIfDone } from '../exchange/exchange.ts';
 import { type Refusal, refuseForNow } from '../exchange/refusal.ts';

@@ -1,4 +1,4 @@
-import type { MaybePromise } from '../../core/ports.ts';
+import type { MaybePromise } from '../../base/maybe-promise.ts';
 import { WorkTurns } from './work-turns.ts';
 
 /** How long a spent budget lasts, in milliseconds. */

@@ -1,4 +1,4 @@
-import { FairQueue } from '../../core/fair-queue.ts';
+import { FairQueue } from '../../base/fair-queue.ts';
 
 /** How long the process may work on bodies per turn of the event loop, in milliseconds. */
 const TURN_MS = 5;

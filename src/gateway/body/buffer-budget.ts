@@ -1,4 +1,4 @@
-import { Tally } from '../../core/tally.ts';
+import { Tally } from '../../base/tally.ts';
 
 /** Most bytes that may be buffered at a time. */
 export interface BufferLimits {

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { MaybePromise } from '../../core/ports.ts';
+import type { MaybePromise } from '../../base/maybe-promise.ts';
 import { createBodyField } from '../../http/field/body-field.ts';
 import {
   createFingerprinter,

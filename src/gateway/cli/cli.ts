@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { isHeadgateError } from '../../core/errors.ts';
+import { isHeadgateError } from '../../base/errors.ts';
 import { parseConfig } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import type { Config } from '../config/schema.ts';

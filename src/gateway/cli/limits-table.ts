@@ -1,6 +1,6 @@
+import { aligned, printable } from '../../base/table.ts';
 import { formatWindow } from '../../core/limit.ts';
 import type { PlanWindow } from '../../core/plan.ts';
-import { aligned, printable } from '../../core/table.ts';
 import type { Limiter } from '../../limits/limiter.ts';
 import { createMemoryStore } from '../../stores/memory/limits.ts';
 import { limiterOf, limitsOf } from '../config/limits.ts';

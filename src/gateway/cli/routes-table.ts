@@ -1,4 +1,4 @@
-import { aligned, printable } from '../../core/table.ts';
+import { aligned, printable } from '../../base/table.ts';
 import type { Config } from '../config/schema.ts';
 import { upstreamChoice, upstreamUrls } from '../config/upstreams.ts';
 

@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
+import { isHeadgateError } from '../../base/errors.ts';
 import { parseDuration } from '../../core/duration.ts';
-import { isHeadgateError } from '../../core/errors.ts';
 import { type FieldMap, type Policy, readTrace, type Trace, type TraceFormat } from '../../simulate/index.ts';
 import { shownJson } from '../../simulate/shown.ts';
 import { checkConfig } from '../config/config.ts';

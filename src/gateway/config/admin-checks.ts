@@ -1,4 +1,4 @@
-import { describe } from '../../core/errors.ts';
+import { describe } from '../../base/errors.ts';
 import type { ConfigIssue } from './config-error.ts';
 import { arrayOrEmpty, type JsonObject, objectOrEmpty } from './json.ts';
 import { isLoopback } from './loopback.ts';

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { describe } from '../../core/errors.ts';
+import { describe } from '../../base/errors.ts';
 import { type ConfigIssue, formatPath } from './config-error.ts';
 import { isObject } from './json.ts';
 import { alternatives, didYouMean } from './suggest.ts';

@@ -1,4 +1,4 @@
-import { describe } from '../../core/errors.ts';
+import { describe } from '../../base/errors.ts';
 import { parseLimit } from '../../core/limit.ts';
 import { parametersOf, shapeOf } from '../../http/route-template.ts';
 import { HEADER_NAME, unusableSource } from './account-source.ts';

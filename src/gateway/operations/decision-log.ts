@@ -1,5 +1,5 @@
+import { isPromise } from '../../base/maybe-promise.ts';
 import type { Decision } from '../../core/decision.ts';
-import { isPromise } from '../../core/maybe-promise.ts';
 import type { LimitStore } from '../../core/ports.ts';
 import type { Account } from '../config/schema.ts';
 

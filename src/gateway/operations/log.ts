@@ -1,5 +1,5 @@
 import { destination, type Logger, pino } from 'pino';
-import { isHeadgateError } from '../../core/errors.ts';
+import { isHeadgateError } from '../../base/errors.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { activeTraceFields, hasTracing } from '../exchange/request-trace.ts';
 import type { ListenerName } from '../tls/listener-tls.ts';

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { isPromise } from '../../core/maybe-promise.ts';
+import { isPromise } from '../../base/maybe-promise.ts';
 import type { LimitStore } from '../../core/ports.ts';
 import type { GateEvent } from '../../gate/events.ts';
 import type { IdempotencyEvent } from '../../idempotency/events.ts';

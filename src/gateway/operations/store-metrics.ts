@@ -1,4 +1,4 @@
-import type { MaybePromise } from '../../core/ports.ts';
+import type { MaybePromise } from '../../base/maybe-promise.ts';
 import type { MemoryClaimStoreStats } from '../../stores/memory/claims.ts';
 import type { MemoryStoreStats } from '../../stores/memory/limits.ts';
 import type { RedisClaimStoreStats } from '../../stores/redis/claims.ts';

@@ -1,6 +1,6 @@
 import { metrics, type ObservableCallback, type ProxyTracerProvider, trace } from '@opentelemetry/api';
-import type { SharedLimitsState } from '../../limits/shared/shared-limits.ts';
 import { instrument, isInstrumented } from '../../otel/instrument.ts';
+import type { SharedLimitsState } from '../../shared-limits/shared-limits.ts';
 import { hasMetering, hasTracing } from '../exchange/request-trace.ts';
 
 /** What the process reports to OpenTelemetry. */

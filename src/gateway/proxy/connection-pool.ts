@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
-import { FairQueue } from '../../core/fair-queue.ts';
-import { Tally } from '../../core/tally.ts';
+import { FairQueue } from '../../base/fair-queue.ts';
+import { Tally } from '../../base/tally.ts';
 import type { Connect } from './connect.ts';
 import { type Applicant, type Connection, type ConnectionUser, Lease, type Lender } from './lease.ts';
 

@@ -1,4 +1,4 @@
-import type { MaybePromise } from '../../core/ports.ts';
+import type { MaybePromise } from '../../base/maybe-promise.ts';
 import type { Gate, Passage } from '../../gate/gate.ts';
 import type { Reply } from '../../http/problem.ts';
 import type { Exchange } from '../exchange/exchange.ts';

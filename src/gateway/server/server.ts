@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Server as NetServer } from 'node:net';
-import { isPromise } from '../../core/maybe-promise.ts';
-import type { MaybePromise } from '../../core/ports.ts';
+import type { MaybePromise } from '../../base/maybe-promise.ts';
+import { isPromise } from '../../base/maybe-promise.ts';
 import type { Answer, Entry } from '../../gate/gate.ts';
 import { refuseExchange, sendReply } from '../exchange/answers.ts';
 import { createExchange, type DecisionLabel, type Exchange, freeIfDone, isOpen } from '../exchange/exchange.ts';

@@ -1,7 +1,7 @@
 import type { AdjustmentEntry } from '../../core/adjustment.ts';
 import { placeOfTarget } from '../../limits/plans.ts';
-import { createSharedLimits } from '../../limits/shared/create-shared-limits.ts';
-import type { SharedLimits, SharedLimitsEvent } from '../../limits/shared/shared-limits.ts';
+import { createSharedLimits } from '../../shared-limits/create-shared-limits.ts';
+import type { SharedLimits, SharedLimitsEvent } from '../../shared-limits/shared-limits.ts';
 import { limitsOf } from '../config/limits.ts';
 import type { Config } from '../config/schema.ts';
 import type { Log } from '../operations/log.ts';

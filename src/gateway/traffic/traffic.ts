@@ -3,7 +3,7 @@ import type { Decision } from '../../core/decision.ts';
 import type { ClaimId } from '../../core/ports.ts';
 import type { GateEvent } from '../../gate/events.ts';
 import type { IdempotencyEvent } from '../../idempotency/events.ts';
-import { headOf } from '../../limits/shared/revision.ts';
+import { headOf } from '../../shared-limits/revision.ts';
 import type { DecisionLabel } from '../exchange/exchange.ts';
 import { EventFeed, type ShadowEvent, type StateChange, type Subscription } from './event-feed.ts';
 import { Recent } from './recent.ts';

@@ -1,4 +1,4 @@
-import { OptionError } from '../../core/errors.ts';
+import { OptionError } from '../../base/errors.ts';
 import { inSlices } from '../in-slices.ts';
 import {
   boundaryOf,

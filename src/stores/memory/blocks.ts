@@ -1,5 +1,5 @@
+import { StoreFullError } from '../../base/errors.ts';
 import type { Block, BlockTarget } from '../../core/block.ts';
-import { StoreFullError } from '../../core/errors.ts';
 
 /** The blocks of an account by route; that of the whole account has the key undefined. */
 type AccountBlocks = Map<string | undefined, StoredBlock>;

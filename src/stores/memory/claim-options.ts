@@ -1,5 +1,5 @@
+import { checkInteger, checkOptions } from '../../base/options.ts';
 import { type Clock, monotonicClock } from '../../core/clock.ts';
-import { checkInteger, checkOptions } from '../../core/options.ts';
 import { checkClock, checkMaxKeys } from './options.ts';
 
 /** Options of {@link createMemoryClaimStore}. */

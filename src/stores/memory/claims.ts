@@ -1,3 +1,4 @@
+import { ScopeFullError, StoreFullError } from '../../base/errors.ts';
 import {
   type AbandonCommand,
   type AbandonReply,
@@ -18,7 +19,6 @@ import {
   unexpired,
 } from '../../core/claim.ts';
 import { claimName } from '../../core/claim-id.ts';
-import { ScopeFullError, StoreFullError } from '../../core/errors.ts';
 import type { ClaimId, ClaimPage, ClaimStore, ClaimView } from '../../core/ports.ts';
 import {
   checkedShares,

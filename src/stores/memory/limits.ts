@@ -1,8 +1,8 @@
+import { ClockError, StoreFullError } from '../../base/errors.ts';
 import type { Block, BlockTarget } from '../../core/block.ts';
 import { BlockedDecision } from '../../core/blocked-decision.ts';
 import type { Clock } from '../../core/clock.ts';
 import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
-import { ClockError, StoreFullError } from '../../core/errors.ts';
 import type { Plan } from '../../core/plan.ts';
 import type { ResetTarget, SynchronousLimitStore } from '../../core/ports.ts';
 import { isOver, SLOTS_PER_WINDOW, settleWindow } from '../../core/window.ts';

@@ -1,6 +1,6 @@
+import { ClockError, OptionError } from '../../base/errors.ts';
+import { checkInteger, checkOptions } from '../../base/options.ts';
 import { type Clock, monotonicClock } from '../../core/clock.ts';
-import { ClockError, OptionError } from '../../core/errors.ts';
-import { checkInteger, checkOptions } from '../../core/options.ts';
 
 /** Options of {@link createMemoryStore}. */
 export interface MemoryStoreOptions {

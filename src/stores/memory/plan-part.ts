@@ -1,4 +1,4 @@
-import { OptionError } from '../../core/errors.ts';
+import { OptionError } from '../../base/errors.ts';
 import type { Plan, PlanWindow } from '../../core/plan.ts';
 import { MAX_WINDOWS } from './slab.ts';
 

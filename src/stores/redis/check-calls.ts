@@ -13,10 +13,11 @@
  * Both sides come to the same result, because they have the same counters, time and plan, and all numbers are safe
  * integers. The suites in headgate/testing check this.
  */
+
+import { StoreUnavailableError } from '../../base/errors.ts';
 import { BlockedDecision } from '../../core/blocked-decision.ts';
 import { type Clock, monotonicClock } from '../../core/clock.ts';
 import { charge, Decision, evaluate, FITS } from '../../core/decision.ts';
-import { StoreUnavailableError } from '../../core/errors.ts';
 import type { Plan } from '../../core/plan.ts';
 import type { Counters } from '../../core/window.ts';
 import { type Check, type CheckBatch, CheckBatcher } from '../shared/check-batcher.ts';

@@ -1,5 +1,5 @@
+import { isHeadgateError, ResultUnavailableError, StoreUnavailableError } from '../../base/errors.ts';
 import { monotonicClock } from '../../core/clock.ts';
-import { isHeadgateError, ResultUnavailableError, StoreUnavailableError } from '../../core/errors.ts';
 import type { ClaimId } from '../../core/ports.ts';
 import type { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import type { OutageLog } from '../shared/outage-log.ts';

@@ -1,6 +1,6 @@
+import { createLogger, type Logger } from '../../base/logger.ts';
+import { checkInteger, checkOptions } from '../../base/options.ts';
 import type { Clock } from '../../core/clock.ts';
-import { createLogger, type Logger } from '../../core/logger.ts';
-import { checkInteger, checkOptions } from '../../core/options.ts';
 import type { RedisClient } from './client.ts';
 import { checkPrefix } from './options.ts';
 

@@ -1,3 +1,4 @@
+import { ScopeFullError } from '../../base/errors.ts';
 import type {
   AbandonCommand,
   AbandonReply,
@@ -10,7 +11,6 @@ import type {
   HeldReply,
 } from '../../core/claim.ts';
 import { monotonicClock } from '../../core/clock.ts';
-import { ScopeFullError } from '../../core/errors.ts';
 import type { ClaimId, ClaimPage, ClaimStore, ClaimView, ReadyOptions } from '../../core/ports.ts';
 import { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import { OutageLog } from '../shared/outage-log.ts';

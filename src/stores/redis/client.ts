@@ -1,5 +1,5 @@
 import type { EventEmitter } from 'node:events';
-import { OptionError } from '../../core/errors.ts';
+import { OptionError } from '../../base/errors.ts';
 import { glob } from './keys.ts';
 
 /** The methods of ioredis 5 or 6, and of its Cluster, that the stores use. The package itself is not imported. */

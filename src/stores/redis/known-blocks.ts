@@ -1,6 +1,6 @@
+import { isHeadgateError } from '../../base/errors.ts';
 import type { Block, BlockTarget } from '../../core/block.ts';
 import { monotonicClock } from '../../core/clock.ts';
-import { isHeadgateError } from '../../core/errors.ts';
 import { Blocks } from '../memory/blocks.ts';
 
 /**

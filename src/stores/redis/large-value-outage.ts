@@ -1,5 +1,5 @@
+import { isHeadgateError, type StoreUnavailableError } from '../../base/errors.ts';
 import { monotonicClock } from '../../core/clock.ts';
-import { isHeadgateError, type StoreUnavailableError } from '../../core/errors.ts';
 import type { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import type { Commands } from './client.ts';
 

@@ -1,6 +1,6 @@
-import { StoreUnavailableError } from '../../core/errors.ts';
-import { FairQueue } from '../../core/fair-queue.ts';
-import { Tally } from '../../core/tally.ts';
+import { StoreUnavailableError } from '../../base/errors.ts';
+import { FairQueue } from '../../base/fair-queue.ts';
+import { Tally } from '../../base/tally.ts';
 import type { CircuitBreaker } from '../shared/circuit-breaker.ts';
 
 /**

@@ -1,7 +1,7 @@
+import { OptionError } from '../../base/errors.ts';
 import type { Block, BlockTarget } from '../../core/block.ts';
 import { monotonicClock } from '../../core/clock.ts';
 import { Decision, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
-import { OptionError } from '../../core/errors.ts';
 import { createPlan, type Plan } from '../../core/plan.ts';
 import type { LimitStore, ReadyOptions, ResetTarget } from '../../core/ports.ts';
 import { SLOTS_PER_WINDOW } from '../../core/window.ts';

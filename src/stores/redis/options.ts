@@ -1,7 +1,7 @@
+import { OptionError } from '../../base/errors.ts';
+import { createLogger, type Logger } from '../../base/logger.ts';
+import { checkInteger, checkOptions } from '../../base/options.ts';
 import type { Clock } from '../../core/clock.ts';
-import { OptionError } from '../../core/errors.ts';
-import { createLogger, type Logger } from '../../core/logger.ts';
-import { checkInteger, checkOptions } from '../../core/options.ts';
 import type { OnStoreFailure } from '../shared/failover.ts';
 
 /** Options of {@link createRedisStore}. */

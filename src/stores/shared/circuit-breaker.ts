@@ -1,5 +1,5 @@
+import { StoreTimeoutError, StoreUnavailableError } from '../../base/errors.ts';
 import { monotonicClock } from '../../core/clock.ts';
-import { StoreTimeoutError, StoreUnavailableError } from '../../core/errors.ts';
 
 /** Options of {@link CircuitBreaker}. */
 export interface CircuitBreakerOptions {

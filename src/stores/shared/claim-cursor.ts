@@ -1,4 +1,4 @@
-import { OptionError } from '../../core/errors.ts';
+import { OptionError } from '../../base/errors.ts';
 
 /** The error for a cursor that the store cannot have made. The cursor is not shown, because it can be of any length. */
 export function wrongCursor(cursor: unknown): OptionError {

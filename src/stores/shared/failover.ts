@@ -1,5 +1,5 @@
+import { StoreUnavailableError } from '../../base/errors.ts';
 import { Decision, FITS } from '../../core/decision.ts';
-import { StoreUnavailableError } from '../../core/errors.ts';
 import { createPlan, type Plan } from '../../core/plan.ts';
 import { createMemoryStore } from '../memory/limits.ts';
 

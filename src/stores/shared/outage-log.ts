@@ -1,6 +1,6 @@
+import type { Logger } from '../../base/logger.ts';
+import { isPromise } from '../../base/maybe-promise.ts';
 import { monotonicClock } from '../../core/clock.ts';
-import type { Logger } from '../../core/logger.ts';
-import { isPromise } from '../../core/maybe-promise.ts';
 
 /** Options of {@link OutageLog}. */
 export interface OutageLogOptions {

@@ -1,8 +1,8 @@
+import { OptionError, StoreUnavailableError } from '../../base/errors.ts';
+import { checkOptions } from '../../base/options.ts';
+import { describeThrown } from '../../base/thrown.ts';
 import { monotonicClock } from '../../core/clock.ts';
-import { OptionError, StoreUnavailableError } from '../../core/errors.ts';
-import { checkOptions } from '../../core/options.ts';
 import type { ReadyOptions } from '../../core/ports.ts';
-import { describeThrown } from '../../core/thrown.ts';
 
 /** What a store needs to wait for its server. */
 export interface ReadyCheck {

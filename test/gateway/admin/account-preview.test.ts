@@ -4,8 +4,8 @@ import { previewAccounts } from '../../../src/gateway/admin/account-preview.ts';
 import type { AdminContext } from '../../../src/gateway/admin/context.ts';
 import { Traffic } from '../../../src/gateway/traffic/traffic.ts';
 import { createLimiter } from '../../../src/limits/limiter.ts';
-import { createSharedLimits } from '../../../src/limits/shared/index.ts';
-import { createMemoryAdjustments } from '../../../src/stores/memory/adjustments.ts';
+import { createSharedLimits } from '../../../src/shared-limits/index.ts';
+import { createMemoryAdjustments } from '../../../src/shared-limits/stores/memory.ts';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 import { longestHold } from '../../support/longest-hold.ts';
 

@@ -1,6 +1,6 @@
 /** How a scan of claims asks the store. */
 import { describe, expect, it } from 'vitest';
-import { StoreUnavailableError } from '../../../src/core/errors.ts';
+import { StoreUnavailableError } from '../../../src/base/errors.ts';
 import type { ClaimPage, ClaimStore, ListedClaim } from '../../../src/core/ports.ts';
 import { scanClaims } from '../../../src/gateway/admin/claim-scan.ts';
 import { InputError } from '../../../src/gateway/admin/input.ts';

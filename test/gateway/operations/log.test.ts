@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { StoreFullError, StoreTimeoutError, StoreUnavailableError } from '../../../src/core/errors.ts';
+import { StoreFullError, StoreTimeoutError, StoreUnavailableError } from '../../../src/base/errors.ts';
 import { createExchange, type Exchange } from '../../../src/gateway/exchange/exchange.ts';
 import { createLog, type Log, type LogSettings } from '../../../src/gateway/operations/log.ts';
 import { eventually } from '../../support/raw-http.ts';

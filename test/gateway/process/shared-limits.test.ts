@@ -3,9 +3,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, describe, expect, inject, it } from 'vitest';
-import { createSharedLimits, type SharedLimits } from '../../../src/limits/shared/index.ts';
-import { createFileAdjustments } from '../../../src/stores/file/adjustments.ts';
-import { createRedisAdjustments } from '../../../src/stores/redis/index.ts';
+import { createRedisAdjustments } from '../../../src/redis.ts';
+import { createSharedLimits, type SharedLimits } from '../../../src/shared-limits/index.ts';
+import { createFileAdjustments } from '../../../src/shared-limits/stores/file.ts';
 import { redisForFile } from '../../support/for-file.ts';
 import {
   type Config,

@@ -2,8 +2,8 @@
 import { hostname } from 'node:os';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createSharedLimits } from '../../../src/limits/shared/index.ts';
-import { createRedisAdjustments } from '../../../src/stores/redis/index.ts';
+import { createRedisAdjustments } from '../../../src/redis.ts';
+import { createSharedLimits } from '../../../src/shared-limits/index.ts';
 import { type AdminGateway, startAdminGateway } from '../../support/admin.ts';
 import { redisForFile } from '../../support/for-file.ts';
 import { configOf } from '../../support/gateway.ts';

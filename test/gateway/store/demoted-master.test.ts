@@ -1,7 +1,7 @@
 /** The name of the master moves to another server, and the old one has become a replica. */
 import type { Redis } from 'ioredis';
 import { expect, it, onTestFinished } from 'vitest';
-import { isHeadgateError } from '../../../src/core/errors.ts';
+import { isHeadgateError } from '../../../src/base/errors.ts';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
 import { connected, createRedisClient } from '../../../src/gateway/store/redis-client.ts';

@@ -1,7 +1,7 @@
 /** The config's `store`, and what happens while Redis is down: S17, S18 and /healthz. */
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { isHeadgateError } from '../../../src/core/errors.ts';
+import { isHeadgateError } from '../../../src/base/errors.ts';
 import { checkConfig } from '../../../src/gateway/config/config.ts';
 import { parseStoreUrl, type RedisUrl } from '../../../src/gateway/config/store-url.ts';
 import { connected, createRedisClient } from '../../../src/gateway/store/redis-client.ts';

@@ -1,9 +1,9 @@
 import { describe, it } from 'vitest';
 import { idempotentRequest, withHeadgate } from '../../../src/adapters/fetch.ts';
-import { createClientIp } from '../../../src/client-ip.ts';
+import { createClientIp } from '../../../src/address/client-ip.ts';
 import { fingerprint } from '../../../src/http/index.ts';
 import { createGate, createIdempotency, createLimiter, createWorker } from '../../../src/index.ts';
-import { createMemoryClaimStore, createMemoryStore } from '../../../src/stores/memory/index.ts';
+import { createMemoryClaimStore, createMemoryStore } from '../../../src/memory.ts';
 import type { SuiteServer } from '../../../src/testing/index.ts';
 import { listenWeb } from '../../support/listen-web.ts';
 

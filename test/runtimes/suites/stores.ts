@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, it } from 'vitest';
-import { createMemoryClaimStore, createMemoryStore } from '../../../src/stores/memory/index.ts';
+import { createMemoryClaimStore, createMemoryStore } from '../../../src/memory.ts';
 import { claimStoreSuite, limitStoreSuite } from '../../../src/testing/index.ts';
 
 /** Histories per store; few, because the rules are tested elsewhere, and here only the runtime is. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { StoreFullError } from '../../../src/core/errors.ts';
+import { StoreFullError } from '../../../src/base/errors.ts';
 import { Blocks } from '../../../src/stores/memory/blocks.ts';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isHeadgateError, type ScopeFullError } from '../../../src/core/errors.ts';
+import { isHeadgateError, type ScopeFullError } from '../../../src/base/errors.ts';
 import {
   createMemoryClaimStore,
   type MemoryClaimStore,

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { isHeadgateError, OptionError, StoreFullError } from '../../../src/core/errors.ts';
+import { isHeadgateError, OptionError, StoreFullError } from '../../../src/base/errors.ts';
 import type { Plan } from '../../../src/core/plan.ts';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 import { memoryStoreAt1e6 as setUp } from '../../support/memory.ts';

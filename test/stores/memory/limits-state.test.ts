@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { ClockError } from '../../../src/base/errors.ts';
 import type { Decision } from '../../../src/core/decision.ts';
-import { ClockError } from '../../../src/core/errors.ts';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 import { memoryStoreAt1e6 as setUp } from '../../support/memory.ts';
 import { planFrom } from '../../support/plan.ts';

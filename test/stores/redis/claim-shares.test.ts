@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { isHeadgateError, type ScopeFullError } from '../../../src/core/errors.ts';
+import { isHeadgateError, type ScopeFullError } from '../../../src/base/errors.ts';
 import { ClaimShares } from '../../../src/stores/redis/claim-shares.ts';
 import { createRedisClaimStore, type RedisClaimStore } from '../../../src/stores/redis/claims.ts';
 import { createFakeClock } from '../../../src/testing/fake-clock.ts';

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { isHeadgateError } from '../../../src/core/errors.ts';
-import type { ClaimId, ClaimStore, MaybePromise } from '../../../src/core/ports.ts';
+import { isHeadgateError } from '../../../src/base/errors.ts';
+import type { MaybePromise } from '../../../src/base/maybe-promise.ts';
+import type { ClaimId, ClaimStore } from '../../../src/core/ports.ts';
 import { createMemoryClaimStore } from '../../../src/stores/memory/claims.ts';
 import { createRedisClaimStore } from '../../../src/stores/redis/claims.ts';
 import { claimKey } from '../../../src/stores/redis/keys.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isHeadgateError } from '../../../src/core/errors.ts';
+import { isHeadgateError } from '../../../src/base/errors.ts';
 import {
   packText,
   readAbandonReply,

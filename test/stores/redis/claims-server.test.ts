@@ -1,7 +1,7 @@
 import { Cluster, Redis } from 'ioredis';
 import { createCluster } from 'redis';
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
-import { isHeadgateError } from '../../../src/core/errors.ts';
+import { isHeadgateError } from '../../../src/base/errors.ts';
 import type { RedisClaimStoreOptions } from '../../../src/stores/redis/claim-options.ts';
 import { createRedisClaimStore, type RedisClaimStore } from '../../../src/stores/redis/claims.ts';
 import type { RedisClient } from '../../../src/stores/redis/client.ts';

@@ -1,6 +1,6 @@
 /** The commands of the stores, in one form for every client. The client is detected by its methods. */
 import { describe, expect, it } from 'vitest';
-import { isHeadgateError } from '../../../src/core/errors.ts';
+import { isHeadgateError } from '../../../src/base/errors.ts';
 import { type Commands, commandsOf, type RedisClient, scanAll } from '../../../src/stores/redis/client.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 

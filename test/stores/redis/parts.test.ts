@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { isHeadgateError } from '../../../src/core/errors.ts';
+import { isHeadgateError } from '../../../src/base/errors.ts';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
 import type { RedisClient } from '../../../src/stores/redis/client.ts';

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { isHeadgateError } from '../../../src/base/errors.ts';
 import type { Decision } from '../../../src/core/decision.ts';
-import { isHeadgateError } from '../../../src/core/errors.ts';
 import { createRedisClaimStore } from '../../../src/stores/redis/claims.ts';
 import { claimKey, createKeyNames } from '../../../src/stores/redis/keys.ts';
 import { createRedisStore, type RedisStore } from '../../../src/stores/redis/limits.ts';

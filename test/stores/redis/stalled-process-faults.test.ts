@@ -1,6 +1,6 @@
 /** S17, I12: this process stands still while Redis is well, and the reverse. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { isHeadgateError } from '../../../src/core/errors.ts';
+import { isHeadgateError } from '../../../src/base/errors.ts';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
 import { createRedisClaimStore } from '../../../src/stores/redis/claims.ts';

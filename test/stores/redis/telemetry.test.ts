@@ -3,7 +3,6 @@ import { trace } from '@opentelemetry/api';
 import { Redis } from 'ioredis';
 import { afterEach, beforeAll, expect, inject, it } from 'vitest';
 import { createLimiter } from '../../../src/index.ts';
-import { createSharedLimits } from '../../../src/limits/shared/index.ts';
 import { instrument } from '../../../src/otel/instrument.ts';
 import {
   createRedisAdjustments,
@@ -11,7 +10,8 @@ import {
   createRedisStore,
   STORE_CHANNEL,
   type StoreCall,
-} from '../../../src/stores/redis/index.ts';
+} from '../../../src/redis.ts';
+import { createSharedLimits } from '../../../src/shared-limits/index.ts';
 import { afterFile } from '../../support/after-file.ts';
 import { startFakeRedis } from '../../support/fake-redis.ts';
 import { recordTelemetry } from '../../support/telemetry.ts';

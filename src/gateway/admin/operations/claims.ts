@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isHeadgateError } from '../../../core/errors.ts';
+import { isHeadgateError } from '../../../base/errors.ts';
 import type { ClaimId, ClaimView } from '../../../core/ports.ts';
 import { decodeResponse, storedResponse } from '../../../http/stored-response.ts';
 import { digestOfToken } from '../../config/token-digest.ts';

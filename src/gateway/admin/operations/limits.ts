@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { AdjustmentEntry, AdjustTarget } from '../../../core/adjustment.ts';
 import type { LimitInput } from '../../../core/limit.ts';
-import type { LimitChange } from '../../../limits/shared/change.ts';
-import type { Changed } from '../../../limits/shared/shared-limits.ts';
+import type { LimitChange } from '../../../shared-limits/change.ts';
+import type { Changed } from '../../../shared-limits/shared-limits.ts';
 import { limit as limitSchema, limits as limitsSchema } from '../../config/schema/limits.ts';
 import { shownEntry } from '../../traffic/limit-entry.ts';
 import { previewAccounts } from '../account-preview.ts';

@@ -1,0 +1,127 @@
+import { getOrCreate } from '../base/get-or-create.ts';
+import { inSlices } from '../base/slices.ts';
+import { type Adjustment, type AdjustTarget, layerOf } from '../core/adjustment.ts';
+import type { Limit } from '../core/limit.ts';
+import type { Plan } from '../core/plan.ts';
+import { type Limits, Plans, type Subject } from '../limits/plans.ts';
+import { type CheckedChange, checkChanges, type LimitChange } from './change.ts';
+import { explainLimits, type LimitOrigin } from './explanation.ts';
+import { type LimitPreview, previewChange } from './preview.ts';
+
+/** Adjustments by `targetKey`. */
+type Adjustments = ReadonlyMap<string, Adjustment>;
+
+/** The plans of a base with adjustments over it. */
+export class AdjustedPlans {
+  readonly #isOver: (adjustment: Adjustment) => boolean;
+  #plans: Plans;
+  /** The adjustments that the plans have, by `targetKey`. */
+  #applied = new Map<string, Adjustment>();
+  /** Adjustments that do not fit the base, by `targetKey`. */
+  #unfit = new Set<string>();
+  /** Counts changes. */
+  #changes = 0;
+  /** What was applied at one of these counts. */
+  #listed: { readonly at: number; readonly list: readonly Adjustment[] } = { at: 0, list: [] };
+
+  /**
+   * @param isOver whether an adjustment has reached its end, and does not apply any more
+   * @throws LimitError, OptionError
+   */
+  constructor(base: Limits | Plans, isOver: (adjustment: Adjustment) => boolean) {
+    this.#plans = new Plans(base, 'base');
+    this.#isOver = isOver;
+  }
+
+  /** The same list until something changes. */
+  get applied(): readonly Adjustment[] {
+    if (this.#listed.at !== this.#changes) this.#listed = { at: this.#changes, list: [...this.#applied.values()] };
+    return this.#listed.list;
+  }
+
+  get size(): number {
+    return this.#applied.size;
+  }
+
+  get unfit(): number {
+    return this.#unfit.size;
+  }
+
+  get limitedRoutes(): readonly string[] {
+    return this.#plans.limitedRoutes;
+  }
+
+  plan(subject: Subject): Plan {
+    return this.#plans.plan(subject);
+  }
+
+  /** Has the plans obey the adjustments of these limits. Plans of other limits stay the same objects. */
+  apply(keys: Iterable<string>, adjustments: Adjustments): void {
+    this.#changes++;
+    const changes: [AdjustTarget, Limit | undefined][] = [];
+    for (const key of keys) {
+      const before = this.#applied.get(key);
+      const wanted = this.#fitting(key, adjustments.get(key));
+      if (wanted === undefined) this.#applied.delete(key);
+      else this.#applied.set(key, wanted);
+      const target = (wanted ?? before)?.target;
+      if (target !== undefined) changes.push([target, wanted?.windows]);
+    }
+    this.#plans.adjustAll(changes);
+  }
+
+  /**
+   * Prepares to obey other adjustments in place of all, in slices.
+   * @param base is under them from then on; by default what is now
+   * @returns what has the plans obey them, at once; if others have come meanwhile, it needs those
+   * @throws LimitError, OptionError of the base
+   */
+  async prepare(adjustments: Adjustments, base?: Limits): Promise<(current?: Adjustments) => void> {
+    const before = this.#changes;
+    const next = new AdjustedPlans(base ?? this.#plans, this.#isOver);
+    if (base === undefined) next.#applied = new Map(this.#applied);
+    // Each change of a layer copies it, so all limits of a layer are changed together.
+    const byLayer = new Map<string, string[]>();
+    await inSlices([...next.#applied, ...adjustments], ([key, { target }]) => {
+      const { layer, name } = layerOf(target);
+      getOrCreate(byLayer, `${layer} ${name}`, () => []).push(key);
+    });
+    await inSlices(byLayer.values(), (keys) => next.apply(keys, adjustments));
+    return (current = adjustments) => {
+      // Another base, or a change of adjustments, came in between.
+      const hasMissed = this.#changes !== before;
+      if (base !== undefined || !hasMissed) {
+        this.#changes++;
+        this.#plans = next.#plans;
+        this.#applied = next.#applied;
+        this.#unfit = next.#unfit;
+      }
+      if (hasMissed) this.apply(new Set([...this.#applied.keys(), ...this.#unfit, ...current.keys()]), current);
+    };
+  }
+
+  /** @throws LimitError, OptionError with the place of the fault */
+  check(changes: readonly LimitChange[]): readonly CheckedChange[] {
+    const checked = checkChanges(changes);
+    for (const { target } of checked) this.#plans.checkAdjustable(target);
+    return checked;
+  }
+
+  preview(changes: readonly CheckedChange[]): readonly LimitPreview[] {
+    return changes.map((change) => previewChange(change, this.#plans, this.#applied));
+  }
+
+  /** @throws what a request of the subject would be refused with */
+  explain(subject: Subject): readonly LimitOrigin[] {
+    this.#plans.plan(subject);
+    return explainLimits(subject, this.#plans, this.#applied);
+  }
+
+  #fitting(key: string, adjustment: Adjustment | undefined): Adjustment | undefined {
+    this.#unfit.delete(key);
+    if (adjustment === undefined || this.#isOver(adjustment)) return undefined;
+    if (this.#plans.isAdjustable(adjustment.target)) return adjustment;
+    this.#unfit.add(key);
+    return undefined;
+  }
+}

@@ -1,0 +1,69 @@
+import type { AdjustedLimit, Adjustment, AdjustmentEntry, Head } from '../core/adjustment.ts';
+import { placeOfTarget } from '../limits/plans.ts';
+import type { CheckedChange } from './change.ts';
+import { AdjustmentConflictError, TooManyAdjustmentsError } from './errors.ts';
+import { randomText } from './revision.ts';
+
+/** The entry that follows a head. */
+export function entryAfter(head: Head | undefined, entry: Omit<AdjustmentEntry, keyof Head>): AdjustmentEntry {
+  return { version: (head?.version ?? 0) + 1, nonce: randomText(12), ...entry };
+}
+
+/** The entry that ends adjustments; undefined if there is none to end. */
+export function expiryAfter(
+  head: Head | undefined,
+  over: readonly Adjustment[],
+  at: number,
+): AdjustmentEntry | undefined {
+  const limits = over.map(({ target, windows }) => ({ target, from: windows, to: undefined }));
+  if (limits.length === 0) return undefined;
+  return entryAfter(head, { at, by: 'headgate', reason: undefined, source: 'expiry', limits });
+}
+
+/**
+ * @param currentOf returns the adjustment of a limit by its `targetKey`
+ * @throws AdjustmentConflictError if a limit has another version than its caller has seen
+ */
+export function checkVersions(
+  changes: readonly CheckedChange[],
+  currentOf: (key: string) => Adjustment | undefined,
+): void {
+  for (const { key, target, ifVersion } of changes) {
+    const current = currentOf(key);
+    if (ifVersion !== undefined && ifVersion !== (current?.version ?? 0))
+      throw new AdjustmentConflictError(target, current);
+  }
+}
+
+/**
+ * What changes do to their limits. Those that reset what is not adjusted do nothing.
+ * @param adjustments by `targetKey`
+ * @param until when they are over
+ */
+export function adjustedLimits(
+  changes: readonly CheckedChange[],
+  adjustments: ReadonlyMap<string, Adjustment>,
+  until: number | undefined,
+): readonly AdjustedLimit[] {
+  return changes.flatMap(({ key, target, windows }) => {
+    const from = adjustments.get(key)?.windows;
+    if (windows === undefined && from === undefined) return [];
+    return [{ target, from, to: windows, until: windows === undefined ? undefined : until }];
+  });
+}
+
+/** @throws TooManyAdjustmentsError if there would be more adjustments than `max` */
+export function checkRoom(
+  changes: readonly CheckedChange[],
+  adjustments: ReadonlyMap<string, Adjustment>,
+  max: number,
+): void {
+  const added = changes.filter(({ key, windows }) => windows !== undefined && !adjustments.has(key)).length;
+  if (added > 0 && adjustments.size + added > max) throw new TooManyAdjustmentsError(max);
+}
+
+/** What a log says of a change that a store with another history does not have. */
+export function textOfLost({ version, by, limits }: AdjustmentEntry): string {
+  const places = limits.map(({ target }) => placeOfTarget(target)).join(', ');
+  return `headgate: the change ${version} by ${by} is gone, the store has another history: ${places}`;
+}

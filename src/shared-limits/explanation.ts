@@ -1,0 +1,73 @@
+import { type Adjustment, type TargetLayer, targetKey } from '../core/adjustment.ts';
+import type { Limit, LimitName } from '../core/limit.ts';
+import { type Layer, layerOfRoute } from '../limits/layers.ts';
+import type { Plans, Subject } from '../limits/plans.ts';
+
+/** A limit, and the layer that has it. */
+export interface LimitSource {
+  /** `route`: the limit was declared with its route. */
+  readonly layer: TargetLayer['layer'] | 'route';
+  /** Which account, provider or plan; '' of the default layer and of a route. */
+  readonly name: string;
+  readonly windows: Limit;
+  /** The adjustment that it is; undefined if the limit is that of the base. */
+  readonly adjustment: Adjustment | undefined;
+}
+
+/** Where one limit of a subject comes from. */
+export interface LimitOrigin {
+  readonly limit: LimitName;
+  /** What applies: the limit of the most specific layer that has it. Undefined if no layer has it. */
+  readonly applies: LimitSource | undefined;
+  /** What it hides, the most specific first. */
+  readonly hides: readonly LimitSource[];
+}
+
+/** One limit, and the layers that it can come from. */
+type LimitInLayers = { readonly [Name in 'account' | 'provider' | 'plan' | 'route']?: string | undefined };
+
+/** @param adjustments those that apply now, by `targetKey` */
+export function explainLimits(
+  subject: Subject,
+  plans: Plans,
+  adjustments: ReadonlyMap<string, Adjustment>,
+): readonly LimitOrigin[] {
+  const { limits, ...names } = subject;
+  const defaults = plans.defaultLayer(subject);
+  return (['route', 'all-methods'] as const).map((limit) => {
+    const route = limit === 'route' ? subject.route : undefined;
+    const sources = sourcesOf({ ...names, route }, plans, defaults, adjustments);
+    if (route !== undefined && limits !== undefined) {
+      const windows = layerOfRoute(limits).routeLimit(route) as Limit;
+      sources.push({ layer: 'route', name: '', windows, adjustment: undefined });
+    }
+    return { limit, applies: sources[0], hides: sources.slice(1) };
+  });
+}
+
+/**
+ * Where a limit can come from, the most specific layer first. An adjustment comes before the limit of the base.
+ * @param limit without `route` it is All methods
+ * @param defaults undefined if the default layer is not known
+ */
+export function sourcesOf(
+  limit: LimitInLayers,
+  plans: Plans,
+  defaults: Layer | undefined,
+  adjustments: ReadonlyMap<string, Adjustment>,
+): LimitSource[] {
+  const { route } = limit;
+  const named = (['account', 'provider', 'plan'] as const).flatMap((layer) => {
+    const name = limit[layer];
+    return name === undefined ? [] : [{ layer, name, limits: plans.layer({ layer, name }) }];
+  });
+  return [...named, { layer: 'default' as const, name: '', limits: defaults }].flatMap(({ layer, name, limits }) => {
+    const adjustment = adjustments.get(targetKey({ ...(layer === 'default' ? {} : { [layer]: name }), route }));
+    const base = limits?.unadjusted;
+    const windows = route === undefined ? base?.allMethods?.windows : base?.routeLimit(route);
+    return [
+      ...(adjustment === undefined ? [] : [{ layer, name, windows: adjustment.windows, adjustment }]),
+      ...(windows === undefined ? [] : [{ layer, name, windows, adjustment: undefined }]),
+    ];
+  });
+}

@@ -1,0 +1,197 @@
+import { inSlices } from '../base/slices.ts';
+import { Turns } from '../base/turns.ts';
+import {
+  type Adjustment,
+  type AdjustmentEntry,
+  type AdjustmentState,
+  applyEntry,
+  type Head,
+  isSameHead,
+  targetKey,
+  withEntry,
+} from '../core/adjustment.ts';
+import { type AdjustmentReply, reconcile } from './lineage.ts';
+import type { AdjustmentStore } from './ports.ts';
+
+/** Rounds of reading and restoring, or of appending, before a call gives up: other processes change the store. */
+const MAX_ROUNDS = 50;
+/** Longest wait between two changes of one process if no other has made one in between. */
+const COURTESY_MS = 5;
+
+/** Receives what a replica reads, while it reads. */
+export interface ReplicaObserver {
+  /** The store has answered. */
+  onReply(reply: AdjustmentReply): void;
+  /** The replica has what the store has. */
+  onRead(): void;
+  /** The adjustments have changed. */
+  onChange(entry: AdjustmentEntry): void;
+  /**
+   * Everything was read. Prepares for these adjustments, which may take long, in slices. The function that it returns is
+   * called in the step in which the replica takes them over, with the changes of this process among them that the store
+   * had not acknowledged.
+   */
+  prepare(adjustments: ReadonlyMap<string, Adjustment>): Promise<(unacknowledged: readonly AdjustmentEntry[]) => void>;
+  /** The store's history was replaced by what this process knows. */
+  onRestore(): void;
+  /** The store has another history, which this process follows now. It does not have the changes `lost`. */
+  onFork(lost: readonly AdjustmentEntry[]): void;
+}
+
+/** What one process knows of a store's adjustments. It follows the store, and gives back what the store has lost. */
+export class Replica {
+  readonly #store: AdjustmentStore;
+  readonly #observer: ReplicaObserver | undefined;
+  readonly #decide: typeof reconcile;
+  #adjustments = new Map<string, Adjustment>();
+  #known: Pick<AdjustmentState, 'head' | 'recent'> | undefined;
+  /** A change of this process to which the store has not replied. */
+  #unacknowledged: Head | undefined;
+  /** The last change of this process. */
+  #written: Head | undefined;
+  #isAhead = false;
+  readonly #isReadOnly: boolean;
+  /** Calls run one after the other, since each begins at the head that the one before has left. */
+  readonly #turns = new Turns();
+
+  constructor(store: AdjustmentStore, observer?: ReplicaObserver, { decide = reconcile, isReadOnly = false } = {}) {
+    this.#store = store;
+    this.#observer = observer;
+    this.#decide = decide;
+    this.#isReadOnly = isReadOnly;
+  }
+
+  /** Undefined if this process does not know any history. */
+  get head(): Head | undefined {
+    return this.#known?.head;
+  }
+
+  /** Whether the store lacks what this process knows, which may not give it back. */
+  get isAhead(): boolean {
+    return this.#isAhead;
+  }
+
+  /** By `targetKey`. */
+  get adjustments(): ReadonlyMap<string, Adjustment> {
+    return this.#adjustments;
+  }
+
+  /** Everything that this process knows; undefined without any history. */
+  get state(): AdjustmentState | undefined {
+    return this.#known && { ...this.#known, adjustments: [...this.#adjustments.values()] };
+  }
+
+  /**
+   * Begins with what an earlier process knew, before any other call.
+   * @param load returns it
+   * @throws what `load` throws
+   */
+  begin(load: () => Promise<AdjustmentState | undefined>): Promise<void> {
+    return this.#turns.run(async () => {
+      const state = await load();
+      if (state !== undefined) await this.#adopt(state, false);
+    });
+  }
+
+  /**
+   * Reads the store, and brings it forward if it lacks what this process knows.
+   * @param instance see {@link AdjustmentStore.read}, also for `details`
+   * @throws what the store throws
+   */
+  refresh(instance?: string, details?: string): Promise<void> {
+    return this.#turns.run(() => this.#refresh(instance, details));
+  }
+
+  /**
+   * Stores a change on top of the store's history.
+   * @param create creates the entry that follows the head; may be called again. Undefined changes nothing
+   * @throws what the store or `create` throws
+   */
+  append(create: (head: Head | undefined) => AdjustmentEntry | undefined): Promise<AdjustmentEntry | undefined> {
+    return this.#turns.run(async () => {
+      let entry: AdjustmentEntry | undefined;
+      // A process that was refused has more to read, and would be later each time.
+      if (this.#written !== undefined && this.#written === this.head) await elapsed(Math.random() * COURTESY_MS);
+      for (let round = 0; round < MAX_ROUNDS; round++) {
+        // A process that has just written must read too: otherwise it is always faster than one that was refused.
+        await this.#refresh();
+        // A client that connects again may send a command twice. The second one is refused, because the first was not.
+        if (entry !== undefined && this.#knows(entry)) return entry;
+        entry = create(this.head);
+        if (entry === undefined) return undefined;
+        this.#unacknowledged = entry;
+        const isStored = await this.#store.append(this.head, entry);
+        this.#unacknowledged = undefined;
+        if (isStored) {
+          await this.#apply([entry]);
+          this.#written = this.head;
+          return entry;
+        }
+      }
+      throw new Error(`the adjustments could not be changed: ${MAX_ROUNDS} other changes came first. Try again`);
+    });
+  }
+
+  #knows(head: Head): boolean {
+    return this.#known?.recent.some((each) => isSameHead(each, head)) ?? false;
+  }
+
+  async #refresh(instance?: string, details?: string): Promise<void> {
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const reply = await this.#store.read(this.head, instance, details);
+      this.#observer?.onReply(reply);
+      const step = this.#decide(this.#known, reply);
+      this.#isAhead = false;
+      switch (step.kind) {
+        case 'restore':
+          this.#isAhead = this.#isReadOnly;
+          if (this.#isReadOnly) break;
+          if (await this.#store.restore(step.seen, this.state as AdjustmentState)) this.#observer?.onRestore();
+          continue;
+        case 'apply':
+          await this.#apply(step.entries);
+          break;
+        case 'adopt':
+          await this.#adopt(step.state, step.forked);
+      }
+      this.#observer?.onRead();
+      return;
+    }
+  }
+
+  /** Each entry is a whole change, so what is decided between two of them is right too. */
+  #apply(entries: readonly AdjustmentEntry[]): Promise<void> {
+    return inSlices(entries, (entry) => {
+      applyEntry(this.#adjustments, entry);
+      this.#known = { head: headOf(entry), recent: withEntry(this.#known?.recent ?? [], entry) };
+      if (isSameHead(entry, this.#unacknowledged)) this.#unacknowledged = undefined;
+      this.#observer?.onChange(entry);
+    });
+  }
+
+  async #adopt({ head, recent, adjustments }: AdjustmentState, forked: boolean): Promise<void> {
+    const next = new Map<string, Adjustment>();
+    await inSlices(adjustments, (each) => next.set(targetKey(each.target), each));
+    const takeOver = await this.#observer?.prepare(next);
+    const before = this.#known?.recent ?? [];
+    this.#known = { head, recent };
+    this.#adjustments = next;
+    const stored = recent.filter((entry) => isSameHead(entry, this.#unacknowledged));
+    if (stored.length > 0) this.#unacknowledged = undefined;
+    takeOver?.(stored);
+    if (!forked) return;
+    const kept = new Set(recent.map(({ nonce }) => nonce));
+    const oldest = recent[0]?.version ?? 0;
+    this.#observer?.onFork(before.filter(({ version, nonce }) => version >= oldest && !kept.has(nonce)));
+  }
+}
+
+function headOf({ version, nonce }: Head): Head {
+  return { version, nonce };
+}
+
+function elapsed(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+}

@@ -1,0 +1,147 @@
+import type { AdjustedLimit, Adjustment, AdjustmentEntry, AdjustTarget } from '../core/adjustment.ts';
+import type { LimitInput } from '../core/limit.ts';
+import type { Limits, PlanSource, Subject } from '../limits/plans.ts';
+import type { ChangeOptions, LimitChange, PutOptions } from './change.ts';
+import type { LimitOrigin } from './explanation.ts';
+import type { InstancesOptions } from './ports.ts';
+import type { LimitPreview } from './preview.ts';
+
+/** What happened to shared limits. */
+export type SharedLimitsEvent =
+  /**
+   * Other adjustments apply from now on in this process. If everything was read at once, `entries` has only what this
+   * process had changed without an answer of the store.
+   */
+  | { readonly type: 'changed'; readonly revision: string; readonly entries: readonly AdjustmentEntry[] }
+  /** The store had lost changes, and this process has given them back. */
+  | { readonly type: 'restored'; readonly revision: string }
+  /** The store has another history than this process knew. These changes are gone. */
+  | { readonly type: 'forked'; readonly revision: string; readonly lost: readonly AdjustmentEntry[] }
+  /** The store could not be read. The last known adjustments apply. `isFirst`: the reading before it succeeded. */
+  | { readonly type: 'failed'; readonly error: unknown; readonly isFirst: boolean }
+  /** The store was read again. */
+  | { readonly type: 'recovered' }
+  /**
+   * The kept file could not be read: then it stays as it is, and nothing is kept. Or it could not be written: then each
+   * reading tries again, and the event comes once.
+   */
+  | { readonly type: 'notKept'; readonly error: unknown };
+
+/** What a process knows of the adjustments. */
+export interface SharedLimitsState {
+  /** The last change that this process obeys, such as `17.k3v9q2`; `0` if there was none. */
+  readonly revision: string;
+  /** The number of that change; 0 if there was none. */
+  readonly version: number;
+  /**
+   * `store`: the last reading succeeded. `kept`: it failed, or the store has lost what this process may not give back; the
+   * last known apply. `file`: none succeeded so far, and those of the kept file apply. `base`: the same without such a file.
+   */
+  readonly source: 'store' | 'kept' | 'file' | 'base';
+  /** Milliseconds since the store was read; undefined before. */
+  readonly ageMs: number | undefined;
+  /** Whether the adjustments outlive every process. */
+  readonly durable: boolean;
+  /** Adjustments that apply. */
+  readonly adjustments: number;
+  /** Adjustments that this version of headgate cannot read, or that do not fit the base. They do not apply here. */
+  readonly unusable: number;
+}
+
+/** A change that is stored. */
+export interface Changed {
+  /** For {@link SharedLimits.applied}; `0` if nothing was ever adjusted. */
+  readonly revision: string;
+  /** Version of the adjustments that it set; 0 if nothing was ever adjusted. */
+  readonly version: number;
+  /** What it did. Empty if it reset only what was not adjusted. */
+  readonly limits: readonly AdjustedLimit[];
+}
+
+/** Which entries of the history to return. */
+export interface HistoryQuery {
+  /** Only entries with a version below this one. */
+  readonly before?: number | undefined;
+  /**
+   * Most entries: 1 to 1,000.
+   * @default 100
+   */
+  readonly limit?: number | undefined;
+  /** Only changes of this limit, of the last 20,000 changes. */
+  readonly target?: AdjustTarget | undefined;
+}
+
+/** How many processes obey a change. */
+export interface Applied {
+  readonly instances: number;
+  /** Processes that the store has heard of in the last ten seconds. */
+  readonly of: number;
+  /** Those that do not obey it yet. */
+  readonly missing: readonly string[];
+}
+
+/** A process that reads the adjustments. */
+export interface Instance {
+  readonly name: string;
+  /** The last change that it obeys; `0` if there was none. */
+  readonly revision: string;
+  /** Milliseconds since the store heard of it. */
+  readonly ageMs: number;
+  /**
+   * What it said about itself then, if it is asked for and the process has the option `details`. Any process that reaches
+   * the store can have written it.
+   */
+  readonly details?: string | undefined;
+}
+
+/** Limits that every process with the same store obeys, and that can be adjusted at run time. */
+export interface SharedLimits extends PlanSource {
+  readonly state: SharedLimitsState;
+  /** Name of this process. */
+  readonly instance: string;
+  /**
+   * Waits until the store was read, at most `timeoutMs` (2,000 by default). Never rejects: without the store, the base
+   * applies, and {@link SharedLimits.state} says so.
+   */
+  ready(options?: { readonly timeoutMs?: number | undefined }): Promise<void>;
+  /** Returns the adjustments that apply. */
+  list(): readonly Adjustment[];
+  /** Returns where each limit of a subject comes from, and what it hides. */
+  explain(subject: Subject): readonly LimitOrigin[];
+  /**
+   * Returns what these changes would do. Changes nothing.
+   * @throws OptionError, LimitError with the place of the fault
+   */
+  preview(changes: readonly LimitChange[]): readonly LimitPreview[];
+  /**
+   * Adjusts one limit. It holds here at once, and in every process that reaches the store within `refreshMs` and the
+   * store's deadline (S23).
+   * @throws OptionError, LimitError, AdjustmentConflictError, UnconfirmedError, TooManyAdjustmentsError, ReadOnlyError:
+   * nothing was changed then. What the store throws: after a StoreTimeoutError the change may be stored, which `list()` shows
+   */
+  put(target: AdjustTarget, windows: LimitInput | 'recommended', options: PutOptions): Promise<Changed>;
+  /** Removes the adjustment of one limit, if there is one. Throws as `put` does. */
+  reset(target: AdjustTarget, options: PutOptions): Promise<Changed>;
+  /** Makes 1 to 100 changes, all or none. Throws as `put` does. */
+  change(changes: readonly LimitChange[], options: ChangeOptions): Promise<Changed>;
+  /**
+   * Returns changes, the newest first. A store has about the last 10,000.
+   * @throws OptionError, and what the store throws
+   */
+  history(query?: HistoryQuery): Promise<readonly AdjustmentEntry[]>;
+  /** Returns the processes that the store has heard of in the last ten seconds, with their details if they are asked for. */
+  instances(options?: InstancesOptions): Promise<readonly Instance[]>;
+  /**
+   * Waits until every such process obeys a change, at most `timeoutMs` (2,000 by default).
+   * @throws OptionError, and what the store throws
+   */
+  applied(revision: string, options?: { readonly timeoutMs?: number | undefined }): Promise<Applied>;
+  /**
+   * Replaces the base, for example after a config was read again. The adjustments stay. With many of them it is prepared in
+   * slices, and then applies at once.
+   * @throws LimitError, OptionError; then nothing has changed
+   */
+  rebase(base: Limits): Promise<void>;
+  /** Stops reading, and closes the store of adjustments. The last known adjustments go on to apply. */
+  close(): Promise<void>;
+}

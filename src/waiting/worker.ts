@@ -1,0 +1,173 @@
+import { ClosedError, OptionError } from '../base/errors.ts';
+import { checkOptions } from '../base/options.ts';
+import type { Decision } from '../core/decision.ts';
+import { createSystemTimers, type Timers } from '../idempotency/timers.ts';
+import { checkCost, type Limiter, type LimitRequest } from '../limits/limiter.ts';
+import { QueueFullError } from './errors.ts';
+import type { Job } from './job.ts';
+import { checkFits, JobQueue } from './queue.ts';
+
+/** Options of {@link createWorker}. */
+export interface WorkerOptions {
+  /**
+   * Most jobs that wait at a time, of all accounts and routes together: a positive integer. No account may have more
+   * jobs waiting than there is room left, so one account alone can fill half of it.
+   * @default 1_000
+   */
+  readonly maxQueue?: number | undefined;
+  /**
+   * Clock and timers, for tests.
+   * @default the platform's
+   */
+  readonly timers?: Timers | undefined;
+}
+
+/** Options of {@link Worker.acquire}. */
+export interface AcquireOptions {
+  /**
+   * Longest wait for room in the windows, in milliseconds. The time of the store's own answers is not part of it: the
+   * store has a deadline for them. With 0 the job never waits.
+   * @default no bound
+   */
+  readonly maxWaitMs?: number | undefined;
+  /** Ends the wait if it is aborted. A charge that is on its way is refunded. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Waits for room in the windows of a limiter, in place of a rejection. */
+export interface Worker {
+  /** Jobs that wait now, those that ask the store included. */
+  readonly waiting: number;
+  /**
+   * Resolves with an accepted decision, as soon as the windows of the job have room. The jobs of one account and route
+   * are served in the order of their calls.
+   *
+   * It rejects with the reason of `signal` if that is aborted, and with what the store throws if its failure policy is
+   * to refuse. Other policies decide, and the decision is marked `degraded`.
+   * @throws WaitTooLongError as soon as it is known that the wait would be longer than `maxWaitMs`; QueueFullError;
+   * NeverFitsError if the cost is more than the max of a window; ClosedError; SubjectError, UnknownPlanError, CostError,
+   * LimitError, OptionError. Nothing was charged then
+   */
+  acquire(request: LimitRequest, options?: AcquireOptions): Promise<Decision>;
+  /**
+   * Rejects every waiting job with `ClosedError`, and refunds what is being charged. Later calls reject. The limiter
+   * stays open: close it afterwards.
+   */
+  close(): Promise<void>;
+}
+
+/**
+ * Creates a worker: for jobs and clients that would rather wait than be rejected. Any number of processes can share the
+ * windows of one store.
+ * @example
+ * ```ts
+ * const worker = createWorker(limiter, { maxQueue: 1_000 });
+ * await worker.acquire({ account: 'acc_1', route: 'POST /api/v1/emails' }, { maxWaitMs: 30_000 });
+ * ```
+ * @throws OptionError
+ */
+export function createWorker(limiter: Limiter, options: WorkerOptions = {}): Worker {
+  if (typeof limiter?.consume !== 'function' || typeof limiter.plan !== 'function')
+    throw new OptionError('limiter', limiter, 'must be what createLimiter() returned');
+  checkOptions(options, ['maxQueue', 'timers'], 'options');
+  const { maxQueue = 1_000, timers = createSystemTimers() } = options;
+  if (!Number.isSafeInteger(maxQueue) || maxQueue < 1)
+    throw new OptionError('options.maxQueue', maxQueue, 'must be a positive integer');
+  return new LimiterWorker(limiter, maxQueue, timers);
+}
+
+class LimiterWorker implements Worker {
+  readonly #limiter: Limiter;
+  readonly #maxQueue: number;
+  readonly #timers: Timers;
+  /** Only queues that have jobs, by account and route. */
+  readonly #queues = new Map<string, JobQueue>();
+  readonly #serving = new Set<Promise<void>>();
+  /** Jobs that wait, by account. */
+  readonly #waitingOf = new Map<string, number>();
+  #waiting = 0;
+  #closed = false;
+
+  constructor(limiter: Limiter, maxQueue: number, timers: Timers) {
+    this.#limiter = limiter;
+    this.#maxQueue = maxQueue;
+    this.#timers = timers;
+  }
+
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  async acquire(given: LimitRequest, options: AcquireOptions = {}): Promise<Decision> {
+    if (this.#closed) throw new ClosedError('the worker');
+    const { maxWaitMs, signal } = checkAcquireOptions(options);
+    const plan = this.#limiter.plan(given);
+    // A copy, because the caller may change its object while the job waits.
+    const request = { ...given };
+    const { cost = 1 } = request;
+    checkCost(cost);
+    checkFits(plan, cost);
+    signal?.throwIfAborted();
+    const { account } = request;
+    const ofAccount = this.#waitingOf.get(account) ?? 0;
+    // However many jobs some accounts have, there is room left for another one.
+    if (ofAccount >= this.#maxQueue - this.#waiting) throw new QueueFullError(this.#maxQueue, ofAccount);
+    let giveUp: (() => void) | undefined;
+    this.#count(account, 1);
+    try {
+      return await new Promise<Decision>((resolve, reject) => {
+        const deadline = this.#timers.now() + maxWaitMs;
+        const job: Job = { request, cost, plan, maxWaitMs, deadline, resolve, reject };
+        const queue = this.#add(job);
+        giveUp = () => {
+          if (queue.remove(job)) reject(signal?.reason);
+        };
+        signal?.addEventListener('abort', giveUp);
+      });
+    } finally {
+      this.#count(account, -1);
+      if (giveUp !== undefined) signal?.removeEventListener('abort', giveUp);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const queue of this.#queues.values()) queue.clear(() => new ClosedError('the worker'));
+    await Promise.all(this.#serving);
+  }
+
+  #count(account: string, jobs: 1 | -1): void {
+    this.#waiting += jobs;
+    const ofAccount = (this.#waitingOf.get(account) ?? 0) + jobs;
+    if (ofAccount === 0) this.#waitingOf.delete(account);
+    else this.#waitingOf.set(account, ofAccount);
+  }
+
+  /** Adds a job to the queue of its account and route. A queue exists, and is served, as long as it has jobs. */
+  #add(job: Job): JobQueue {
+    const { account, route } = job.request;
+    // The length in front determines the end of the account.
+    const name = `${account.length}:${account}${route}`;
+    const existing = this.#queues.get(name);
+    if (existing !== undefined) {
+      existing.add(job);
+      return existing;
+    }
+    const queue = new JobQueue(this.#limiter, this.#timers);
+    this.#queues.set(name, queue);
+    queue.add(job);
+    const serving = queue.serve(() => this.#queues.delete(name)).finally(() => this.#serving.delete(serving));
+    this.#serving.add(serving);
+    return queue;
+  }
+}
+
+function checkAcquireOptions(options: AcquireOptions): { maxWaitMs: number; signal: AbortSignal | undefined } {
+  checkOptions(options, ['maxWaitMs', 'signal'], 'options');
+  const { maxWaitMs = Number.POSITIVE_INFINITY, signal } = options;
+  if (typeof maxWaitMs !== 'number' || !(maxWaitMs >= 0))
+    throw new OptionError('options.maxWaitMs', maxWaitMs, 'must be a number of milliseconds, 0 or more');
+  if (signal !== undefined && typeof signal?.throwIfAborted !== 'function')
+    throw new OptionError('options.signal', signal, 'must be an AbortSignal');
+  return { maxWaitMs, signal };
+}
