@@ -35,7 +35,7 @@ const WHOLE = {
   './client': 2_600,
   './client-ip': 3_100,
   './otel': 2_900,
-  './simulate': 25_800,
+  './internal': 32_000,
   './testing': 51_000,
 };
 

@@ -1,6 +1,5 @@
 import { defineConfig, type Options } from 'tsup';
 import { builtName, SUBPATHS } from './scripts/subpaths.mjs';
-import gateway from './tsup.gateway.config.ts';
 
 /** What needs Node is in one module that has a twin for everywhere else; the package's `imports` choose between them at run time. */
 const platform: NonNullable<Options['esbuildPlugins']>[number] = {
@@ -31,5 +30,4 @@ export default defineConfig([
     loader: { '.lua': 'text' },
   },
   { ...library, entry: { 'platform-node': 'src/http/platform.ts', 'platform-web': 'src/http/platform-web.ts' } },
-  gateway,
 ]);

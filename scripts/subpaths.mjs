@@ -23,9 +23,9 @@ export const SUBPATHS = {
   './elysia': 'src/adapters/elysia.ts',
   './client-ip': 'src/address/client-ip.ts',
   './client': 'src/client/fetch-with-retry.ts',
-  './simulate': 'src/simulate/index.ts',
   './otel': 'src/otel/instrument.ts',
   './testing': 'src/testing/index.ts',
+  './internal': 'src/internal.ts',
 };
 
 /** `./express` is built as `dist/express.js`, `.` as `dist/index.js`. */

@@ -5,10 +5,16 @@
 
 export type { ReadyOptions } from './core/ports.ts';
 export { STORE_CHANNEL, type StoreCall } from './core/store-channel.ts';
-export { createRedisAdjustments, type RedisAdjustmentsOptions } from './shared-limits/stores/redis.ts';
+export {
+  type AdjustmentsWithCandidate,
+  createRedisAdjustments,
+  openRedisAdjustments,
+  type RedisAdjustmentsOptions,
+} from './shared-limits/stores/redis.ts';
 export type { LargeValueOptions, RedisClaimStoreOptions } from './stores/redis/claim-options.ts';
 export { createRedisClaimStore, type RedisClaimStore, type RedisClaimStoreStats } from './stores/redis/claims.ts';
 export type { RedisClient } from './stores/redis/client.ts';
+export { MIN_BYTES_PER_MS } from './stores/redis/large-values.ts';
 export {
   createRedisStore,
   type RedisStore,

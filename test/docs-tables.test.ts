@@ -1,36 +1,10 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { existsSync, readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { filesIn, namesOf, plain, ROOT, read, rowsOf } from 'headgate-testbed/docs';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
-import { OBEYED_FIELDS } from '../src/gateway/config/request-fields.ts';
-import { createMetrics } from '../src/gateway/operations/metrics.ts';
-import { poolMetrics } from '../src/gateway/workers/primary.ts';
 import { createIdempotency } from '../src/idempotency/idempotency.ts';
 import { createMemoryClaimStore } from '../src/stores/memory/claims.ts';
-import { startInProcess } from './support/in-process.ts';
-
-const ROOT = resolve(import.meta.dirname, '..');
-const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
-const filesIn = (folder: string, ending: string): string[] =>
-  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith(ending))
-    .map((file) => `${folder}/${file}`);
-
-/** Cells of the rows of the table whose first column has this head. */
-function rowsOf(page: string, head: string): readonly (readonly string[])[] {
-  const lines = read(page).split('\n');
-  const cells = (line: string): string[] => line.split(' | ').map((cell) => cell.replace(/^\| | \|$/g, '').trim());
-  const start = lines.findIndex((line) => line.startsWith('|') && plain(cells(line)[0] as string) === head);
-  if (start === -1) throw new Error(`${page} has no table "${head}"`);
-  const end = lines.findIndex((line, i) => i > start && !line.startsWith('|'));
-  return lines.slice(start + 2, end === -1 ? undefined : end).map(cells);
-}
-
-const plain = (cell: string): string => cell.replaceAll('`', '');
-
-/** Names in the first column: `consume` of the cell `consume(account, route)`. */
-const namesOf = (rows: readonly (readonly string[])[]): string[] =>
-  rows.flatMap(([first = '']) => [...first.matchAll(/`([^`(]+)[^`]*`/g)].map(([, name]) => name as string));
 
 type Declaration = ts.InterfaceDeclaration | ts.ClassDeclaration | ts.TypeAliasDeclaration;
 
@@ -173,40 +147,6 @@ describe('tables in the docs say what the code has', () => {
     const codes = declarations.get('HeadgateErrorCode') as ts.TypeAliasDeclaration;
     expect(namesOf(rowsOf('docs/errors.md', 'code')).sort()).toEqual(textsOf(codes.type).sort());
   });
-
-  it('keys of the config', () => {
-    const { properties } = JSON.parse(read('docs/config.schema.json'));
-    const keys = namesOf(rowsOf('docs/gateway.md', 'key'));
-    expect(['$schema', ...keys].sort()).toEqual(Object.keys(properties).sort());
-    const page = 'docs/idempotency.md';
-    const settings = [...rowsOf(page, 'setting'), ...rowsOf(page, 'key of the config only')];
-    expect(namesOf(settings).sort()).toEqual(Object.keys(properties.idempotency.properties).sort());
-  });
-
-  it('fields that are not forwarded', () => {
-    const rows = rowsOf('docs/gateway.md', 'what an upstream may take from it');
-    const named = rows.flatMap(([what = '', fields = '']) =>
-      /^any|^another field/.test(what) ? [] : [...fields.matchAll(/`([^`]+)`/g)].map(([, name]) => name as string),
-    );
-    expect(named.sort()).toEqual([...OBEYED_FIELDS].sort());
-  });
-
-  it('metrics of the process, with their types', async () => {
-    // A Redis that is down is only a warning: its metrics are there all the same.
-    const processes = await Promise.all([
-      startInProcess({ store: 'memory' }),
-      startInProcess({ store: 'redis://127.0.0.1:1' }),
-    ]);
-    const texts = await Promise.all(processes.map((process) => process.metrics()));
-    await Promise.all(processes.map((process) => process.stop()));
-    const primary = createMetrics(poolMetrics({ listening: 0, unexpectedEnds: 0 }));
-    texts.push((await primary.render()).text);
-    const served = texts.flatMap((text) =>
-      [...text.matchAll(/^# TYPE (headgate_\w+) (\w+)$/gm)].map(([, name, type]) => `${name} ${type}`),
-    );
-    const listed = [...read('docs/metrics.md').matchAll(/^\| `(headgate_\w+)` \| (\w+) \|/gm)];
-    expect(listed.map(([, name, type]) => `${name} ${type}`).sort()).toEqual([...new Set(served)].sort());
-  });
 });
 
 describe('adapters in the docs', () => {
@@ -232,7 +172,14 @@ describe('adapters in the docs', () => {
 });
 
 describe('pages', () => {
-  const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...filesIn('docs', '.md')];
+  const pages = [
+    'README.md',
+    'CONTRIBUTING.md',
+    'CHANGELOG.md',
+    ...filesIn('docs', '.md'),
+    ...filesIn('apps/gateway', '.md'),
+    ...filesIn('packages/simulate', '.md'),
+  ].filter((page) => !page.includes('node_modules'));
   const proseOf = (page: string): string => read(page).replace(/^```.*?^```/gms, '');
   /** As GitHub makes an anchor of a heading. */
   const anchorsOf = (page: string): string[] =>
@@ -266,15 +213,4 @@ describe('pages', () => {
     const used = [...text.matchAll(/npm run ([\w:]+)/g)].map(([, script]) => script as string);
     expect([...new Set(used)].filter((script) => !(script in scripts))).toEqual([]);
   });
-});
-
-it("every line of the gateway's log is on its page", () => {
-  const page = read('docs/gateway.md');
-  const calls = filesIn('src/gateway', '.ts').flatMap((file) => read(file).match(/\blogger(\.\w+|\[.*\])\(.*/g) ?? []);
-  // The text is the last argument.
-  const texts = calls.flatMap(
-    (call) => call.slice(call.lastIndexOf('}') + 1).match(/(?<=')[^',:?]+(: [^']+)?(?=')/g) ?? [],
-  );
-  expect(texts).toEqual(expect.arrayContaining(['redis error', 'gate failure', 'config unchanged', 'upstream failed']));
-  expect(texts.filter((text) => /\w/.test(text) && !page.includes(`\`${text}\``))).toEqual([]);
 });

@@ -32,13 +32,6 @@ const HOT_PATH: Readonly<Record<string, readonly string[]>> = {
     ...['adapters/node/bridge.ts', 'adapters/node/capture.ts', 'adapters/node/head.ts', 'adapters/node/request.ts'],
     ...['adapters/web/bridge.ts', 'adapters/web/capture.ts', 'adapters/web/request.ts', 'adapters/shared/request.ts'],
   ],
-  'each request through the gateway process': [
-    ...['gateway/admission/admission.ts', 'gateway/admission/body-stage.ts', 'gateway/admission/accounts.ts'],
-    ...['gateway/body/pump.ts', 'gateway/body/read-body.ts', 'gateway/body/meter.ts'],
-    ...['gateway/exchange/answers.ts', 'gateway/exchange/cors-fields.ts', 'gateway/exchange/exchange.ts'],
-    ...['gateway/exchange/refusal.ts', 'gateway/proxy/forwarding.ts', 'gateway/proxy/lease.ts'],
-    ...['gateway/proxy/answer-sink.ts', 'gateway/proxy/stored-answer.ts', 'gateway/proxy/upstream-request.ts'],
-  ],
 };
 
 /** Where literals of a source begin with a spread and add properties, as `file:line`. */

@@ -30,7 +30,7 @@ const BROWSER = ['test/browser/**/*.test.{ts,tsx}'];
 /** Servers that flood the test's process, against a deadline. */
 const FLOODS = ['test/hostile/mail-servers.test.ts'];
 
-const BUILDS = ['../../test/support/build.ts', 'test/support/build.ts'];
+const BUILDS = ['headgate-testbed/build', 'test/support/build.ts'];
 const POSTGRES = 'test/support/postgres-servers.ts';
 const CERTIFICATE = 'test/support/test-certificate.ts';
 const CONTRACT = 'test/support/contract-coverage.ts';
@@ -73,7 +73,7 @@ export const projects = [
   project('service-pure', PURE, { sequence: { groupOrder: 2 } }),
   project('service-postgres', STORES, { env: { DB: 'postgres' }, sequence: { groupOrder: 2 } }),
   project('service-browser', BROWSER, {
-    globalSetup: ['../../test/console/support/browser.ts'],
+    globalSetup: ['headgate-testbed/browser'],
     sequence: { groupOrder: 3 },
   }),
   // Nothing that another file has left to do keeps its event loop busy.

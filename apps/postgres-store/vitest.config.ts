@@ -8,7 +8,7 @@ export const projects = [
     test: {
       name: 'postgres-store',
       include: ['test/**/*.test.ts'],
-      globalSetup: ['../../test/support/build.ts', 'test/support/server.ts'],
+      globalSetup: ['headgate-testbed/build', 'test/support/server.ts'],
       setupFiles: ['test/support/built.ts'],
       testTimeout: 120_000,
       hookTimeout: 120_000,

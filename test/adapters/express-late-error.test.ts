@@ -1,13 +1,13 @@
 import express from 'express';
 // @ts-expect-error has no types under this name
 import express4 from 'express-4';
+import { listen } from 'headgate-testbed/listen';
+import { send } from 'headgate-testbed/raw-http';
 import { expect, it } from 'vitest';
 import { headgate, idempotentRequest } from '../../src/adapters/express.ts';
 import { createGate, createIdempotency, createLimiter } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
-import { listen } from '../support/listen.ts';
-import { send } from '../support/raw-http.ts';
 
 it.each([
   ['express 5', express],

@@ -4,12 +4,12 @@ import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import express, { type RequestHandler } from 'express';
+import { eventually } from 'headgate-testbed/raw-http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { headgate, idempotentRequest } from '../../src/adapters/express.ts';
 import { createGate, createIdempotency, createLimiter } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
-import { eventually } from '../support/raw-http.ts';
 
 // These packages have no types.
 const require = createRequire(import.meta.url);

@@ -1,10 +1,10 @@
 import express from 'express';
 // @ts-expect-error has no types under this name
 import express4 from 'express-4';
+import { listen } from 'headgate-testbed/listen';
 import { describe, it } from 'vitest';
 import { headgate, idempotentRequest, routeOf } from '../../src/adapters/express.ts';
 import { adapterSuite } from '../../src/testing/index.ts';
-import { listen } from '../support/listen.ts';
 import { bodyOf, headerOf, writeNode } from '../support/suite-node.ts';
 
 for (const [name, create] of [

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect as tcp } from 'node:net';
 import { Readable } from 'node:stream';
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import { eventually, pause } from 'headgate-testbed/raw-http';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
   fieldOfBody,
@@ -14,7 +15,6 @@ import {
 import { createGate, createIdempotency, createLimiter, type GateOptions } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
-import { eventually, pause } from '../support/raw-http.ts';
 
 let app: FastifyInstance;
 afterEach(() => app.close());

@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { type ClientRequest, type IncomingMessage, request as open } from 'node:http';
 import { text } from 'node:stream/consumers';
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import { field, file, multipart } from 'headgate-testbed/bodies';
+import { eventually } from 'headgate-testbed/raw-http';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
   type FastifyGateOptions,
@@ -14,8 +16,6 @@ import { createFingerprinter, type Fingerprinter } from '../../src/http/fingerpr
 import { createGate, createIdempotency, createLimiter, type GateEvent, type GateOptions } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
-import { field, file, multipart } from '../support/bodies.ts';
-import { eventually } from '../support/raw-http.ts';
 
 let app: FastifyInstance;
 afterEach(() => app.close());

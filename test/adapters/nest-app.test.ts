@@ -14,6 +14,7 @@ import {
 } from '@nestjs/common';
 import { APP_GUARD, APP_INTERCEPTOR, NestFactory } from '@nestjs/core';
 import { ClientProxyFactory, MessagePattern, Transport } from '@nestjs/microservices';
+import { freePort } from 'headgate-testbed/redis-server';
 import { firstValueFrom } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import {
@@ -31,7 +32,6 @@ import { createGate, createIdempotency, createLimiter, type Gate, type GateOptio
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { decorate, PLATFORMS, startNest } from '../support/nest-app.ts';
-import { freePort } from '../support/redis-server.ts';
 
 type UserRequest = NestRequest & { user?: string | undefined };
 

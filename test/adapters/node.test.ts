@@ -1,11 +1,11 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { connect as tcp } from 'node:net';
 import connect from 'connect';
+import { type Listening, listen } from 'headgate-testbed/listen';
 import { afterEach, describe, expect, it } from 'vitest';
 import { headgate, passageOf, servedFromCache, withHeadgate } from '../../src/adapters/node.ts';
 import { createGate, createLimiter, type GateOptions, type LimiterOptions } from '../../src/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
-import { type Listening, listen } from '../support/listen.ts';
 
 const open: Listening[] = [];
 afterEach(async () => {

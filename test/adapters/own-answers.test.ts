@@ -13,6 +13,7 @@ import { initTRPC } from '@trpc/server';
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch';
 import { createHTTPHandler } from '@trpc/server/adapters/standalone';
 import { TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc';
+import { listen } from 'headgate-testbed/listen';
 import { afterEach, describe, expect, it } from 'vitest';
 import * as onFetch from '../../src/adapters/fetch.ts';
 import * as onNode from '../../src/adapters/node.ts';
@@ -20,7 +21,6 @@ import { jsonReply } from '../../src/http/index.ts';
 import { type AnswerFunction, createGate, createIdempotency, createLimiter, type Gate } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
-import { listen } from '../support/listen.ts';
 
 /*
  * The samples of docs/answers.md, with the real packages over sockets, on Node's requests and on those of the web.

@@ -6,6 +6,8 @@ import connect from 'connect';
 import express from 'express';
 // @ts-expect-error has no types under this name
 import express4 from 'express-4';
+import { afterFile } from 'headgate-testbed/after-file';
+import { listen } from 'headgate-testbed/listen';
 import Koa from 'koa';
 import multer from 'multer';
 import { describe, expect, it } from 'vitest';
@@ -15,8 +17,6 @@ import * as onNode from '../../src/adapters/node.ts';
 import { createGate, createIdempotency, createLimiter, type GateOptions } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
-import { afterFile } from '../support/after-file.ts';
-import { listen } from '../support/listen.ts';
 
 const SCOPE = { scope: 'app_1' };
 

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import connect from 'connect';
 import fastify, { type FastifyRequest } from 'fastify';
 import { H3, type H3Event } from 'h3';
+import { listen } from 'headgate-testbed/listen';
 import { type Context, Hono } from 'hono';
 import Koa from 'koa';
 import { expect, it } from 'vitest';
@@ -14,7 +15,6 @@ import * as onNode from '../../src/adapters/node.ts';
 import { createGate, createIdempotency, createLimiter, type Gate, type GateOptions } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
-import { listen } from '../support/listen.ts';
 
 /** One gate, to be mounted by an app and by one of its routes. */
 function gateOf<Request>(

@@ -10,9 +10,9 @@ const { cpuMicrosOf, processTree } = await load('process-figures');
 
 const BUNDLE = [
   '#!/usr/bin/env node',
-  '// src/gateway/admission/keys.ts',
+  '// apps/gateway/src/admission/keys.ts',
   'function find() {}',
-  '// src/gateway/proxy/forwarding.ts',
+  '// apps/gateway/src/proxy/forwarding.ts',
   'function send() {}',
   '// src/gateway/main.ts',
 ].join('\n');

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Listening, listen } from 'headgate-testbed/listen';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
   type ClientTimers,
@@ -8,7 +9,6 @@ import {
   type RetryOptions,
 } from '../../src/client/fetch-with-retry.ts';
 import { serveKeyed } from '../support/keyed-server.ts';
-import { type Listening, listen } from '../support/listen.ts';
 
 const open: { close(): Promise<unknown> }[] = [];
 afterEach(async () => {

@@ -24,6 +24,7 @@ import { createMemoryAdjustments, createMemoryClaimStore, createMemoryStore } fr
 import { recommendedLimits } from 'headgate/recommended';
 import { type ShadowFigures, withShadow } from 'headgate/shadow';
 import { AdjustmentConflictError, createSharedLimits, type SharedLimits } from 'headgate/shared-limits';
+import { beginClaim, type ClaimStore, createPlan, evaluate, FITS, type LimitStore } from 'headgate/stores';
 import {
   type Recommendation,
   readTrace,
@@ -33,8 +34,7 @@ import {
   type SimulationReport,
   simulate,
   TraceError,
-} from 'headgate/simulate';
-import { beginClaim, type ClaimStore, createPlan, evaluate, FITS, type LimitStore } from 'headgate/stores';
+} from 'headgate-simulate';
 
 const limiter = createLimiter({
   store: createMemoryStore({ maxKeys: 1_000, clock: { now: () => Math.floor(performance.now()) } }),

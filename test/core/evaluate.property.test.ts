@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { expectSame } from 'headgate-testbed/same';
 import { describe, it } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../src/core/decision.ts';
@@ -7,7 +8,6 @@ import type { ResetTarget } from '../../src/core/ports.ts';
 import { type Counters, NEVER, settleWindow } from '../../src/core/window.ts';
 import { createArbitraries, type History } from '../../src/testing/arbitraries.ts';
 import { keptHistories, replay, type Subject } from '../support/histories.ts';
-import { expectSame } from '../support/same.ts';
 
 const HISTORIES = Number(process.env.HEADGATE_HISTORIES ?? 5_000);
 

@@ -1,11 +1,11 @@
 import type { AddressInfo } from 'node:net';
 import express from 'express';
+import { afterFile } from 'headgate-testbed/after-file';
 import { describe, expect, it } from 'vitest';
 import { headgate, routeOf } from '../../src/adapters/express.ts';
 import type { MisuseWarning } from '../../src/core/misuse.ts';
 import { createGate, createLimiter, type GateOptions } from '../../src/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
-import { afterFile } from '../support/after-file.ts';
 
 /** A gate, and the warnings that it logs. */
 function watched<Request>(options: Partial<GateOptions<Request>> = {}, max = 1_000) {

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:http';
+import { listen } from 'headgate-testbed/listen';
 import { parseRateLimit } from 'ratelimit-header-parser';
 import { type InnerList, type Item, parseList } from 'structured-headers';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -7,7 +8,6 @@ import { withHeadgate } from '../../src/adapters/node.ts';
 import type { RateLimitFields } from '../../src/http/index.ts';
 import { createGate, createLimiter } from '../../src/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
-import { listen } from '../support/listen.ts';
 
 /*
  * What docs/http.md says about the parsers that clients use, with these parsers and answers over a socket.

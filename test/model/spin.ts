@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { findOrInstall, isOnPath } from '../support/find-program.ts';
+import { findOrInstall, isOnPath } from 'headgate-testbed/find-program';
 
 /** npm starts every command at the root of the repository. */
 export const MODEL = resolve('docs/claim.pml');

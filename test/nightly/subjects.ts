@@ -1,4 +1,6 @@
 import fc from 'fast-check';
+import { startCluster, tell } from 'headgate-testbed/redis-cluster';
+import { startRedis } from 'headgate-testbed/redis-server';
 import { createMemoryAdjustments } from '../../src/shared-limits/stores/memory.ts';
 import { createRedisAdjustments } from '../../src/shared-limits/stores/redis.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
@@ -11,8 +13,6 @@ import { type ClaimStoreSubject, claimStoreSuite } from '../../src/testing/claim
 import type { FakeClock } from '../../src/testing/fake-clock.ts';
 import { type LimitStoreSubject, limitStoreSuite, type SuiteRunner } from '../../src/testing/limit-store-suite.ts';
 import { CLIENTS, CLUSTER_CLIENTS, type ConnectedClient } from '../support/redis-clients.ts';
-import { startCluster, tell } from '../support/redis-cluster.ts';
-import { startRedis } from '../support/redis-server.ts';
 
 export const STORES = ['memory', 'redis', 'cluster'] as const;
 export const KINDS = ['limits', 'claims', 'adjustments'] as const;

@@ -1,11 +1,11 @@
 import { channel } from 'node:diagnostics_channel';
 import { DiagLogLevel, diag } from '@opentelemetry/api';
+import { recordTelemetry } from 'headgate-testbed/telemetry';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createLimiter } from '../../src/index.ts';
 import { type InstrumentOptions, instrument, isInstrumented } from '../../src/otel/instrument.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { openGate } from '../support/open-gate.ts';
-import { recordTelemetry } from '../support/telemetry.ts';
 
 const telemetry = recordTelemetry();
 const { tracerProvider, meterProvider, measured, inSpan } = telemetry;

@@ -3,6 +3,7 @@
  * that blocks the event loop, or fills its queue for ever, is out of scope: no code in the same thread can bound it.
  */
 import { once } from 'node:events';
+import { openRaw, rawRequest } from 'headgate-testbed/raw-http';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Plan } from '../../src/core/plan.ts';
 import type { LimitStore, ResetTarget } from '../../src/core/ports.ts';
@@ -12,7 +13,6 @@ import { withShadow } from '../../src/shadow/shadow.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { keyedServers } from '../support/keyed-server.ts';
-import { openRaw, rawRequest } from '../support/raw-http.ts';
 
 const LIMITS = { allMethods: ['4/1m'], routes: { 'POST /once': ['1/1m'] } };
 const { serve } = keyedServers();

@@ -2,11 +2,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { longestHold } from 'headgate-testbed/longest-hold';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { AdjustmentState } from '../../src/core/adjustment.ts';
 import { createFileAdjustments, createKeptFile } from '../../src/file.ts';
 import { AdjustedPlans } from '../../src/shared-limits/adjusted-plans.ts';
-import { longestHold } from '../support/longest-hold.ts';
 import { adjustmentsOf, stateOf } from '../support/many-adjustments.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-held-'));

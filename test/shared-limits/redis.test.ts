@@ -1,4 +1,7 @@
 /** Shared limits on real Redis servers, which lose their data, freeze, and are a cluster. */
+
+import { eventually, pause } from 'headgate-testbed/raw-http';
+import { redisForFile } from 'headgate-testbed/redis-for-file';
 import { Cluster, Redis } from 'ioredis';
 import { afterAll, describe, expect, inject, it } from 'vitest';
 import { createLimiter } from '../../src/limits/limiter.ts';
@@ -9,8 +12,6 @@ import {
   type SharedLimitsEvent,
   type SharedLimitsOptions,
 } from '../../src/shared-limits/index.ts';
-import { redisForFile } from '../support/for-file.ts';
-import { eventually, pause } from '../support/raw-http.ts';
 
 const redis = await redisForFile();
 const BASE = { allMethods: ['60/1m'] };

@@ -1,5 +1,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders, RequestListener, ServerResponse } from 'node:http';
 import connect from 'connect';
+import { type Listening, listen } from 'headgate-testbed/listen';
+import { type Reply, send } from 'headgate-testbed/raw-http';
 import { afterEach } from 'vitest';
 import { headgate, idempotentRequest, withHeadgate } from '../../src/adapters/node.ts';
 import type { ClaimStore } from '../../src/core/ports.ts';
@@ -17,8 +19,6 @@ import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFaultyClaims, type FaultyClaims } from './faulty-claims.ts';
 import { listenHttp2 } from './http2.ts';
-import { type Listening, listen } from './listen.ts';
-import { type Reply, send } from './raw-http.ts';
 
 export interface KeyedServer extends Listening {
   /** The claim store, behind a connection that a test can make unreliable. */

@@ -2,8 +2,8 @@ import { type LoggerService, Module, type ModuleMetadata } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import { afterFile } from 'headgate-testbed/after-file';
 import { readAhead } from '../../src/adapters/nest.ts';
-import { afterFile } from './after-file.ts';
 
 export type Platform = 'express' | 'fastify';
 export const PLATFORMS: readonly Platform[] = ['express', 'fastify'];

@@ -2,7 +2,7 @@ import { Readable, Writable } from 'node:stream';
 import { Busboy as FastifyBusboy } from '@fastify/busboy';
 import busboy from 'busboy';
 import formidable from 'formidable';
-import { inChunks } from './bodies.ts';
+import { inChunks } from 'headgate-testbed/bodies';
 
 /**
  * The values of a field, of text and of files, as a framework's parser reads them; undefined if it refuses the body.

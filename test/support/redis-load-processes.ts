@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { bundle } from 'headgate-testbed/bundle';
+import { until } from 'headgate-testbed/redis-server';
 import { afterAll, beforeAll, expect, type TestContext } from 'vitest';
-import { bundle } from './bundle.ts';
 import type { LoadLine, LoadOrder, StoreReport } from './redis-load-worker.ts';
-import { until } from './redis-server.ts';
 
 /** The results of a child process, and how long it took to exit. */
 export interface LoadReport {
@@ -30,7 +30,7 @@ export type OnTestFinished = TestContext['onTestFinished'];
 export function loadProcesses(): (order: LoadOrder, onTestFinished: OnTestFinished) => LoadProcess {
   let worker: string;
   beforeAll(async () => {
-    worker = await bundle('redis-load-worker.ts');
+    worker = await bundle(join(import.meta.dirname, 'redis-load-worker.ts'));
   });
   afterAll(() => rmSync(dirname(worker), { recursive: true, force: true }));
   return (order, onTestFinished) => start(worker, order, onTestFinished);

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
+import { Caller, type Outcome, startLoad } from 'headgate-testbed/redis-load';
 import { parseLimit } from '../../src/core/limit.ts';
 import { createPlan } from '../../src/core/plan.ts';
-import { createRedisStore, type RedisStoreStats } from '../../src/stores/redis/limits.ts';
+import { createRedisStore } from '../../src/stores/redis/limits.ts';
 import type { OnStoreFailure } from '../../src/stores/shared/failover.ts';
 import { CLIENTS, type Connect } from './redis-clients.ts';
-import { Caller, type Outcome, startLoad } from './redis-load.ts';
 
 /** The work of a child process until its input ends: one store per client checks every route in turn. */
 export interface LoadOrder {
@@ -22,7 +22,7 @@ export interface StoreReport {
   readonly longestMs: number;
   readonly perInstance: [string, number][];
   readonly perLocalInstance: [string, number][];
-  readonly stats: RedisStoreStats;
+  readonly stats: ReturnType<Caller['store']['stats']>;
 }
 
 /** A line of output: whether Redis decides for a client now, or, at the end, the results of all stores. */

@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
+import { listen } from 'headgate-testbed/listen';
 import type { SuiteServer } from '../../src/testing/index.ts';
 import { listenHttp2 } from './http2.ts';
-import { listen } from './listen.ts';
 
 /** A version of HTTP, and a function that serves it. */
 export interface Version {

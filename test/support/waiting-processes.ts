@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { bundle } from './bundle.ts';
+import { bundle } from 'headgate-testbed/bundle';
 import type { WaitingOrder, WaitingReport } from './waiting-process.ts';
 
 /** Runs processes that share windows, begin together and end by themselves. Returns their reports. */
 export async function waitInProcesses(processes: number, order: WaitingOrder): Promise<WaitingReport[]> {
-  const program = await bundle('waiting-process.ts');
+  const program = await bundle(join(import.meta.dirname, 'waiting-process.ts'));
   try {
     const children = Array.from({ length: processes }, () => start(program, order));
     await Promise.all(children.map(({ ready }) => ready));

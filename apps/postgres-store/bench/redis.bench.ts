@@ -1,10 +1,10 @@
 /** Decisions of the PostgreSQL store beside those of the Redis store, in turns, on servers of this machine. */
 import { createRedisStore } from 'headgate/redis';
 import { createPlan, type LimitStore } from 'headgate/stores';
+import { startRedis } from 'headgate-testbed/redis-server';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { expect, test } from 'vitest';
-import { startRedis } from '../../../test/support/redis-server.ts';
 import { startPostgres } from '../../communication-api/test/support/postgres-server.ts';
 import { createPostgresStore, migrate } from '../src/index.ts';
 

@@ -4,7 +4,7 @@ export default defineConfig({
   test: {
     root: import.meta.dirname,
     include: ['*.bench.ts'],
-    globalSetup: ['../../../test/support/build.ts'],
+    globalSetup: ['headgate-testbed/build'],
     setupFiles: ['../test/support/built.ts'],
     testTimeout: 600_000,
     hookTimeout: 600_000,

@@ -1,9 +1,9 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
+import { bundle } from 'headgate-testbed/bundle';
 import { afterAll, expect, inject, test } from 'vitest';
-import { bundle } from '../../../test/support/bundle.ts';
 import { countOf, migratedPool } from './support/pool.ts';
 import type { Task } from './support/worker.ts';
 
@@ -11,7 +11,7 @@ const PROCESSES = 4;
 const SCHEMA = 'processes';
 
 const pool = await migratedPool(SCHEMA);
-const worker = await bundle('../../apps/postgres-store/test/support/worker.ts');
+const worker = await bundle(join(import.meta.dirname, 'support/worker.ts'));
 afterAll(() => rm(dirname(worker), { recursive: true }));
 
 /** What each of the processes returns, all at the same time. */

@@ -3,9 +3,9 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:h
 import { connect as tcp } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import { eventually, oneConnection, pause, send } from 'headgate-testbed/raw-http';
 import { describe, expect, it } from 'vitest';
 import { keyedServers, type serveKeyed } from '../../support/keyed-server.ts';
-import { eventually, oneConnection, pause, send } from '../../support/raw-http.ts';
 
 const { serve } = keyedServers();
 

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { connect as tcp } from 'node:net';
 import fc from 'fast-check';
+import { eventually } from 'headgate-testbed/raw-http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type KeyedServer, serveKeyed } from '../../support/keyed-server.ts';
-import { eventually } from '../../support/raw-http.ts';
 
 interface Step {
   readonly how: 'write' | 'callback' | 'pressure' | 'flush' | 'pause';

@@ -3,11 +3,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect as tcp } from 'node:net';
 import { PassThrough, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { eventually, send } from 'headgate-testbed/raw-http';
 import { describe, expect, it } from 'vitest';
 import { passageOf } from '../../../src/adapters/node.ts';
 import { createMemoryClaimStore } from '../../../src/stores/memory/claims.ts';
 import { type KeyedServer, keyedServers } from '../../support/keyed-server.ts';
-import { eventually, send } from '../../support/raw-http.ts';
 
 const { serve } = keyedServers();
 

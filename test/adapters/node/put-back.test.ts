@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { connect as tcp } from 'node:net';
+import { type Listening, listen } from 'headgate-testbed/listen';
+import { pause } from 'headgate-testbed/raw-http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { readAndPutBack } from '../../../src/adapters/node/put-back.ts';
-import { type Listening, listen } from '../../support/listen.ts';
-import { pause } from '../../support/raw-http.ts';
 
 const open: Listening[] = [];
 afterEach(async () => {

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { eventually } from 'headgate-testbed/raw-http';
 import { describe, expect, it } from 'vitest';
 import { idempotentRequest } from '../../../src/adapters/node.ts';
 import type { KeptResult } from '../../../src/core/claim.ts';
@@ -6,7 +7,6 @@ import { createProblem, problemReply, type ResponseToStore, storedResponse } fro
 import type { GateOptions, IdempotencyEvent, Reconcile, SettingsInput } from '../../../src/index.ts';
 import { createMemoryClaimStore } from '../../../src/stores/memory/claims.ts';
 import { keyedServers } from '../../support/keyed-server.ts';
-import { eventually } from '../../support/raw-http.ts';
 
 const { serve } = keyedServers();
 

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { connect as tcp } from 'node:net';
 import connect from 'connect';
+import { listen } from 'headgate-testbed/listen';
+import { eventually } from 'headgate-testbed/raw-http';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { idempotentRequest } from '../../../src/adapters/node.ts';
 import { fingerprintValue } from '../../support/fingerprint-value.ts';
 import { type KeyedServerOptions, keyedServers, type serveKeyed } from '../../support/keyed-server.ts';
-import { listen } from '../../support/listen.ts';
-import { eventually } from '../../support/raw-http.ts';
 
 const { serve, open } = keyedServers();
 

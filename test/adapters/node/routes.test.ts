@@ -6,6 +6,7 @@ import express from 'express';
 // @ts-expect-error has no types under this name
 import express4 from 'express-4';
 import fastify, { type FastifyRequest } from 'fastify';
+import { type Listening, listen } from 'headgate-testbed/listen';
 import Koa from 'koa';
 import { afterEach, describe, expect, it } from 'vitest';
 import { headgate, routeOf } from '../../../src/adapters/express.ts';
@@ -15,7 +16,6 @@ import { idempotentRequest, withHeadgate } from '../../../src/adapters/node.ts';
 import { createGate, createIdempotency, createLimiter } from '../../../src/index.ts';
 import { createMemoryClaimStore } from '../../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
-import { type Listening, listen } from '../../support/listen.ts';
 
 const open: Listening[] = [];
 afterEach(async () => {

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import connect from 'connect';
+import { listen } from 'headgate-testbed/listen';
 import { describe, it } from 'vitest';
 import { headgate, idempotentRequest, type NodeHandler, withHeadgate } from '../../../src/adapters/node.ts';
 import { type AdapterSubject, adapterSuite } from '../../../src/testing/index.ts';
-import { listen } from '../../support/listen.ts';
 import { bodyOf, headerOf, writeNode } from '../../support/suite-node.ts';
 
 const common: Omit<AdapterSubject<IncomingMessage>, 'name' | 'listen'> = {

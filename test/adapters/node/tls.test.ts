@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import fastify, { type FastifyInstance } from 'fastify';
+import { createCertificate } from 'headgate-testbed/certificate';
 import Koa from 'koa';
 import { Agent, fetch as fetchHttp1 } from 'undici';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -10,7 +11,6 @@ import { createGate, createIdempotency, createLimiter, type GateOptions } from '
 import { createMemoryClaimStore } from '../../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 import type { SuiteServer } from '../../../src/testing/index.ts';
-import { createCertificate } from '../../support/certificate.ts';
 import { listenHttp2 } from '../../support/http2.ts';
 import { listenFastify } from '../../support/listen-fastify.ts';
 import { bodyOf } from '../../support/suite-node.ts';

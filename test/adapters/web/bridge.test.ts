@@ -1,9 +1,9 @@
+import { pause } from 'headgate-testbed/raw-http';
 import { describe, expect, it } from 'vitest';
 import { headgate, passageOf, servedFromCache, withHeadgate } from '../../../src/adapters/fetch.ts';
 import { createGate, createLimiter, type GateOptions } from '../../../src/index.ts';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 import { keyedWeb, postOf } from '../../support/keyed-web.ts';
-import { pause } from '../../support/raw-http.ts';
 
 function limited(options: Partial<GateOptions<Request>> = {}, max = '5/1m') {
   const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: [max] } });

@@ -1,8 +1,8 @@
+import { eventually, pause } from 'headgate-testbed/raw-http';
 import { describe, expect, it } from 'vitest';
 import { captureAnswer } from '../../../src/adapters/web/capture.ts';
 import type { CapturedResponse } from '../../../src/gate/recording.ts';
 import type { Reply } from '../../../src/http/problem.ts';
-import { eventually, pause } from '../../support/raw-http.ts';
 
 const REPLACEMENT: Reply = { status: 409, headers: {}, body: 'instead' };
 

@@ -1,4 +1,5 @@
 import { Elysia } from 'elysia';
+import { type Listening, listen } from 'headgate-testbed/listen';
 import { type Context, Hono } from 'hono';
 import { expect, it } from 'vitest';
 import * as onElysia from '../../../src/adapters/elysia.ts';
@@ -7,7 +8,6 @@ import * as onHono from '../../../src/adapters/hono.ts';
 import { createGate, createIdempotency, createLimiter, type Gate, type GateOptions } from '../../../src/index.ts';
 import { createMemoryClaimStore } from '../../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
-import { type Listening, listen } from '../../support/listen.ts';
 import { listenWeb } from '../../support/listen-web.ts';
 
 function gateOf<Request>(idempotentRequest: (request: Request, options: { scope: string }) => unknown): Gate<Request> {

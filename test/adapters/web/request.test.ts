@@ -1,9 +1,9 @@
+import { pause } from 'headgate-testbed/raw-http';
 import { describe, expect, it } from 'vitest';
 import { fieldOfBody, idempotentRequest } from '../../../src/adapters/fetch.ts';
 import { isBodyError } from '../../../src/http/index.ts';
 import { fingerprintValue } from '../../support/fingerprint-value.ts';
 import { keyedWeb, postOf } from '../../support/keyed-web.ts';
-import { pause } from '../../support/raw-http.ts';
 
 const keyed = (request: Request, options = {}) => idempotentRequest(request, { scope: 's', ...options });
 

@@ -1,7 +1,7 @@
+import { bytesOf, field, file, inChunks, multipart, multipartType, type WrittenPart } from 'headgate-testbed/bodies';
 import { describe, expect, it } from 'vitest';
 import { isBodyError } from '../../../src/http/body-error.ts';
 import { createBodyField } from '../../../src/http/field/body-field.ts';
-import { bytesOf, field, file, inChunks, multipart, multipartType, type WrittenPart } from '../../support/bodies.ts';
 
 const NAME = 'account_id';
 const JSON_TYPE = 'application/json';

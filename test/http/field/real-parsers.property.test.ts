@@ -1,9 +1,9 @@
 import { parse as parseQuery } from 'node:querystring';
 import fc from 'fast-check';
+import { bytesOf, contents, multipart, multipartType, type WrittenPart } from 'headgate-testbed/bodies';
 import { describe, expect, it } from 'vitest';
 import { isBodyError } from '../../../src/http/body-error.ts';
 import { createBodyField } from '../../../src/http/field/body-field.ts';
-import { bytesOf, contents, multipart, multipartType, type WrittenPart } from '../../support/bodies.ts';
 import { FILE, REAL_MULTIPART_PARSERS } from '../../support/real-parsers.ts';
 
 const NAME = 'account_id';

@@ -1,6 +1,7 @@
+import { field, file, multipart, multipartType } from 'headgate-testbed/bodies';
 import { describe, expect, it } from 'vitest';
 import { describeDifference } from '../../../src/http/fingerprint/difference.ts';
-import { field, file, makeFingerprint, multipart, multipartType } from '../../support/bodies.ts';
+import { makeFingerprint } from '../../support/fingerprint-of.ts';
 
 const parts = (...written: Parameters<typeof multipart>[0]['parts'][number][]) =>
   makeFingerprint(multipart({ boundary: 'b', parts: written }), multipartType('b'));

@@ -1,17 +1,17 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
-import { isBodyError } from '../../../src/http/body-error.ts';
 import {
   boundaries,
   bytesOf,
   chunkLengths,
   contents,
-  makeFingerprint,
   multipart,
   multipartType,
   unquoted,
   type WrittenPart,
-} from '../../support/bodies.ts';
+} from 'headgate-testbed/bodies';
+import { describe, expect, it } from 'vitest';
+import { isBodyError } from '../../../src/http/body-error.ts';
+import { makeFingerprint } from '../../support/fingerprint-of.ts';
 
 const TYPES = [
   'application/json',

@@ -1,16 +1,8 @@
+import { bytesOf, field, file, inChunks, multipart, multipartType, type WrittenPart } from 'headgate-testbed/bodies';
 import { describe, expect, it } from 'vitest';
 import { isBodyError } from '../../../src/http/body-error.ts';
 import { createFingerprinter, fingerprint } from '../../../src/http/fingerprint/fingerprint.ts';
-import {
-  bytesOf,
-  field,
-  file,
-  inChunks,
-  makeFingerprint,
-  multipart,
-  multipartType,
-  type WrittenPart,
-} from '../../support/bodies.ts';
+import { makeFingerprint } from '../../support/fingerprint-of.ts';
 
 const JSON_TYPE = 'application/json';
 const FORM_TYPE = 'application/x-www-form-urlencoded';

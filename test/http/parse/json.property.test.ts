@@ -1,8 +1,8 @@
 import fc from 'fast-check';
+import { bytesOf, chunkLengths, inChunks } from 'headgate-testbed/bodies';
 import { describe, expect, it } from 'vitest';
 import { type JsonHandler, JsonLexer } from '../../../src/http/parse/json.ts';
 import { decodeUtf8 } from '../../../src/http/parse/utf8.ts';
-import { bytesOf, chunkLengths, inChunks } from '../../support/bodies.ts';
 
 /** Joins the tokens to a text without white space. */
 function tokens(bytes: Uint8Array, lengths?: readonly number[]): { readonly text: string; readonly isJson: boolean } {

@@ -1,7 +1,4 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
-import { isBodyError } from '../../../src/http/body-error.ts';
-import { MultipartParser } from '../../../src/http/parse/multipart.ts';
 import {
   boundaries,
   bytesOf,
@@ -11,7 +8,10 @@ import {
   inChunks,
   multipart,
   unquoted,
-} from '../../support/bodies.ts';
+} from 'headgate-testbed/bodies';
+import { describe, expect, it } from 'vitest';
+import { isBodyError } from '../../../src/http/body-error.ts';
+import { MultipartParser } from '../../../src/http/parse/multipart.ts';
 
 interface Parsed {
   readonly parts: { headers: string[]; content: string }[];

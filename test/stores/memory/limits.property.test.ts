@@ -1,9 +1,9 @@
 import fc from 'fast-check';
+import { expectSame } from 'headgate-testbed/same';
 import { describe, it } from 'vitest';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 import { createArbitraries, type History } from '../../../src/testing/arbitraries.ts';
 import { keptHistories, replay } from '../../support/histories.ts';
-import { expectSame } from '../../support/same.ts';
 
 const HISTORIES = Number(process.env.HEADGATE_HISTORIES ?? 10_000);
 const LONG_HISTORIES = Math.min(HISTORIES, 500);

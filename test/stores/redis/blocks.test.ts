@@ -1,6 +1,8 @@
 /** What only a block in Redis can show: several processes, one round trip, expiry, outages, and a slot that moves. */
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { accountOn, idOf, startCluster, tell } from 'headgate-testbed/redis-cluster';
+import { startRedis } from 'headgate-testbed/redis-server';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
 import { BlockedDecision } from '../../../src/core/blocked-decision.ts';
@@ -11,8 +13,6 @@ import { rateLimitFields } from '../../../src/http/rate-limit-fields.ts';
 import { createRedisStore, type RedisStore, type RedisStoreOptions } from '../../../src/stores/redis/limits.ts';
 import type { OnStoreFailure } from '../../../src/stores/shared/failover.ts';
 import { CLUSTER_CLIENTS } from '../../support/redis-clients.ts';
-import { accountOn, idOf, startCluster, tell } from '../../support/redis-cluster.ts';
-import { startRedis } from '../../support/redis-server.ts';
 
 const { port } = inject('redis');
 const client = new Redis({ port, host: '127.0.0.1' });

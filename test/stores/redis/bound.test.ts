@@ -4,12 +4,12 @@
  * window instance (S4, S5).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { tell } from 'headgate-testbed/redis-cluster';
+import { totals } from 'headgate-testbed/redis-load';
+import { startRedis } from 'headgate-testbed/redis-server';
 import { expect, it } from 'vitest';
-import { tell } from '../../support/redis-cluster.ts';
-import { totals } from '../../support/redis-load.ts';
 import { type LoadReport, loadProcesses, type OnTestFinished } from '../../support/redis-load-processes.ts';
 import type { LoadOrder, StoreReport } from '../../support/redis-load-worker.ts';
-import { startRedis } from '../../support/redis-server.ts';
 
 const DEADLINE_MS = 200;
 const SLACK_MS = 1_000;

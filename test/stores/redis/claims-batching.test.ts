@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { type RedisServer, startRedis } from 'headgate-testbed/redis-server';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { isHeadgateError } from '../../../src/base/errors.ts';
@@ -8,7 +9,6 @@ import { createMemoryClaimStore } from '../../../src/stores/memory/claims.ts';
 import { createRedisClaimStore } from '../../../src/stores/redis/claims.ts';
 import { claimKey } from '../../../src/stores/redis/keys.ts';
 import { createFakeClock } from '../../../src/testing/fake-clock.ts';
-import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 
 // A separate server, because its commands are counted while other test files use theirs.
 let server: RedisServer;

@@ -1,11 +1,12 @@
 /** A scan of claims goes on while slots move between masters, and while a replica takes the place of a master. */
+
+import { migrateSlot, type RedisCluster, startCluster, tell } from 'headgate-testbed/redis-cluster';
+import { until } from 'headgate-testbed/redis-server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createRedisClaimStore, type RedisClaimStore } from '../../../src/stores/redis/claims.ts';
 import { claimKey } from '../../../src/stores/redis/keys.ts';
 import { slotOf } from '../../../src/stores/redis/server-time.ts';
 import { CLUSTER_CLIENTS, type ConnectedClient } from '../../support/redis-clients.ts';
-import { migrateSlot, type RedisCluster, startCluster, tell } from '../../support/redis-cluster.ts';
-import { until } from '../../support/redis-server.ts';
 
 const NAMES = ['ioredis Cluster that fails fast', 'node-redis cluster by default'] as const;
 const PREFIX = 'moved';

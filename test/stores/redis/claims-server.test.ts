@@ -1,3 +1,4 @@
+import { type RedisServer, startRedis, until } from 'headgate-testbed/redis-server';
 import { Cluster, Redis } from 'ioredis';
 import { createCluster } from 'redis';
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
@@ -8,7 +9,6 @@ import type { RedisClient } from '../../../src/stores/redis/client.ts';
 import { claimKey } from '../../../src/stores/redis/keys.ts';
 import { slotOf } from '../../../src/stores/redis/server-time.ts';
 import { CLIENTS } from '../../support/redis-clients.ts';
-import { type RedisServer, startRedis, until } from '../../support/redis-server.ts';
 
 let server: RedisServer;
 let admin: Redis;

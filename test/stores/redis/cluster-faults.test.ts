@@ -2,14 +2,15 @@
  * Servers of a cluster that change roles under load: every check is answered in time, and the stores recover by
  * themselves (S17).
  */
+
+import { accountOn, type RedisCluster, startCluster, tell } from 'headgate-testbed/redis-cluster';
+import { Caller, HEALTHY, type Load, startLoad, totals } from 'headgate-testbed/redis-load';
+import { until } from 'headgate-testbed/redis-server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLUSTER_CLIENTS, type ConnectedClient } from '../../support/redis-clients.ts';
-import { accountOn, type RedisCluster, startCluster, tell } from '../../support/redis-cluster.ts';
-import { Caller, HEALTHY, type Load, startLoad, totals } from '../../support/redis-load.ts';
-import { until } from '../../support/redis-server.ts';
 
 const DEADLINE_MS = 250;
 const SLACK_MS = 1_000;

@@ -2,14 +2,15 @@
  * A slot moves from one master to another and back while it is in use. The clients follow MOVED and ASK, and no request
  * is counted twice or lost.
  */
+
+import { accountOn, migrateSlot, type RedisCluster, startCluster, tell } from 'headgate-testbed/redis-cluster';
+import { Caller, HEALTHY, type Load, startLoad, totals } from 'headgate-testbed/redis-load';
+import { until } from 'headgate-testbed/redis-server';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLUSTER_CLIENTS, type ConnectedClient } from '../../support/redis-clients.ts';
-import { accountOn, migrateSlot, type RedisCluster, startCluster, tell } from '../../support/redis-cluster.ts';
-import { Caller, HEALTHY, type Load, startLoad, totals } from '../../support/redis-load.ts';
-import { until } from '../../support/redis-server.ts';
 
 const MAX = 150;
 /** Long enough for checks to find a key that was not migrated yet. */

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { type RedisServer, startRedis } from 'headgate-testbed/redis-server';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createPlan } from '../../../src/core/plan.ts';
@@ -6,7 +7,6 @@ import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { createArbitraries } from '../../../src/testing/arbitraries.ts';
 import { createFakeClock } from '../../../src/testing/fake-clock.ts';
-import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 
 // A separate server, because its commands are counted while other test files use theirs.
 let server: RedisServer;

@@ -1,5 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { startCpuTimer } from 'headgate-testbed/cpu-timer';
+import { startTcpProxy } from 'headgate-testbed/tcp-proxy';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { Decision } from '../../../src/core/decision.ts';
@@ -7,8 +9,6 @@ import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan, type Plan } from '../../../src/core/plan.ts';
 import { Denials } from '../../../src/stores/redis/denials.ts';
 import { createRedisStore, type RedisStore } from '../../../src/stores/redis/limits.ts';
-import { startCpuTimer } from '../../support/cpu-timer.ts';
-import { startTcpProxy } from '../../support/tcp-proxy.ts';
 
 const { port } = inject('redis');
 const client = new Redis({ port, host: '127.0.0.1' });

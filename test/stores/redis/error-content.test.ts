@@ -1,9 +1,9 @@
 import { inspect } from 'node:util';
+import { startFakeRedis } from 'headgate-testbed/fake-redis';
 import { Redis } from 'ioredis';
 import { expect, it, onTestFinished } from 'vitest';
 import { createRedisClaimStore } from '../../../src/stores/redis/claims.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
-import { startFakeRedis } from '../../support/fake-redis.ts';
 
 it('no error of a store shows what was sent to Redis: tokens, stored responses, accounts', async () => {
   const port = await startFakeRedis(([name]) =>

@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process';
 import { rmSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { bundle } from 'headgate-testbed/bundle';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { bundle } from '../../support/bundle.ts';
 import type { WorkerOrder, WorkerReport } from '../../support/redis-worker.ts';
 
 const run = promisify(execFile);
@@ -15,7 +15,7 @@ const CHECKS = 512;
 
 let worker: string;
 beforeAll(async () => {
-  worker = await bundle('redis-worker.ts');
+  worker = await bundle(resolve(import.meta.dirname, '../../support/redis-worker.ts'));
 });
 afterAll(() => rmSync(dirname(worker), { recursive: true, force: true }));
 

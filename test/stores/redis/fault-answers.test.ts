@@ -1,3 +1,5 @@
+import { type RedisServer, startRedis, until } from 'headgate-testbed/redis-server';
+import { startTcpProxy } from 'headgate-testbed/tcp-proxy';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Decision } from '../../../src/core/decision.ts';
@@ -5,8 +7,6 @@ import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
 import { createRedisStore, type RedisStore, type RedisStoreOptions } from '../../../src/stores/redis/limits.ts';
 import { CLIENTS } from '../../support/redis-clients.ts';
-import { type RedisServer, startRedis, until } from '../../support/redis-server.ts';
-import { startTcpProxy } from '../../support/tcp-proxy.ts';
 
 const MAX = 100;
 const plan = createPlan([], parseLimit([`${MAX}/1h`]));

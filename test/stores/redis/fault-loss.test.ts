@@ -1,11 +1,12 @@
 /** How much is accepted above a limit after Redis has lost its data: exactly what docs/redis.md says. */
+
+import { tell } from 'headgate-testbed/redis-cluster';
+import { startRedis, until } from 'headgate-testbed/redis-server';
 import { expect, it } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLIENTS, type Connect } from '../../support/redis-clients.ts';
-import { tell } from '../../support/redis-cluster.ts';
-import { startRedis, until } from '../../support/redis-server.ts';
 
 const MAX = 5;
 const PROCESSES = 2;

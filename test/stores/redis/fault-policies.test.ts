@@ -3,15 +3,16 @@
  * cause, and the store recovers with the server (S17). For `local` see fault-answers.test.ts, for servers that do not
  * reply see faults.test.ts.
  */
+
+import { Caller, HEALTHY } from 'headgate-testbed/redis-load';
+import { type RedisServer, startRedis, until } from 'headgate-testbed/redis-server';
+import { startTcpProxy, type TcpProxy } from 'headgate-testbed/tcp-proxy';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLIENTS, type ConnectedClient } from '../../support/redis-clients.ts';
-import { Caller, HEALTHY } from '../../support/redis-load.ts';
-import { type RedisServer, startRedis, until } from '../../support/redis-server.ts';
-import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
 
 const DEADLINE_MS = 250;
 const SLACK_MS = 1_000;

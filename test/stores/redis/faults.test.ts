@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Caller, HEALTHY, type Outcome } from 'headgate-testbed/redis-load';
+import { type RedisServer, startRedis, until } from 'headgate-testbed/redis-server';
 import { describe, expect, it } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import type { OnStoreFailure } from '../../../src/stores/shared/failover.ts';
 import { CLIENTS } from '../../support/redis-clients.ts';
-import { Caller, HEALTHY, type Outcome } from '../../support/redis-load.ts';
-import { type RedisServer, startRedis, until } from '../../support/redis-server.ts';
 
 const DEADLINE_MS = 200;
 const SLACK_MS = 1_000;

@@ -1,5 +1,8 @@
 /** Large results over a connection of their own: nothing else waits for them, and no claim depends on them. */
 import type { Socket } from 'node:net';
+import { Caller } from 'headgate-testbed/redis-load';
+import { type RedisServer, startRedis, until } from 'headgate-testbed/redis-server';
+import { startTcpProxy, type TcpProxy } from 'headgate-testbed/tcp-proxy';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
@@ -9,9 +12,6 @@ import type { RedisClaimStoreOptions } from '../../../src/stores/redis/claim-opt
 import { createRedisClaimStore, type RedisClaimStore } from '../../../src/stores/redis/claims.ts';
 import { claimKey } from '../../../src/stores/redis/keys.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
-import { Caller } from '../../support/redis-load.ts';
-import { type RedisServer, startRedis, until } from '../../support/redis-server.ts';
-import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
 
 const MIB = 1_048_576;
 const LARGE = 'x'.repeat(20_000);

@@ -2,10 +2,11 @@
  * A process that has used a store ends by itself once its client is closed, whatever Redis does: no timer, socket or
  * unhandled rejection is left.
  */
+
+import { type RedisServer, startRedis } from 'headgate-testbed/redis-server';
 import { describe, expect, it } from 'vitest';
 import { CLIENTS } from '../../support/redis-clients.ts';
 import { loadProcesses } from '../../support/redis-load-processes.ts';
-import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 
 /** Far below the deadline in the healthy case, so that a timer that is left would be noticed. */
 const EXIT_MS = 5_000;

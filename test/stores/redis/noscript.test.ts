@@ -2,13 +2,14 @@
  * If the server does not have a script, its source is sent once. After any other error nothing is sent again, because
  * the script may have been executed.
  */
+
+import { tell } from 'headgate-testbed/redis-cluster';
+import { type RedisServer, startRedis } from 'headgate-testbed/redis-server';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
 import { createRedisStore, type RedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLIENTS, CLIENTS_5 } from '../../support/redis-clients.ts';
-import { tell } from '../../support/redis-cluster.ts';
-import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 
 const plan = createPlan([], parseLimit(['10/1h']));
 // A separate server, because its commands are counted.

@@ -1,4 +1,6 @@
 /** A client that is not connected, or not any more: the stores log it once, and `ready()` waits for the server. */
+
+import { freePort, type RedisServer, startRedis, until } from 'headgate-testbed/redis-server';
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -9,7 +11,6 @@ import { createRedisClaimStore } from '../../../src/stores/redis/claims.ts';
 import type { RedisClient } from '../../../src/stores/redis/client.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLIENTS } from '../../support/redis-clients.ts';
-import { freePort, type RedisServer, startRedis, until } from '../../support/redis-server.ts';
 
 const SUBJECT = { account: 'a', route: 'r' };
 const LIMITS = { allMethods: ['1000000/1h'] };

@@ -1,14 +1,15 @@
 /** Without a cluster: a replica that replaces its master, manually and by Sentinel (S17). */
+
+import { tell } from 'headgate-testbed/redis-cluster';
+import { Caller, HEALTHY, startLoad } from 'headgate-testbed/redis-load';
+import { masterOf, SENTINEL_NAME, startReplica, startSentinel } from 'headgate-testbed/redis-sentinel';
+import { type RedisServer, startRedis, until } from 'headgate-testbed/redis-server';
 import { Redis } from 'ioredis';
 import { describe, expect, it, type TestContext } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLIENTS, type Connect, ofIoredis } from '../../support/redis-clients.ts';
-import { tell } from '../../support/redis-cluster.ts';
-import { Caller, HEALTHY, startLoad } from '../../support/redis-load.ts';
-import { masterOf, SENTINEL_NAME, startReplica, startSentinel } from '../../support/redis-sentinel.ts';
-import { type RedisServer, startRedis, until } from '../../support/redis-server.ts';
 
 const DEADLINE_MS = 250;
 const SLACK_MS = 1_000;

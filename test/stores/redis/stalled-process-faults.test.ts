@@ -1,4 +1,7 @@
 /** S17, I12: this process stands still while Redis is well, and the reverse. */
+
+import { Caller, HEALTHY } from 'headgate-testbed/redis-load';
+import { startRedis, until } from 'headgate-testbed/redis-server';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { isHeadgateError } from '../../../src/base/errors.ts';
 import { parseLimit } from '../../../src/core/limit.ts';
@@ -6,8 +9,6 @@ import { createPlan } from '../../../src/core/plan.ts';
 import { createRedisClaimStore } from '../../../src/stores/redis/claims.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLIENTS } from '../../support/redis-clients.ts';
-import { Caller, HEALTHY } from '../../support/redis-load.ts';
-import { startRedis, until } from '../../support/redis-server.ts';
 
 const DEADLINE_MS = 250;
 const STALL_MS = 600;

@@ -1,5 +1,8 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import { trace } from '@opentelemetry/api';
+import { afterFile } from 'headgate-testbed/after-file';
+import { startFakeRedis } from 'headgate-testbed/fake-redis';
+import { recordTelemetry } from 'headgate-testbed/telemetry';
 import { Redis } from 'ioredis';
 import { afterEach, beforeAll, expect, inject, it } from 'vitest';
 import { createLimiter } from '../../../src/index.ts';
@@ -12,9 +15,6 @@ import {
   type StoreCall,
 } from '../../../src/redis.ts';
 import { createSharedLimits } from '../../../src/shared-limits/index.ts';
-import { afterFile } from '../../support/after-file.ts';
-import { startFakeRedis } from '../../support/fake-redis.ts';
-import { recordTelemetry } from '../../support/telemetry.ts';
 
 const telemetry = recordTelemetry();
 const { tracerProvider, meterProvider, spans, measured, inSpan } = telemetry;

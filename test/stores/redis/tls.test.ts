@@ -1,4 +1,6 @@
 /** Clients that connect over TLS, as a user with an ACL. */
+
+import { startTlsRedis, type TlsServer } from 'headgate-testbed/redis-tls';
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
@@ -6,7 +8,6 @@ import { parseLimit } from '../../../src/core/limit.ts';
 import { createPlan } from '../../../src/core/plan.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { type ConnectedClient, ofIoredis, ofNodeRedis } from '../../support/redis-clients.ts';
-import { startTlsRedis, type TlsServer } from '../../support/redis-tls.ts';
 
 const plan = createPlan([], parseLimit(['3/1h']));
 /** The user may only use keys with the store's prefix, and the commands of scripts and of `reset`. */

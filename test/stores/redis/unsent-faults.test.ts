@@ -1,10 +1,11 @@
 /** I12: what never left this process needs no command in the background. */
+
+import { type RedisServer, startRedis, until } from 'headgate-testbed/redis-server';
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createIdempotency } from '../../../src/index.ts';
 import { createRedisClaimStore } from '../../../src/stores/redis/claims.ts';
 import { CLIENTS } from '../../support/redis-clients.ts';
-import { type RedisServer, startRedis, until } from '../../support/redis-server.ts';
 
 const DEADLINE_MS = 100;
 const KEYS = Array.from({ length: 30 }, (_, i) => `k${i}`);

@@ -1,11 +1,11 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { launchBrowser } from 'headgate-testbed/chromium';
+import { until } from 'headgate-testbed/redis-server';
 import { simpleParser } from 'mailparser';
 import { createTransport } from 'nodemailer';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { launchBrowser } from '../../../../test/console/support/chromium.ts';
-import { until } from '../../../../test/support/redis-server.ts';
 import { clientOf } from '../support/client.ts';
 import { type Dovecot, type MailUser, startDovecot } from '../support/dovecot.ts';
 import { freePort } from '../support/free-port.ts';

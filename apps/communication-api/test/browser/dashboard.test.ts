@@ -1,6 +1,6 @@
+import { checkPage } from 'headgate-testbed/page-checks';
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
-import { checkPage } from '../../../../test/console/support/page-checks.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { startBrowser } from '../support/browser-pages.ts';
 import { clientOf } from '../support/client.ts';

@@ -1,5 +1,5 @@
+import { launchBrowser } from 'headgate-testbed/chromium';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { launchBrowser } from '../../../../test/console/support/chromium.ts';
 import { startService } from '../support/service.ts';
 
 const service = await startService();

@@ -1,6 +1,6 @@
+import { checkPage } from 'headgate-testbed/page-checks';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { checkPage } from '../../../../test/console/support/page-checks.ts';
 import type { Discovered } from '../../src/providers/imap/discovery.ts';
 import { createImap } from '../../src/providers/imap/imap.ts';
 import { startApplicationSite } from '../support/application-site.ts';

@@ -1,5 +1,5 @@
+import { checkPage } from 'headgate-testbed/page-checks';
 import { expect, test } from 'vitest';
-import { checkPage } from '../../../../test/console/support/page-checks.ts';
 import { startApplicationSite } from '../support/application-site.ts';
 import { startBrowser } from '../support/browser-pages.ts';
 import { clientOf } from '../support/client.ts';

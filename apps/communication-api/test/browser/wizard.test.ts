@@ -1,6 +1,6 @@
+import { checkPage } from 'headgate-testbed/page-checks';
 import type { Page } from 'playwright-core';
 import { afterEach, describe, expect, test } from 'vitest';
-import { checkPage } from '../../../../test/console/support/page-checks.ts';
 import type { LinkFlow } from '../../src/providers/link-flow.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { startApplicationSite } from '../support/application-site.ts';

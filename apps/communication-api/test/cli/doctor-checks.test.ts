@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { startRedis } from 'headgate-testbed/redis-server';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { startRedis } from '../../../../test/support/redis-server.ts';
 import { Applications } from '../../src/applications/applications.ts';
 import { checkClock, checkDomains, checkRedis, checkRoles } from '../../src/cli/checks.ts';
 import type { Finding } from '../../src/cli/finding.ts';

@@ -1,5 +1,5 @@
+import { until } from 'headgate-testbed/redis-server';
 import { describe, expect, test } from 'vitest';
-import { until } from '../../../../test/support/redis-server.ts';
 import { newId } from '../../src/domain/ids.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { clientOf } from '../support/client.ts';

@@ -1,8 +1,8 @@
 /** The unit for systemd: it is valid, it isolates the process, and it gives the process the time to stop. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { exposureOf, needSystemdAnalyze, unitSettings, verifyUnit } from 'headgate-testbed/systemd';
 import { beforeAll, expect, test } from 'vitest';
-import { exposureOf, needSystemdAnalyze, unitSettings, verifyUnit } from '../../../../test/support/systemd.ts';
 import { deployText, servicePage } from '../support/deploy-files.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 

@@ -1,6 +1,6 @@
+import { until } from 'headgate-testbed/redis-server';
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { until } from '../../../../test/support/redis-server.ts';
 import { Applications } from '../../src/applications/applications.ts';
 import type { Database } from '../../src/db/database.ts';
 import type { Job } from '../../src/jobs/job.ts';

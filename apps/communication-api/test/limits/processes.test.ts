@@ -1,5 +1,5 @@
+import { startRedis } from 'headgate-testbed/redis-server';
 import { afterAll, describe, expect, test } from 'vitest';
-import { startRedis } from '../../../../test/support/redis-server.ts';
 import { limitProvider } from '../../src/limits/book.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { clientOf, inDays } from '../support/client.ts';

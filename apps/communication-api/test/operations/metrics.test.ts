@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { checkMetrics, findPromtool } from 'headgate-testbed/promtool';
+import { startRedis, until } from 'headgate-testbed/redis-server';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { checkMetrics, findPromtool } from '../../../../test/support/promtool.ts';
-import { startRedis, until } from '../../../../test/support/redis-server.ts';
 import { openPool } from '../../src/db/database.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { cleanUpLater } from '../support/clean-up.ts';

@@ -1,5 +1,5 @@
+import { until } from 'headgate-testbed/redis-server';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { until } from '../../../../test/support/redis-server.ts';
 import { type CrashWorld, DIRECT_STEPS, EVERY_STEP, type Fleet, startCrashWorld } from '../support/crashes.ts';
 import { type Google, startGoogle } from '../support/google.ts';
 import { type MailSink, type SinkUser, startMailSink } from '../support/mail-sink.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { until } from 'headgate-testbed/redis-server';
 import { test } from 'vitest';
-import { until } from '../../../../test/support/redis-server.ts';
 import { startCrashWorld } from '../support/crashes.ts';
 import { runProcess, runToEnd, startProcess } from '../support/service-process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

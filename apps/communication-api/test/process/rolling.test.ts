@@ -1,8 +1,8 @@
 import { request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
+import { until } from 'headgate-testbed/redis-server';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
-import { until } from '../../../../test/support/redis-server.ts';
 import { type Backend, type Balancer, startBalancer } from '../support/balancer.ts';
 import { cleanUpLater } from '../support/clean-up.ts';
 import { type CrashEmail, type CrashWorld, startCrashWorld } from '../support/crashes.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import { startRedis } from 'headgate-testbed/redis-server';
 import { expect, test } from 'vitest';
-import { startRedis } from '../../../../test/support/redis-server.ts';
 import { cleanUpLater } from '../support/clean-up.ts';
 import { clientOf, inDays } from '../support/client.ts';
 import { freePort } from '../support/free-port.ts';

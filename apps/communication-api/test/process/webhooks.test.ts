@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import { until } from 'headgate-testbed/redis-server';
 import { describe, expect, inject, test } from 'vitest';
-import { until } from '../../../../test/support/redis-server.ts';
 import { Applications } from '../../src/applications/applications.ts';
 import { readConfig } from '../../src/config.ts';
 import { type Database, openServer } from '../../src/db/database.ts';

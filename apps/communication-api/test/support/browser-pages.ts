@@ -1,5 +1,5 @@
-import { launchBrowser } from '../../../../test/console/support/chromium.ts';
-import { type OpenPage, openPages } from '../../../../test/console/support/open-pages.ts';
+import { launchBrowser } from 'headgate-testbed/chromium';
+import { type OpenPage, openPages } from 'headgate-testbed/open-pages';
 import { cleanUpLater } from './clean-up.ts';
 
 /**

@@ -1,5 +1,5 @@
+import { runBuild } from 'headgate-testbed/run-build';
 import type { TestProject } from 'vitest/node';
-import { runBuild } from '../../../../test/support/run-build.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {

@@ -1,7 +1,8 @@
 /** Before each test file: waits until the library and the service are built. */
+
+import type {} from 'headgate-testbed/build';
+import { buildHasEnded } from 'headgate-testbed/build-result';
 import { afterAll, inject } from 'vitest';
-import type {} from '../../../../test/support/build.ts';
-import { buildHasEnded } from '../../../../test/support/build-result.ts';
 import { cleanUp } from './clean-up.ts';
 import { forgetSecrets } from './secret.ts';
 

@@ -1,8 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
+import { startRedis, until } from 'headgate-testbed/redis-server';
 import { inject } from 'vitest';
-import { startRedis, until } from '../../../../test/support/redis-server.ts';
 import { Accounts } from '../../src/accounts/accounts.ts';
 import { Applications } from '../../src/applications/applications.ts';
 import { readConfig } from '../../src/config.ts';

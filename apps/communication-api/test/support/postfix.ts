@@ -3,9 +3,9 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileS
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { findOrInstall, foldersOnPath } from 'headgate-testbed/find-program';
+import { freePort, until } from 'headgate-testbed/redis-server';
 import { inject } from 'vitest';
-import { findOrInstall, foldersOnPath } from '../../../../test/support/find-program.ts';
-import { freePort, until } from '../../../../test/support/redis-server.ts';
 import { cleanUpLater } from './clean-up.ts';
 import type { Dovecot } from './dovecot.ts';
 import { startGuard } from './guard.ts';

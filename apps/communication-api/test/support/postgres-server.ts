@@ -3,8 +3,8 @@ import { chownSync, closeSync, existsSync, mkdtempSync, openSync, readdirSync, r
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { findOrInstall, foldersOnPath } from '../../../../test/support/find-program.ts';
-import { freePort, until } from '../../../../test/support/redis-server.ts';
+import { findOrInstall, foldersOnPath } from 'headgate-testbed/find-program';
+import { freePort, until } from 'headgate-testbed/redis-server';
 import { type Guard, killWithChildren, signalChildren, startGuard } from './guard.ts';
 import { type Owner, serverUser } from './server-user.ts';
 

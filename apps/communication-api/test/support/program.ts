@@ -3,8 +3,8 @@ import { existsSync, mkdtempSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findOrInstall, foldersOnPath } from '../../../../test/support/find-program.ts';
-import { freePort, until } from '../../../../test/support/redis-server.ts';
+import { findOrInstall, foldersOnPath } from 'headgate-testbed/find-program';
+import { freePort, until } from 'headgate-testbed/redis-server';
 import { cleanUpLater } from './clean-up.ts';
 import { startGuard } from './guard.ts';
 

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { findOrInstall } from '../../../../test/support/find-program.ts';
+import { findOrInstall } from 'headgate-testbed/find-program';
 import { temporaryFolder } from './temporary-folder.ts';
 
 const LIBRARIES = '/usr/lib';

@@ -1,5 +1,5 @@
+import { type Certificate, createCertificate } from 'headgate-testbed/certificate';
 import type { TestProject } from 'vitest/node';
-import { type Certificate, createCertificate } from '../../../../test/support/certificate.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {

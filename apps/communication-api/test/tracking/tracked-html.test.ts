@@ -1,8 +1,8 @@
 import { performance } from 'node:perf_hooks';
 import fc from 'fast-check';
+import { startCpuTimer } from 'headgate-testbed/cpu-timer';
 import { type DefaultTreeAdapterTypes, parse } from 'parse5';
 import { expect, test } from 'vitest';
-import { startCpuTimer } from '../../../../test/support/cpu-timer.ts';
 import { MAX_FOREIGN, MAX_HTML, MAX_LINKS, TrackedHtml } from '../../src/tracking/tracked-html.ts';
 import { MAX_TARGET, targetOf, unsubscribeTargets } from '../../src/tracking/tracked-link.ts';
 

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:net';
+import { until } from 'headgate-testbed/redis-server';
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { until } from '../../../../test/support/redis-server.ts';
 import { Accounts } from '../../src/accounts/accounts.ts';
 import { Applications } from '../../src/applications/applications.ts';
 import type { Database } from '../../src/db/database.ts';

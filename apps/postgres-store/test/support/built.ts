@@ -1,6 +1,7 @@
 /** Before each test file: waits until the library is built. */
+
+import type {} from 'headgate-testbed/build';
+import { buildHasEnded } from 'headgate-testbed/build-result';
 import { inject } from 'vitest';
-import type {} from '../../../../test/support/build.ts';
-import { buildHasEnded } from '../../../../test/support/build-result.ts';
 
 await buildHasEnded(inject('build').result);

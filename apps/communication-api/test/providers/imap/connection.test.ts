@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { createCertificate } from 'headgate-testbed/certificate';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { createCertificate } from '../../../../../test/support/certificate.ts';
 import { Mailboxes, type MailboxesOptions } from '../../../src/providers/imap/connection.ts';
 import type { ImapCredentials, MailServer } from '../../../src/providers/imap/credentials.ts';
 import type { MailAccount } from '../../../src/providers/provider.ts';

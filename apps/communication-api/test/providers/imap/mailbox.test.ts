@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
+import { freePort } from 'headgate-testbed/redis-server';
 import { simpleParser } from 'mailparser';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freePort } from '../../../../../test/support/redis-server.ts';
 import { Mailboxes } from '../../../src/providers/imap/connection.ts';
 import type { ImapCredentials, MailServer } from '../../../src/providers/imap/credentials.ts';
 import { referencesIn } from '../../../src/providers/imap/mailbox.ts';

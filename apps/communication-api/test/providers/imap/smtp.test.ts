@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
+import { freePort } from 'headgate-testbed/redis-server';
 import { SMTPServer } from 'smtp-server';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { freePort } from '../../../../../test/support/redis-server.ts';
 import type { ComposedMail } from '../../../src/mail/mail.ts';
 import type { ImapCredentials, MailServer } from '../../../src/providers/imap/credentials.ts';
 import { ImapMailProvider } from '../../../src/providers/imap/mail.ts';

@@ -1,0 +1,163 @@
+import { inSlices, nextTurn } from 'headgate/internal';
+import type { LimitChange } from 'headgate/shared-limits';
+import { createPlan, type Plan } from 'headgate/stores';
+import type { Account, Config } from '../config/schema.ts';
+import type { SeenAccount } from '../traffic/top-accounts.ts';
+import { type ChangedLimit, type ChangeOfLayer, changedLimits, changeOfLayer, isOf } from './changed-limits.ts';
+import type { AdminContext } from './context.ts';
+import { peekEach, rounded } from './window-state.ts';
+
+/** What a change of limits would do to the accounts that were seen lately. */
+export interface AccountPreview {
+  readonly accounts: { readonly affected: number };
+  /** Those with the most requests: the ones that would be rejected first, then by how full their windows would be. */
+  readonly now: PreviewedAccount[];
+}
+
+interface PreviewedAccount {
+  readonly account: string;
+  readonly route: string;
+  /** Of the fullest window of the limits that change. */
+  readonly used: number;
+  readonly max: number;
+  readonly wouldReject: boolean;
+  /** Its requests at this process, on all routes. */
+  readonly perMinute: number;
+  /** At this rate, when the first of the windows would be full that were empty now; null: none would. */
+  readonly fullAfterMs: number | null;
+}
+
+/** The limits of an account on a route that a change makes others. */
+interface Effect {
+  readonly route: string;
+  readonly limits: readonly ChangedLimit[];
+}
+
+const MAX_PEEKED = 50;
+const MINUTE_MS = 60_000;
+
+/**
+ * Says which accounts a change would affect, and which of them it would reject now. Peeks at their windows, and charges
+ * nothing.
+ * @throws what the store throws
+ */
+export async function previewAccounts(context: AdminContext, changes: readonly LimitChange[]): Promise<AccountPreview> {
+  const { accounts, traffic, store, sharedLimits } = context;
+  const effectOf = createEffects(context, changes.map(changeOfLayer));
+  const touched: { readonly account: Account; readonly effect: Effect }[] = [];
+  // Each of these takes a slice: what the caller has done, and the list of those that were seen.
+  await nextTurn();
+  const all = traffic.seen();
+  await nextTurn();
+  await inSlices(all, (seen) => {
+    const account = accounts().find(seen.account);
+    const effect = account && effectOf(account, seen);
+    if (account !== undefined && effect !== undefined) touched.push({ account, effect });
+  });
+  const planOf = createPlans();
+  const busiest = touched.filter(({ effect }) => hasWindows(effect)).slice(0, MAX_PEEKED);
+  const now = await peekEach(busiest, async ({ account: { id, provider, plan }, effect }) => {
+    const { allMethodsScope } = sharedLimits.plan({ account: id, route: effect.route, provider, plan });
+    const counting = planOf(effect, allMethodsScope);
+    const statuses = await store.limits.peek(id, effect.route, counting);
+    const counts = statuses.map(({ max, remaining }) => max - remaining);
+    const { accepted, rejected } = traffic.rate(id);
+    const rate = accepted + rejected;
+    const fullAfterMs = roomFor(effect, rate / MINUTE_MS);
+    return { account: id, route: effect.route, ...fullest(effect, counts), perMinute: rounded(rate), fullAfterMs };
+  });
+  return { accounts: { affected: touched.length }, now: now.sort(byUrgency) };
+}
+
+/** Finds the effect of changes on an account; undefined if none of its limits changes. */
+function createEffects({ config, sharedLimits }: AdminContext, changes: readonly ChangeOfLayer[]) {
+  const hasOwn = ownLimits(config(), sharedLimits.list(), changes);
+  // Accounts without limits of their own have those of their provider and plan, so there are few different ones.
+  const known = new Map<string, Effect | undefined>();
+  const effectOn = ({ id, provider, plan }: Account, route: string, own: readonly ChangeOfLayer[]) => {
+    const limits = changedLimits(sharedLimits.explain({ account: id, route, provider, plan }), own, route);
+    return limits.length === 0 ? undefined : { route, limits };
+  };
+  return (account: Account, seen: SeenAccount): Effect | undefined => {
+    const own = changes.filter((change) => isOf(account, change));
+    if (own.length === 0) return undefined;
+    const { id, provider, plan } = account;
+    // The route of its last request comes first: its clients use it.
+    for (const route of new Set([seen.route, ...own.flatMap((change) => change.route ?? [])])) {
+      const key = JSON.stringify([hasOwn(id) ? id : null, provider, plan, route]);
+      if (!known.has(key)) known.set(key, effectOn(account, route, own));
+      const effect = known.get(key);
+      if (effect !== undefined) return effect;
+    }
+    return undefined;
+  };
+}
+
+/** Whether an account has limits of its own, or would have. */
+function ownLimits(
+  config: Config,
+  adjustments: ReturnType<AdminContext['sharedLimits']['list']>,
+  changes: readonly ChangeOfLayer[],
+): (id: string) => boolean {
+  const { accounts } = config.limits;
+  const adjusted = new Set([
+    ...adjustments.flatMap(({ target }) => target.account ?? []),
+    ...changes.flatMap(({ layer, name }) => (layer === 'account' ? [name] : [])),
+  ]);
+  return (id) => Object.hasOwn(accounts, id) || adjusted.has(id);
+}
+
+/**
+ * Plans that count the windows of limits. Their maxes are never reached: a window shows at most `max`, and an account may
+ * have used more than it would be allowed.
+ */
+function createPlans(): (effect: Effect, scope: Plan['allMethodsScope']) => Plan {
+  const plans = new Map<Effect, Plan>();
+  return (effect, scope) => {
+    const known = plans.get(effect);
+    if (known !== undefined) return known;
+    const windowsOf = (name: ChangedLimit['limit']) =>
+      effect.limits
+        .filter(({ limit }) => limit === name)
+        .flatMap(({ windows }) => windows.map(({ durationMs }) => ({ max: Number.MAX_SAFE_INTEGER, durationMs })));
+    const plan = createPlan(windowsOf('route'), windowsOf('all-methods'), scope);
+    plans.set(effect, plan);
+    return plan;
+  };
+}
+
+function hasWindows({ limits }: Effect): boolean {
+  return limits.some(({ windows }) => windows.length > 0);
+}
+
+/**
+ * @param rate requests per millisecond
+ * @returns how long empty windows have room; null if they always have
+ */
+function roomFor({ limits }: Effect, rate: number): number | null {
+  const windows = limits.flatMap((each) => each.windows);
+  const times = windows.flatMap(({ max, durationMs }) => (max < rate * durationMs ? max / rate : []));
+  return times.length === 0 ? null : Math.round(Math.min(...times));
+}
+
+/** @param counts of each window, in the order of a plan */
+function fullest({ limits }: Effect, counts: readonly number[]) {
+  const windows = ['route', 'all-methods'].flatMap((name) =>
+    limits.flatMap((each) => (each.limit === name ? each.windows : [])),
+  );
+  const used = windows.map(({ max }, i) => ({ used: counts[i] as number, max }));
+  const [first] = used.sort((a, b) => fullnessOf(b) - fullnessOf(a));
+  const { used: most, max } = first as (typeof used)[number];
+  return { used: most, max, wouldReject: used.some((window) => window.used >= window.max) };
+}
+
+function byUrgency(a: PreviewedAccount, b: PreviewedAccount): number {
+  return (
+    Number(b.wouldReject) - Number(a.wouldReject) || fullnessOf(b) - fullnessOf(a) || (a.account < b.account ? -1 : 1)
+  );
+}
+
+/** A window without any room is full, also if nothing was counted. */
+function fullnessOf({ used, max }: Pick<PreviewedAccount, 'used' | 'max'>): number {
+  return max === 0 ? Number.MAX_VALUE : used / max;
+}

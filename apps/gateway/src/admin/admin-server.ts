@@ -1,0 +1,72 @@
+import type { IncomingMessage, Server } from 'node:http';
+import { createProblem, problemReply, type Reply } from 'headgate/http';
+import { type Health, healthCheckOf } from '../operations/health.ts';
+import type { Metrics } from '../operations/metrics.ts';
+import { shared } from '../operations/shared.ts';
+import { createHttpServer, type TlsOptions } from '../tls/tls-server.ts';
+import type { AdminApi } from './admin-api.ts';
+import type { ConsolePages } from './console-pages.ts';
+
+/** Longest wait for a request, and for a client to read more of an answer, in milliseconds. */
+const SILENCE_MS = 10_000;
+/** Clients are a few scrapers, probes and operators. Without a bound, others could take the file descriptors of the gateway. */
+const MAX_CONNECTIONS = 256;
+
+/** The parts of the operator's listener. */
+export interface AdminServerOptions {
+  readonly metrics: Pick<Metrics, 'render'>;
+  readonly health: Health;
+  readonly tls?: TlsOptions | undefined;
+  /** Undefined for a process that cannot have one. */
+  readonly api?: AdminApi | undefined;
+  /** The console of the Admin API. */
+  readonly console?: ConsolePages | undefined;
+}
+
+/**
+ * The operator's listener: `GET /metrics` for Prometheus, the health checks, and the Admin API with its console. The
+ * first two need no token, so only operators may be able to reach its address, or have a certificate for it.
+ */
+export function createAdminServer({ metrics, health, tls, api, console }: AdminServerOptions): Server {
+  // To collect the metrics takes milliseconds, and asks every worker.
+  const render = shared(() => metrics.render());
+  const server = createHttpServer({ requestTimeout: SILENCE_MS, headersTimeout: SILENCE_MS }, tls);
+  server.timeout = SILENCE_MS;
+  server.maxConnections = MAX_CONNECTIONS;
+  server.on('request', (request, response) => {
+    response.on('error', () => {});
+    request.on('error', () => {});
+    const check = healthCheckOf(request.method, request.url);
+    const pages = api?.isOn && console?.isFor(request) ? console : undefined;
+    if (check === undefined && pages === undefined && api?.isOn && !isForMetrics(request)) {
+      void api.handle(request, response);
+      return;
+    }
+    request.resume();
+    const answer =
+      check === undefined ? (pages?.answer(request) ?? answerMetrics(render, request)) : health.answer(check);
+    void answer.then(({ status, headers, body }) => {
+      response.writeHead(status, headers).end(body);
+    });
+  });
+  return server;
+}
+
+function isForMetrics({ method, url = '' }: IncomingMessage): boolean {
+  return method === 'GET' && url.split('?', 1)[0] === '/metrics';
+}
+
+async function answerMetrics(render: Metrics['render'], request: IncomingMessage): Promise<Reply> {
+  const id = crypto.randomUUID();
+  if (!isForMetrics(request)) {
+    const detail = 'This listener has only GET /metrics, /healthz, /livez and /readyz.';
+    return problemReply(createProblem(404, 'errors/resource_not_found', detail, id), { 'x-request-id': id });
+  }
+  try {
+    const { contentType, text } = await render();
+    return { status: 200, headers: { 'content-type': contentType, 'cache-control': 'no-store' }, body: text };
+  } catch {
+    const problem = createProblem(500, 'errors/unexpected_error', 'The metrics could not be collected.', id);
+    return problemReply(problem, { 'x-request-id': id });
+  }
+}

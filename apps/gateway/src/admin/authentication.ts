@@ -1,0 +1,77 @@
+import type { IncomingMessage } from 'node:http';
+import { parseLimit } from 'headgate';
+import { blockName, parseIp } from 'headgate/internal';
+import { createMemoryStore } from 'headgate/memory';
+import { createPlan } from 'headgate/stores';
+import { bearerTokenOf, createCredentials, isExpired } from '../admission/credentials.ts';
+import { type AdminRole, ROLES } from '../config/schema/admin.ts';
+import type { AdminToken } from '../config/schema.ts';
+import { isRefusal, type Refusal, refuse } from '../exchange/refusal.ts';
+
+/** Knows who sends a request to the Admin API. */
+export interface Authentication {
+  /** The token of a request, or 401, or 429 after too many failures of its address. */
+  authenticate(request: IncomingMessage, tokens: readonly AdminToken[]): AdminToken | Refusal;
+}
+
+const PROBLEMS = {
+  missing: 'The request has no token: send Authorization: Bearer.',
+  unknown: 'The token is unknown.',
+  expired: 'The token has expired: use its replacement.',
+};
+
+/** Failures per minute of an address, or of a network of IPv6, whose host chooses its addresses freely. */
+const FAILURES = createPlan([], parseLimit(['10/1m']));
+const NETWORK_BITS = 64;
+const ROUTE = 'authentication';
+
+/** @param onFailure is called for each request without a valid token */
+export function createAuthentication(onFailure: () => void): Authentication {
+  const failures = createMemoryStore();
+  const lookUps = new WeakMap<readonly AdminToken[], ReturnType<typeof createCredentials<AdminToken>>>();
+  const lookUpIn = (tokens: readonly AdminToken[]) => {
+    const known = lookUps.get(tokens) ?? createCredentials(tokens, PROBLEMS, Date.now);
+    lookUps.set(tokens, known);
+    return known;
+  };
+  return {
+    authenticate(request, tokens) {
+      const client = clientOf(request);
+      const waitMs = failures.peek(client, ROUTE, FAILURES).find(({ remaining }) => remaining === 0)?.resetMs;
+      if (waitMs !== undefined) {
+        const detail = 'Too many requests of this address had a wrong token: wait for the time that retry-after says.';
+        return { ...refuse(429, 'api/too_many_requests', detail), retryAfter: Math.ceil(waitMs / 1_000) };
+      }
+      const given = bearerTokenOf(request) ?? '';
+      const token = lookUpIn(tokens)(given);
+      if (!isRefusal(token)) return token;
+      onFailure();
+      // Nothing was guessed. Any page can make the operator's browser send such requests, and must not lock it out.
+      if (given === '') return token;
+      try {
+        failures.consume(client, ROUTE, FAILURES, 1);
+      } catch {
+        // The store is full. With so many addresses at hand, a bound per address stops nobody.
+      }
+      return token;
+    },
+  };
+}
+
+/** 403 if the role of a token is less than the one that is needed. */
+export function refuseRole(token: AdminToken, needed: AdminRole): Refusal | undefined {
+  if (ROLES.indexOf(token.role) >= ROLES.indexOf(needed)) return undefined;
+  return refuse(403, 'errors/insufficient_permissions', `This needs the role ${needed}; the token has ${token.role}.`);
+}
+
+/** Whether a token that was let in is in the config of now, has not expired, and has the role that is needed. */
+export function isStillPermitted({ sha256 }: AdminToken, needed: AdminRole, tokens: readonly AdminToken[]): boolean {
+  const token = tokens.find((each) => each.sha256 === sha256);
+  return token !== undefined && refuseRole(token, needed) === undefined && !isExpired(token, Date.now());
+}
+
+function clientOf({ socket }: IncomingMessage): string {
+  const text = socket.remoteAddress ?? '';
+  const address = parseIp(text);
+  return address === undefined ? text : blockName(address, NETWORK_BITS);
+}

@@ -1,0 +1,11 @@
+/** The console, as text. `apps/gateway/scripts/console.mjs` makes this module out of `apps/gateway/src/console`. */
+declare module '#console' {
+  export interface Asset {
+    /** Relative to the page, which has the empty path. */
+    readonly path: string;
+    /** Media type. */
+    readonly type: string;
+    readonly text: string;
+  }
+  export const assets: readonly Asset[];
+}

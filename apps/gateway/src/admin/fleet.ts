@@ -1,0 +1,22 @@
+import { inSlices } from 'headgate/internal';
+import type { Instance } from 'headgate/shared-limits';
+import { type ProcessDetails, readDetails } from '../traffic/process-details.ts';
+import type { AdminContext } from './context.ts';
+
+/** A process with the same store, and what it has said about itself. */
+export interface FleetProcess extends Pick<Instance, 'name' | 'revision' | 'ageMs'> {
+  /** Whether it is this process, whose details are those of now. */
+  readonly self: boolean;
+  /** Undefined of a program with the library, or of another version of headgate. */
+  readonly details: ProcessDetails | undefined;
+}
+
+/** @throws what the store throws */
+export async function listFleet({ sharedLimits, details }: AdminContext): Promise<FleetProcess[]> {
+  const fleet: FleetProcess[] = [];
+  await inSlices(await sharedLimits.instances({ details: true }), ({ details: text, ...each }) => {
+    const self = each.name === sharedLimits.instance;
+    fleet.push({ ...each, self, details: self ? details() : text === undefined ? undefined : readDetails(text) });
+  });
+  return fleet;
+}

@@ -1,0 +1,113 @@
+import type { LayeredLimits, LimitSet } from 'headgate';
+import { type AdjustTarget, type LimitInput, parseLimit } from 'headgate';
+import { layerOf } from 'headgate/internal';
+import { recommendedLimits } from 'headgate/recommended';
+import type { Adjustment } from 'headgate/stores';
+import type { Config } from '../config/schema.ts';
+import type { ListedLimit } from './limit-index.ts';
+import { textsOf } from './limit-origins.ts';
+
+/** One limit of a layer, as the Admin API shows it. */
+export interface ShownLimit {
+  readonly target: AdjustTarget;
+  readonly limit: 'route' | 'all-methods';
+  /** The config's; null if it has none. */
+  readonly base: string[] | null;
+  readonly recommended: string[] | null;
+  readonly effective: string[] | null;
+  readonly adjusted: {
+    readonly windows: string[];
+    readonly version: number;
+    readonly by: string;
+    readonly reason: string | null;
+    readonly at: string;
+    readonly until: string | null;
+  } | null;
+}
+
+/** @param limits those of the config */
+export function shownLimit(
+  limits: LayeredLimits,
+  { target, adjustment }: Pick<ListedLimit, 'target' | 'adjustment'>,
+): ShownLimit {
+  const base = limitIn(setOf(limits, target), target.route);
+  const adjusted = adjustment === undefined ? null : shownAdjustment(adjustment);
+  return {
+    target,
+    limit: target.route === undefined ? 'all-methods' : 'route',
+    base,
+    recommended: limitIn(recommendedSet(target), target.route),
+    effective: adjusted?.windows ?? base,
+    adjusted,
+  };
+}
+
+/** Headgate's recommendation for a limit of a provider; null if there is none. */
+export function recommendationFor(target: AdjustTarget): string[] | null {
+  return limitIn(recommendedSet(target), target.route);
+}
+
+/** The `limits` of the config in which each adjustment is written as if it were the config's. */
+export function exportLimits({ limits }: Config, adjustments: readonly Adjustment[]): Config['limits'] {
+  const merged = structuredClone(limits);
+  for (const { target, windows } of adjustments) {
+    const { layer, name } = layerOf(target);
+    const set = layer === 'default' ? merged.default : ownOrNew(merged[`${layer}s`], name);
+    const texts = textsOf(windows);
+    if (target.route !== undefined) {
+      set.routes ??= {};
+      define(set.routes, target.route, texts);
+    } else {
+      const { allMethods } = set;
+      set.allMethods = allMethods !== undefined && 'windows' in allMethods ? { ...allMethods, windows: texts } : texts;
+    }
+  }
+  return merged;
+}
+
+function setOf(limits: LayeredLimits, target: AdjustTarget): LimitSet | undefined {
+  const { layer, name } = layerOf(target);
+  return layer === 'default' ? limits.default : ownValue(limits[`${layer}s`], name);
+}
+
+function recommendedSet({ provider }: AdjustTarget): LimitSet | undefined {
+  return provider === undefined ? undefined : ownValue<LimitSet>(recommendedLimits, provider);
+}
+
+function limitIn(set: LimitSet | undefined, route: string | undefined): string[] | null {
+  const input = route === undefined ? windowsOf(set?.allMethods) : ownValue(set?.routes, route);
+  return input === undefined ? null : textsOf(parseLimit(input));
+}
+
+function windowsOf(allMethods: LimitSet['allMethods']): LimitInput | undefined {
+  return allMethods !== undefined && 'windows' in allMethods ? allMethods.windows : allMethods;
+}
+
+function shownAdjustment({ windows, version, by, reason, at, until }: Adjustment): NonNullable<ShownLimit['adjusted']> {
+  return {
+    windows: textsOf(windows),
+    version,
+    by,
+    reason: reason ?? null,
+    at: new Date(at).toISOString(),
+    until: until === undefined ? null : new Date(until).toISOString(),
+  };
+}
+
+/** An account may be called `__proto__`. */
+function ownValue<Value>(values: Readonly<Record<string, Value>> | undefined, name: string): Value | undefined {
+  return values !== undefined && Object.hasOwn(values, name) ? values[name] : undefined;
+}
+
+function ownOrNew(sets: Config['limits']['plans'], name: string): Config['limits']['default'] {
+  const known = ownValue(sets, name);
+  if (known !== undefined) return known;
+  const set = {};
+  define(sets, name, set);
+  return set;
+}
+
+/** Defines a property. An assignment of `__proto__` would set the prototype. */
+function define(object: object, name: string, value: unknown): void {
+  Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
+}

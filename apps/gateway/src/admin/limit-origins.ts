@@ -1,0 +1,39 @@
+import { formatWindow, type Limit, type LimitName } from 'headgate';
+import type { LimitSource, SharedLimits } from 'headgate/shared-limits';
+import type { Account } from '../config/schema.ts';
+
+export const LAYERS = ['account', 'provider', 'plan', 'default'] as const;
+
+/** A limit of a layer. */
+export interface LimitOfLayer {
+  readonly from: (typeof LAYERS)[number];
+  /** Whether an operator has set it. */
+  readonly adjusted: boolean;
+  /** Windows such as `60/1m`. */
+  readonly windows: string[];
+}
+
+/** Where a limit comes from, and the limits that it hides. */
+export interface LimitOrigin extends LimitOfLayer {
+  readonly limit: LimitName;
+  readonly hides: LimitOfLayer[];
+}
+
+/** Where the limits of an account come from. A limit that no layer has is not listed. */
+export function originsOf(limits: SharedLimits, { id, provider, plan }: Account, route: string): LimitOrigin[] {
+  return limits
+    .explain({ account: id, route, provider, plan })
+    .flatMap(({ limit, applies, hides }) =>
+      applies === undefined ? [] : [{ limit, ...limitOf(applies), hides: hides.map(limitOf) }],
+    );
+}
+
+/** Windows such as `60/1m`. */
+export function textsOf(limit: Limit): string[] {
+  return limit.map(formatWindow);
+}
+
+function limitOf({ layer, windows, adjustment }: LimitSource): LimitOfLayer {
+  // A route of the config declares no limit of its own.
+  return { from: layer as LimitOfLayer['from'], adjusted: adjustment !== undefined, windows: textsOf(windows) };
+}

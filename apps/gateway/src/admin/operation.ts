@@ -1,0 +1,75 @@
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import type { ErrorStatus } from 'headgate/http';
+import type { MaybePromise } from 'headgate/stores';
+import type { z } from 'zod';
+import type { AdminRole } from '../config/schema/admin.ts';
+import type { AdminToken } from '../config/schema.ts';
+import { isRefusal, type Refusal } from '../exchange/refusal.ts';
+
+/** Who sent a request, and its id. */
+export interface Caller extends Pick<AdminToken, 'name' | 'role'> {
+  /** Tells tokens apart; two of them may have the same name. In no answer. */
+  readonly tokenId: string;
+  /** `x-request-id` of the answer, and `req_id` of its error and of its log lines. */
+  readonly requestId: string;
+  /** Whether the token would still be let in. An answer that goes on must ask: a token ends, and a reload removes it. */
+  isPermitted(): boolean;
+}
+
+/** An answer, or a refusal, with header fields of its own, and fields of its own in the line of the log. */
+export class Answered {
+  constructor(
+    readonly result: unknown,
+    readonly headers: Readonly<Record<string, string>>,
+    readonly logged: Readonly<Record<string, unknown>> = {},
+  ) {}
+}
+
+/** An answer that goes on until the client or the process ends it. */
+export interface Streaming {
+  stream(response: ServerResponse): void;
+}
+
+/** The parts of an operation of the Admin API. */
+export interface OperationParts<Query extends z.ZodObject, Body extends z.ZodObject, Answer extends z.ZodType> {
+  /** Name in the document and in the metrics. */
+  readonly id: string;
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly path: string;
+  /** The least role that may use it; `none`: it needs no token. */
+  readonly role: AdminRole | 'none';
+  readonly tag: string;
+  readonly summary: string;
+  readonly description?: string;
+  /** Checks the parameters, and describes them in the document. */
+  readonly query?: Query;
+  readonly body?: Body;
+  /** Describes the answer in the document. */
+  readonly answer: Answer;
+  readonly mediaType?: 'text/event-stream';
+  /** Statuses of its own errors. Those that every operation can have are added in the document. */
+  readonly errors?: readonly ErrorStatus[];
+  run(
+    input: { readonly query: z.output<Query>; readonly body: z.output<Body>; readonly headers: IncomingHttpHeaders },
+    caller: Caller,
+  ): MaybePromise<z.input<Answer> | Refusal | Streaming | Answered>;
+}
+
+/** An operation of any types. Its parts have the same types, because {@link operation} has checked that. */
+export interface Operation extends Omit<OperationParts<z.ZodObject, z.ZodObject, z.ZodType>, 'run'> {
+  run(
+    input: { readonly query: unknown; readonly body: unknown; readonly headers: IncomingHttpHeaders },
+    caller: Caller,
+  ): unknown;
+}
+
+/** One row of the table of requests: what it accepts, what it answers, and what it does. */
+export function operation<Query extends z.ZodObject, Body extends z.ZodObject, Answer extends z.ZodType>(
+  parts: OperationParts<Query, Body, Answer>,
+): Operation {
+  return parts as unknown as Operation;
+}
+
+export function isStreaming(result: unknown): result is Streaming {
+  return typeof result === 'object' && result !== null && 'stream' in result && !isRefusal(result);
+}

@@ -1,0 +1,168 @@
+import { inSlices } from 'headgate/internal';
+import { z } from 'zod';
+import { refuse } from '../../exchange/refusal.ts';
+import { OUTCOMES, outcomeOf } from '../../traffic/event-feed.ts';
+import { FleetSum } from '../../traffic/fleet-top.ts';
+import { COUNTED, SERIES_SECONDS } from '../../traffic/series.ts';
+import { RANKINGS, type Ranking } from '../../traffic/top-accounts.ts';
+import type { AdminContext } from '../context.ts';
+import { listFleet } from '../fleet.ts';
+import { type Operation, operation } from '../operation.ts';
+import { moment, named, windowState } from '../schemas.ts';
+import { stateOf } from '../window-state.ts';
+
+const tag = 'Traffic';
+const MAX_TOP = 100;
+
+const top = z.object({
+  by: z.enum(RANKINGS),
+  exact: z.boolean().describe('Whether every count is exact. With more than 1,024 accounts the counts have an error'),
+  since: moment.describe('Since when it was counted: five to ten minutes, or less after the start'),
+  processes: z
+    .object({ counted: z.int(), of: z.int() })
+    .optional()
+    .describe('With `fleet`: how many of the living processes have said who is at their top'),
+  accounts: z.array(
+    z.object({
+      account: z.string(),
+      count: z.int(),
+      error: z.int().describe('How much of `count` may be of other accounts'),
+      lastMinute: z
+        .int()
+        .describe('How many of `count` came in the last minute. With more than 1,024 accounts, so many at least'),
+      missing: z
+        .int()
+        .optional()
+        .describe('With `fleet`: how many more it may have, at processes whose list does not have it'),
+      route: z.string().describe('That of the last request'),
+      tightest: windowState.nullable().describe('The fullest window at the last request'),
+    }),
+  ),
+});
+
+export type Top = z.output<typeof top>;
+
+const ms = z.number().nullable().describe('Milliseconds; at most twice the real figure. null: no call of the store');
+const second = z.object({
+  at: moment,
+  ...(Object.fromEntries(COUNTED.map((name) => [name, z.int()])) as Record<(typeof COUNTED)[number], z.ZodInt>),
+  storeP50Ms: ms,
+  storeP99Ms: ms,
+});
+
+export type Second = z.output<typeof second>;
+
+const decision = z.object({
+  req_id: z.string(),
+  at: moment,
+  outcome: z.enum(OUTCOMES),
+  account: z.string(),
+  route: z.string(),
+  cost: z.int(),
+  trace: z.array(windowState).describe('Every window that was checked, in order, after the charge'),
+});
+export type Decision = z.output<typeof decision>;
+
+/** What requests have done lately. */
+export function trafficOperations(context: AdminContext): Operation[] {
+  const { traffic } = context;
+  return [
+    operation({
+      id: 'listTopAccounts',
+      method: 'GET',
+      path: '/v1/top',
+      role: 'viewer',
+      tag,
+      summary: 'The accounts with the most requests that were rejected, nearly rejected, or accepted',
+      description:
+        'Of this process; with `fleet` of every process with the same store, each of which says its top 20 about every two seconds. near: accepted, although a window is at least 80 % full. First those with the most requests of the last minute, then those with the most at all.',
+      query: z.strictObject({
+        by: z.enum(RANKINGS).default('rejected'),
+        limit: z.int().min(1).max(MAX_TOP).default(20),
+        fleet: z.boolean().default(false).describe('Of every process with the same store'),
+      }),
+      answer: top,
+      errors: [503],
+      async run({ query: { by, limit, fleet } }) {
+        const { accounts, exact, sinceMs, processes } = fleet
+          ? await topOfFleet(context, by, limit)
+          : { ...traffic.top(by, limit), processes: undefined };
+        return {
+          by,
+          exact,
+          since: new Date(sinceMs).toISOString(),
+          ...(processes && { processes }),
+          accounts: accounts.map(({ tightest, ...each }) => ({
+            ...each,
+            tightest: tightest === undefined ? null : stateOf(tightest),
+          })),
+        };
+      },
+    }),
+    operation({
+      id: 'listSeconds',
+      method: 'GET',
+      path: '/v1/series',
+      role: 'viewer',
+      tag,
+      summary: 'Figures of each of the last seconds, the oldest first',
+      query: z.strictObject({
+        seconds: z
+          .int()
+          .min(1)
+          .max(SERIES_SECONDS - 1)
+          .default(60),
+      }),
+      answer: z.object({ seconds: z.array(second) }),
+      run: ({ query }) => ({
+        seconds: traffic.seconds(query.seconds).map(({ atMs, p50 = null, p99 = null, ...counts }) => ({
+          at: new Date(atMs).toISOString(),
+          ...counts,
+          storeP50Ms: p50,
+          storeP99Ms: p99,
+        })),
+      }),
+    }),
+    operation({
+      id: 'getDecision',
+      method: 'GET',
+      path: '/v1/decisions',
+      role: 'viewer',
+      tag,
+      summary: 'The trace of one of the last 1,000 decisions of this process',
+      query: z.strictObject({ req_id: named('`x-request-id` of the answer') }),
+      answer: decision,
+      errors: [404],
+      run({ query }) {
+        const traced = traffic.find(query.req_id);
+        if (traced === undefined)
+          return refuse(404, 'errors/resource_not_found', 'None of the last 1,000 decisions has this req_id.');
+        const { atMs, decision } = traced;
+        const { account, route, cost, trace } = decision;
+        return {
+          req_id: query.req_id,
+          at: new Date(atMs).toISOString(),
+          outcome: outcomeOf(decision),
+          account,
+          route,
+          cost,
+          trace: trace.map(stateOf),
+        };
+      },
+    }),
+  ];
+}
+
+async function topOfFleet(context: AdminContext, by: Ranking, limit: number) {
+  const others = (await listFleet(context)).filter(({ self }) => !self);
+  const sum = new FleetSum();
+  // This process knows more of itself than it says to the others.
+  sum.add(context.traffic.top(by, MAX_TOP));
+  const processes = { counted: 1, of: others.length + 1 };
+  await inSlices(others, ({ details }) => {
+    if (details?.top === undefined) return;
+    sum.add(details.top[by]);
+    processes.counted++;
+  });
+  return { ...sum.top(limit), processes };
+}

@@ -1,0 +1,210 @@
+import type { WindowStatus } from 'headgate';
+import { z } from 'zod';
+import type { Account } from '../../config/schema.ts';
+import { isRefusal, type Refusal, refuse } from '../../exchange/refusal.ts';
+import { type AdminContext, accountOf, audit, refuseRoute } from '../context.ts';
+import { LAYERS, type LimitOrigin, originsOf } from '../limit-origins.ts';
+import { type Caller, type Operation, operation } from '../operation.ts';
+import { named, reason, windowState } from '../schemas.ts';
+import { peekEach, rounded, stateOf } from '../window-state.ts';
+
+const tag = 'Limits';
+
+const account = named('An account of the config');
+const route = named('A route of the config, such as `POST /api/v1/emails`');
+const from = z.enum(LAYERS).describe('The layer that the limit comes from');
+const adjusted = z.boolean().describe('Whether an operator has set it');
+
+const blocked = z
+  .object({ forMs: z.int(), reason: z.string().nullable() })
+  .nullable()
+  .describe('The block that rejects before any window');
+
+const windows = z.object({
+  account: z.string(),
+  provider: z.string().nullable(),
+  plan: z.string().nullable(),
+  perMinute: z
+    .object({ accepted: z.number(), rejected: z.number() })
+    .describe('Its requests at this process, on all routes: the average of the last five to ten minutes'),
+  routes: z.array(z.object({ route: z.string(), blocked, windows: z.array(windowState.extend({ from, adjusted })) })),
+});
+export type Windows = z.output<typeof windows>;
+
+const origin = z.object({ from, adjusted, windows: z.array(z.string()).describe('Such as `60/1m`') });
+
+const effective = z.object({
+  account: z.string(),
+  provider: z.string().nullable(),
+  plan: z.string().nullable(),
+  route: z.string(),
+  limits: z.array(
+    origin.extend({
+      limit: z.enum(['route', 'all-methods']),
+      hides: z.array(origin).describe('Limits of less specific layers that do not apply'),
+    }),
+  ),
+});
+
+const explanation = z.object({
+  accepted: z.boolean(),
+  status: z.literal([200, 429]).describe('What the limits would answer. 200: the request would pass'),
+  rejectedBy: windowState.nullable().describe('The window without room'),
+  blocked,
+  passesInMs: z.int().nullable().describe('When it would pass, if nothing else comes; null: never'),
+  windows: z.array(windowState),
+});
+export type Explanation = z.output<typeof explanation>;
+
+/** What limits hold for an account, and how full its windows are. */
+export function windowOperations(context: AdminContext): Operation[] {
+  const { config, limiter, sharedLimits, store, traffic } = context;
+  const subjectOf = ({ id, provider, plan }: Account, route: string) => ({ account: id, route, provider, plan });
+  const blockOf = async ({ id }: Account, route: string): Promise<Explanation['blocked']> => {
+    const block = await store.limits.blocked?.({ account: id, route });
+    return block === undefined ? null : { forMs: block.forMs, reason: block.reason ?? null };
+  };
+  const peek = async (of: Account, route: string) => {
+    const origins = originsOf(sharedLimits, of, route);
+    const [statuses, block] = await Promise.all([limiter().peek(subjectOf(of, route)), blockOf(of, route)]);
+    // A request without any window is not limited, and so not blocked.
+    const blocked = statuses.length === 0 ? null : block;
+    return {
+      route,
+      blocked,
+      windows: statuses.map((status) => ({ ...stateOf(status), ...originOf(origins, status) })),
+    };
+  };
+  return [
+    operation({
+      id: 'getEffectiveLimits',
+      method: 'GET',
+      path: '/v1/effective',
+      role: 'viewer',
+      tag,
+      summary: 'The limits of an account on a route, and the layer that each comes from',
+      query: z.strictObject({ account, route }),
+      answer: effective,
+      errors: [404],
+      run({ query }) {
+        const of = accountOf(context, query.account);
+        const refusal = refuseRoute(config(), query.route);
+        if (isRefusal(of)) return of;
+        return refusal ?? { ...namesOf(of), route: query.route, limits: originsOf(sharedLimits, of, query.route) };
+      },
+    }),
+    operation({
+      id: 'getWindows',
+      method: 'GET',
+      path: '/v1/windows',
+      role: 'viewer',
+      tag,
+      summary: 'How full every window of an account is. Nothing is charged',
+      query: z.strictObject({ account, route: route.optional() }),
+      answer: windows,
+      errors: [404, 503],
+      async run({ query }) {
+        const of = accountOf(context, query.account);
+        if (isRefusal(of)) return of;
+        const refusal = refuseRoute(config(), query.route);
+        if (refusal !== undefined) return refusal;
+        const limited = config().routes.filter((each) => each.account !== undefined);
+        const names = query.route === undefined ? limited.map((each) => each.route) : [query.route];
+        const { accepted, rejected } = traffic.rate(of.id);
+        const perMinute = { accepted: rounded(accepted), rejected: rounded(rejected) };
+        return { ...namesOf(of), perMinute, routes: await peekEach(names, (name) => peek(of, name)) };
+      },
+    }),
+    operation({
+      id: 'resetWindows',
+      method: 'POST',
+      path: '/v1/windows/reset',
+      role: 'operator',
+      tag,
+      summary: 'Deletes counters, so that the next request finds every window empty',
+      description:
+        'Of an account, of a route of every account, or of one route of one account. Everything: role admin.',
+      body: z.strictObject({
+        account: account.optional(),
+        route: route.optional(),
+        all: z.literal(true).optional().describe('Confirms that every counter is meant'),
+        reason,
+      }),
+      answer: z.object({ reset: z.literal(true) }),
+      errors: [404, 503],
+      async run({ body }, caller) {
+        const fault = refuseReset(body, caller);
+        if (fault !== undefined) return fault;
+        const of = body.account === undefined ? undefined : accountOf(context, body.account);
+        if (isRefusal(of)) return of;
+        const refusal = refuseRoute(config(), body.route);
+        if (refusal !== undefined) return refusal;
+        await limiter().reset({
+          ...(body.account === undefined ? {} : { account: body.account }),
+          ...(body.route === undefined ? {} : { route: body.route }),
+        });
+        const shown = config().log.account ? { account: body.account ?? null } : {};
+        audit(context, caller, 'windows reset', { ...shown, route: body.route ?? null, reason: body.reason });
+        traffic.onState({ state: 'windows_reset', by: caller.name });
+        return { reset: true as const };
+      },
+    }),
+    operation({
+      id: 'explain',
+      method: 'POST',
+      path: '/v1/explain',
+      role: 'viewer',
+      tag,
+      summary: 'What a request would be told now, by which window, and when it would pass. Nothing is charged',
+      body: z.strictObject({ account, route, cost: z.int().min(1).default(1) }),
+      answer: explanation,
+      errors: [404, 503],
+      async run({ body }) {
+        const of = accountOf(context, body.account);
+        if (isRefusal(of)) return of;
+        const refusal = refuseRoute(config(), body.route);
+        if (refusal !== undefined) return refusal;
+        const statuses = await limiter().peek(subjectOf(of, body.route));
+        const blocked = statuses.length === 0 ? null : await blockOf(of, body.route);
+        const full = statuses.filter(({ remaining }) => remaining < body.cost);
+        const isImpossible = full.some(({ max }) => max < body.cost);
+        const waits = [...full.map(({ resetMs }) => resetMs), ...(blocked === null ? [] : [blocked.forMs])];
+        const accepted = waits.length === 0;
+        const [first] = full;
+        return {
+          accepted,
+          status: accepted ? (200 as const) : (429 as const),
+          rejectedBy: blocked !== null || first === undefined ? null : stateOf(first),
+          blocked,
+          passesInMs: isImpossible ? null : Math.max(0, ...waits),
+          windows: statuses.map(stateOf),
+        };
+      },
+    }),
+  ];
+}
+
+function namesOf({ id, provider, plan }: Account) {
+  return { account: id, provider: provider ?? null, plan: plan ?? null };
+}
+
+function originOf(origins: readonly LimitOrigin[], { limit }: WindowStatus): Pick<LimitOrigin, 'from' | 'adjusted'> {
+  const { from, adjusted } = origins.find((each) => each.limit === limit) as LimitOrigin;
+  return { from, adjusted };
+}
+
+/** Refuses a reset that could mean more than its sender thinks. */
+function refuseReset(
+  { account, route, all }: { account?: string | undefined; route?: string | undefined; all?: true | undefined },
+  { role }: Caller,
+): Refusal | undefined {
+  const isForAll = account === undefined && route === undefined;
+  if (isForAll && all !== true) return unprocessable('account: give account or route, or "all": true');
+  if (!isForAll && all === true) return unprocessable('all: must not be given beside account and route');
+  if (!isForAll || role === 'admin') return undefined;
+  return refuse(403, 'errors/insufficient_permissions', 'To reset everything needs the role admin.');
+}
+
+function unprocessable(detail: string) {
+  return refuse(422, 'errors/unprocessable_entity', detail);
+}

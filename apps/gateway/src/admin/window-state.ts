@@ -1,0 +1,37 @@
+import type { WindowStatus } from 'headgate';
+import { nextTurn } from 'headgate/internal';
+import type { z } from 'zod';
+import type { windowState } from './schemas.ts';
+
+/** A window as answers have it. */
+export function stateOf({
+  limit,
+  max,
+  remaining,
+  durationMs,
+  resetMs,
+}: Pick<WindowStatus, 'limit' | 'max' | 'remaining' | 'durationMs' | 'resetMs'>): z.input<typeof windowState> {
+  return { limit, max, used: max - remaining, remaining, durationMs, resetMs };
+}
+
+/** Peeks that are under way at a time for one request. */
+const AT_ONCE = 8;
+
+/** Peeks for each item, a few at a time, so that one request does not keep the store busy. */
+export async function peekEach<Item, Peeked>(
+  items: readonly Item[],
+  peek: (item: Item) => Promise<Peeked>,
+): Promise<Peeked[]> {
+  const all: Peeked[] = [];
+  for (let i = 0; i < items.length; i += AT_ONCE) {
+    all.push(...(await Promise.all(items.slice(i, i + AT_ONCE).map(peek))));
+    // A store in memory answers at once, so nothing else would run until the last one.
+    await nextTurn();
+  }
+  return all;
+}
+
+/** With two decimals. */
+export function rounded(value: number): number {
+  return Math.round(100 * value) / 100;
+}

@@ -1,0 +1,159 @@
+import type { ServerResponse } from 'node:http';
+import type { IdempotentRequest } from 'headgate';
+import { isBodyError, type KeyFault, readIdempotencyKey } from 'headgate/http';
+import { digestText, fieldValues, forEachField, MISSING_KEY_DETAIL } from 'headgate/internal';
+import { readBody } from '../body/read-body.ts';
+import type { Route } from '../config/routes.ts';
+import { hasBody } from '../exchange/answers.ts';
+import { attachBody, type Exchange } from '../exchange/exchange.ts';
+import { isRefusal, type Refusal, refuse, refuseBody } from '../exchange/refusal.ts';
+import type { Accounts } from './accounts.ts';
+import type { ApiKey } from './keys.ts';
+import type { Target } from './target.ts';
+import { BudgetSpent, type WorkBudget } from './work-budget.ts';
+
+/** What the earlier stages found. */
+export interface AdmittedHead {
+  readonly route: Route;
+  readonly key: ApiKey;
+  readonly target: Target;
+}
+
+/** Options of {@link createBodyStage}. */
+export interface BodyStageOptions {
+  readonly accounts: Accounts;
+  /** In bytes. */
+  readonly maxBodyBytes: number;
+  /** Longest wait for the next piece of a body, in milliseconds. */
+  readonly clientTimeoutMs: number;
+  readonly workBudget: WorkBudget;
+  /** Key of the HMAC of fingerprints. */
+  readonly fingerprintSecret?: string | undefined;
+}
+
+/**
+ * Reads a body once, if the account is in it or if an idempotency key needs its fingerprint. Stores the body for the
+ * upstream, and puts account, key and fingerprint on the exchange. All other bodies are streamed.
+ */
+export function createBodyStage(options: BodyStageOptions) {
+  const { accounts, maxBodyBytes, clientTimeoutMs, workBudget, fingerprintSecret } = options;
+  return (exchange: Exchange, head: AdmittedHead): Promise<Refusal | undefined> | Refusal | undefined => {
+    const { rawHeaders } = exchange.request;
+    if (isForged(rawHeaders)) return FORGED;
+    const { route } = head;
+    const isInBody = route.source?.place === 'body';
+    const key =
+      route.idempotent === undefined ? undefined : readIdempotencyKey(fieldValues(rawHeaders, 'idempotency-key'));
+    const badKey = key === undefined && route.idempotent?.required ? MISSING_KEY : refusalOfKey(key);
+    if (!isInBody && (badKey !== undefined || key === undefined)) return badKey;
+    return read(exchange, head, typeof key === 'string' ? key : undefined).then(
+      (id) => {
+        const account = isInBody ? accounts.access(id as string, head.key) : exchange.account;
+        if (isRefusal(account)) return account;
+        exchange.account = account;
+        return badKey;
+      },
+      (error: unknown) => {
+        if (isBodyError(error)) return refuseBody(error);
+        if (error instanceof BudgetSpent) return budgetSpent(error);
+        throw error;
+      },
+    );
+  };
+
+  /** @returns the account's id, if it is in the body */
+  async function read(exchange: Exchange, { route, key: apiKey, target }: AdmittedHead, key: string | undefined) {
+    const { request, response } = exchange;
+    const work = workBudget.meter(apiKey.application);
+    exchange.bodyWork = work;
+    if (response.closed) work.end();
+    else response.once('close', () => work.end());
+    const { retryAfter } = work;
+    // Before `100 Continue`, so that the body need not be sent.
+    if (retryAfter !== undefined && hasBody(request.headers)) throw new BudgetSpent(retryAfter);
+    const { body, field, fingerprint } = await readBody(request, {
+      head: {
+        method: request.method ?? '',
+        path: target.path,
+        query: target.query,
+        contentType: request.headers['content-type'],
+        contentEncoding: request.headers['content-encoding'],
+      },
+      maxBytes: maxBodyBytes,
+      idleMs: clientTimeoutMs,
+      buffer: exchange.buffer,
+      onRead: () => {
+        if (exchange.expectsContinue) response.writeContinue();
+      },
+      field: route.source?.place === 'body' ? route.source.name : undefined,
+      fingerprint: key === undefined ? undefined : { secret: fingerprintSecret },
+      run: (piece) => work.run(piece),
+    });
+    attachBody(exchange, body);
+    // On a route without an account, keys of different scopes are different callers.
+    const print = await work.run(() => fingerprint(field ?? exchange.account?.id ?? apiKey.scope ?? undefined));
+    if (key !== undefined && print !== undefined && route.idempotent !== undefined) {
+      const scope = apiKey.application;
+      const { settings } = route.idempotent;
+      exchange.idempotent = {
+        request: { scope, key, fingerprint: print, signal: departureSignal(response), reconcile, ...settings },
+        forwardedKey: forwardedKey({ scope, key }),
+      };
+    }
+    return field;
+  }
+}
+
+const CLIENT_GONE = new Error('the client has gone');
+
+/** Aborted if the client leaves before it has its answer. */
+function departureSignal(response: ServerResponse): AbortSignal {
+  const departure = new AbortController();
+  response.once('close', () => {
+    // Without a reason, an error with a stack would be made for it.
+    if (!response.writableFinished) departure.abort(CLIENT_GONE);
+  });
+  return departure.signal;
+}
+
+const MISSING_KEY = refuse(400, 'errors/missing_idempotency_key', MISSING_KEY_DETAIL);
+
+function refusalOfKey(key: string | KeyFault | undefined): Refusal | undefined {
+  return typeof key === 'object' ? refuse(422, 'errors/unprocessable_entity', key.detail) : undefined;
+}
+
+function budgetSpent({ retryAfter }: BudgetSpent): Refusal {
+  const detail = `Too much work on bodies of requests that were then refused: try again in ${retryAfter} s.`;
+  return { retryAfter, ...refuse(429, 'api/too_many_requests', detail) };
+}
+
+/** Prefix of every key that the gateway sends to the upstream. */
+const FORWARDED_PREFIX = 'headgate-';
+const FORGED = refuse(
+  422,
+  'errors/unprocessable_entity',
+  `An idempotency key must not begin with ${FORWARDED_PREFIX}: the gateway uses such keys itself.`,
+);
+
+/**
+ * Otherwise a client could send the key that the gateway derives for another application to the upstream. Many servers
+ * take a header that is written with an underscore for the same header.
+ */
+function isForged(rawHeaders: readonly string[]): boolean {
+  let found = false;
+  forEachField(rawHeaders, (_name, value, lowerName) => {
+    found ||= value.startsWith(FORWARDED_PREFIX) && lowerName.replaceAll('_', '-') === 'idempotency-key';
+  });
+  return found;
+}
+
+/** The process cannot find out what an orphan's outcome was, so its retries get 409 (I9). */
+const reconcile = (): 'unknown' => 'unknown';
+
+/**
+ * The same on every attempt, so that a provider that knows idempotency keys can use it. Different for every
+ * application.
+ */
+function forwardedKey({ scope, key }: Pick<IdempotentRequest, 'scope' | 'key'>): string {
+  return FORWARDED_PREFIX + digestText(JSON.stringify([scope, key]));
+}

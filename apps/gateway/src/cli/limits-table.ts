@@ -1,0 +1,62 @@
+import type { Limiter } from 'headgate';
+import { formatWindow } from 'headgate';
+import { createMemoryStore } from 'headgate/memory';
+import type { PlanWindow } from 'headgate/stores';
+import { aligned, printable } from '../base/table.ts';
+import { limiterOf, limitsOf } from '../config/limits.ts';
+import type { Config } from '../config/schema.ts';
+
+/** No account of a config has this id, because ids have at least one character. */
+const NO_ACCOUNT = '';
+const NONE = '-';
+
+/**
+ * The effective limits of a config: per provider and route, then per plan, then per account that has its own limits. Ends
+ * with a line break.
+ */
+export function limitsTable(config: Config): string {
+  const limiter = limiterOf(config, createMemoryStore({ maxKeys: 1 }));
+  const layers = limitsOf(config);
+  const named = new Set(Object.keys(layers.providers ?? {}));
+  for (const { provider } of config.accounts) if (provider !== undefined) named.add(provider);
+  const subjects: Subject[] = [
+    ...[...named].sort().map((provider) => ({ label: printable(provider), account: NO_ACCOUNT, provider })),
+    { label: '(any other)', account: NO_ACCOUNT },
+  ];
+  const plans: Subject[] = Object.keys(layers.plans ?? {})
+    .sort()
+    .map((plan) => ({ label: printable(plan), account: NO_ACCOUNT, plan }));
+  const overridden = new Set(Object.keys(layers.accounts ?? {}));
+  const special: Subject[] = config.accounts
+    .filter(({ id }) => overridden.has(id))
+    .map(({ id, provider, plan }) => ({ label: printable(id), account: id, provider, plan }));
+  const tables = [aligned(rows('PROVIDER', subjects, config, limiter))];
+  if (plans.length > 0) tables.push(aligned(rows('PLAN', plans, config, limiter)));
+  if (special.length > 0) tables.push(aligned(rows('ACCOUNT', special, config, limiter)));
+  return tables.join('\n');
+}
+
+interface Subject {
+  readonly label: string;
+  readonly account: string;
+  readonly provider?: string | undefined;
+  readonly plan?: string | undefined;
+}
+
+function rows(title: string, subjects: readonly Subject[], config: Config, limiter: Limiter): string[][] {
+  const body = subjects.flatMap(({ label, account, provider, plan }) =>
+    config.routes.map(({ route, account: source }) => {
+      if (source === undefined) return [label, route, 'not limited (no account)', ''];
+      const { windows, allMethodsScope } = limiter.plan({ account, route, provider, plan });
+      const allMethods = windowsOf(windows, 'all-methods');
+      const isShared = allMethods !== NONE && allMethodsScope === 'account';
+      return [label, route, windowsOf(windows, 'route'), isShared ? `${allMethods} (shared by routes)` : allMethods];
+    }),
+  );
+  return [[title, 'ROUTE', 'ROUTE LIMIT', 'ALL METHODS'], ...body];
+}
+
+function windowsOf(windows: readonly PlanWindow[], limit: PlanWindow['limit']): string {
+  const texts = windows.filter((window) => window.limit === limit).map(formatWindow);
+  return texts.length === 0 ? NONE : texts.join(', ');
+}

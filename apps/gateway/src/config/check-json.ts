@@ -1,0 +1,122 @@
+import { describe } from 'headgate/internal';
+import type { z } from 'zod';
+import { type ConfigIssue, formatPath } from './config-error.ts';
+import { isObject } from './json.ts';
+import { alternatives, didYouMean } from './suggest.ts';
+
+/** A value with its defaults filled in, or everything that is wrong with it. */
+export type Checked<Value> = { readonly value: Value } | { readonly issues: readonly ConfigIssue[] };
+
+/**
+ * Checks JSON by a schema. Each issue has its place, in our words.
+ * @param secret matches the places whose values no issue may show
+ */
+export function checkJson<Schema extends z.ZodType>(
+  schema: Schema,
+  input: unknown,
+  secret?: RegExp,
+): Checked<z.output<Schema>> {
+  // zod drops a property called `__proto__`, but an account may have that name.
+  const result = schema.safeParse(renamed(input, PROTO, STAND_IN), { error: knownOptions });
+  if (result.success) return { value: renamed(result.data, STAND_IN, PROTO) as z.output<Schema> };
+  return { issues: result.error.issues.flatMap((issue) => issuesOf(issue, input, secret)) };
+}
+
+/** zod's message for unknown options is replaced by the names of the known ones, which its issue does not have. */
+function knownOptions(issue: z.core.$ZodRawIssue): string | undefined {
+  return issue.code === 'unrecognized_keys' ? Object.keys((issue.inst as z.ZodObject).shape).join(' ') : undefined;
+}
+
+/**
+ * One issue per mistake: each unknown option has its own, and for a union only the alternative that was meant is
+ * reported.
+ */
+function issuesOf(
+  issue: z.core.$ZodIssue,
+  input: unknown,
+  secret: RegExp | undefined,
+  above: readonly PropertyKey[] = [],
+): ConfigIssue[] {
+  const path = [...above, ...issue.path].map((part) => (part === STAND_IN ? PROTO : part));
+  if (issue.code === 'unrecognized_keys') {
+    const known = issue.message.split(' ');
+    return issue.keys.map((key) => {
+      const name = key === STAND_IN ? PROTO : key;
+      const hint = didYouMean(name, known, ` (expected ${alternatives(known)})`);
+      return { path: formatPath([...path, name]), reason: `unknown option${hint}` };
+    });
+  }
+  if (issue.code === 'invalid_union') {
+    const meant = issue.errors.find((issues) =>
+      issues.some((inner) => inner.path.length > 0 || !['invalid_type', 'invalid_value'].includes(inner.code)),
+    );
+    if (meant !== undefined) return meant.flatMap((inner) => issuesOf(inner, input, secret, path));
+  }
+  const isShown = secret?.test(formatPath(path)) !== true;
+  return [{ path: formatPath(path), reason: reasonFor(issue, isShown, valueAt(input, path)) }];
+}
+
+/** What zod calls values with keys or elements. */
+const SECTIONS: readonly string[] = ['object', 'record', 'array'];
+
+function reasonFor(issue: z.core.$ZodIssue, isShown: boolean, value: unknown): string {
+  if (value === undefined && issue.code === 'invalid_type') return `is missing (expected ${noun(issue.expected)})`;
+  const reason = expectation(issue);
+  // The reason of a custom check ends with the value already.
+  if (issue.code === 'custom' || value === '') return reason;
+  // A text in place of an object or an array may be a URL with a password, or another secret.
+  const isMisplaced = typeof value === 'string' && issue.code === 'invalid_type' && SECTIONS.includes(issue.expected);
+  if (!isMisplaced && isShown) return `${reason}, got ${describe(value)}`;
+  const isWrongType = issue.code === 'invalid_type' || issue.code === 'invalid_union';
+  return isWrongType ? `${reason}, got ${noun(typeName(value))}` : reason;
+}
+
+/** zod's own messages in our words. Messages that the schema sets itself stay. */
+function expectation(issue: z.core.$ZodIssue): string {
+  switch (issue.code) {
+    case 'too_big':
+      return `must be at most ${issue.maximum}`;
+    case 'too_small':
+      if (issue.origin === 'string') return 'must not be empty';
+      return `must be ${issue.inclusive === false ? 'more than' : 'at least'} ${issue.minimum}`;
+    case 'invalid_type':
+      return `must be ${noun(issue.expected)}`;
+    case 'invalid_value':
+      return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}`;
+    default:
+      return issue.message;
+  }
+}
+
+const NOUNS: Readonly<Record<string, string>> = {
+  int: 'a whole number',
+  boolean: 'true or false',
+  null: 'null',
+  record: 'an object',
+};
+
+function noun(type: string): string {
+  return NOUNS[type] ?? (/^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`);
+}
+
+function typeName(value: unknown): string {
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'array' : typeof value;
+}
+
+function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>((value, part) => (value as Record<PropertyKey, unknown> | undefined)?.[part], input);
+}
+
+const PROTO = '__proto__';
+const STAND_IN = '\u0000__proto__';
+
+/** A copy in which every property `from` is called `to`. */
+function renamed(value: unknown, from: string, to: string): unknown {
+  if (Array.isArray(value)) return value.map((element) => renamed(element, from, to));
+  if (!isObject(value)) return value;
+  // fromEntries defines properties. An assignment of `__proto__` would set the prototype.
+  return Object.fromEntries(
+    Object.entries(value).map(([key, element]) => [key === from ? to : key, renamed(element, from, to)]),
+  );
+}

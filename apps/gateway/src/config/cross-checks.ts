@@ -1,0 +1,302 @@
+import { parseLimit } from 'headgate';
+import { describe, parametersOf, shapeOf } from 'headgate/internal';
+import { HEADER_NAME, unusableSource } from './account-source.ts';
+import { adminIssues } from './admin-checks.ts';
+import { type ConfigIssue, formatPath } from './config-error.ts';
+import { arrayOrEmpty, isObject, type JsonObject, objectOrEmpty } from './json.ts';
+import { isOwnField } from './request-fields.ts';
+import { parseRoute } from './routes.ts';
+import { parseStoreUrl } from './store-url.ts';
+import { didYouMean } from './suggest.ts';
+import { tokenIssues } from './token-checks.ts';
+import { DEFAULT_UPSTREAM } from './upstreams.ts';
+
+const RESERVED = `${DEFAULT_UPSTREAM} is the name of the config's upstream: choose another one`;
+const NO_WILDCARD = 'with credentials, browsers do not accept "*": list the values';
+/** Scheme and host, perhaps a port; no path. */
+const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^\s/?#@\\,*]+$/i;
+const NO_DEFAULT = 'must be given with plans: it has the limits of accounts without a plan';
+
+/**
+ * Checks that need more than one value, such as names that must be unique or must exist elsewhere in the file, and
+ * texts with a format of their own. Works on the raw file, so that these issues are listed even if other issues spoil
+ * its shape.
+ */
+export function crossChecks(file: JsonObject): ConfigIssue[] {
+  return [
+    ...keyIssues(arrayOrEmpty(file.keys)),
+    ...adminIssues(file),
+    ...accountIssues(arrayOrEmpty(file.accounts), Object.keys(objectOrEmpty(objectOrEmpty(file.limits).plans))),
+    ...routeIssues(arrayOrEmpty(file.routes)),
+    ...limitIssues('limits', objectOrEmpty(file.limits), namesIn(file)),
+    ...(isObject(file.shadow) ? shadowIssues(objectOrEmpty(file.shadow), file) : []),
+    ...issueIf('upstream', upstreamFlaw(file.upstream)),
+    ...upstreamIssues(file),
+    ...corsIssues(objectOrEmpty(file.cors)),
+    ...arrayOrEmpty(file.forwardFields).flatMap((name, i) => issueIf(`forwardFields[${i}]`, forwardFieldFlaw(name))),
+    ...issueIf('store', storeFlaw(file.store)),
+    ...issueIf('workers', workersFlaw(file)),
+    ...sameAddressIssues(objectOrEmpty(file.listen), file.admin),
+  ];
+}
+
+function keyIssues(keys: readonly unknown[]): ConfigIssue[] {
+  const issues = tokenIssues(keys, 'keys', 'key', new Map());
+  for (const [index, key] of keys.entries()) {
+    const { role, scope } = objectOrEmpty(key);
+    const path = `keys[${index}].scope`;
+    const hasScope = scope !== undefined && scope !== null;
+    if (role === 'scoped' && !hasScope) issues.push({ path, reason: 'a scoped key needs a scope' });
+    // If it were silently ignored, it would look like a restriction that does not exist.
+    if (isObject(key) && role !== 'scoped' && hasScope)
+      issues.push({ path, reason: 'only a key with the role "scoped" has a scope' });
+  }
+  return issues;
+}
+
+/** @param plans the names that the limits of the file list */
+function accountIssues(accounts: readonly unknown[], plans: readonly string[]): ConfigIssue[] {
+  const ids = accounts.map((account) => objectOrEmpty(account).id);
+  return [
+    ...repeated(ids).map(([index, first]) => ({
+      path: `accounts[${index}].id`,
+      reason: `${describe(ids[index])} is also the id of accounts[${first}]`,
+    })),
+    // Each request for the account would get a 500.
+    ...accounts.flatMap((account, index) => {
+      const { plan } = objectOrEmpty(account);
+      if (typeof plan !== 'string' || plan === '' || plans.includes(plan)) return [];
+      return [
+        { path: `accounts[${index}].plan`, reason: `limits.plans has no ${describe(plan)}${didYouMean(plan, plans)}` },
+      ];
+    }),
+  ];
+}
+
+function routeIssues(routes: readonly unknown[]): ConfigIssue[] {
+  const issues: ConfigIssue[] = [];
+  const shapes = routes.map((value, index) => {
+    const { route, account } = objectOrEmpty(value);
+    if (typeof route !== 'string') return undefined;
+    const template = parseRoute(route);
+    if ('reason' in template) {
+      issues.push({ path: `routes[${index}].route`, reason: template.reason });
+      return undefined;
+    }
+    const [, check] = /^(?:GET|HEAD) (\/(?:healthz|livez|readyz))$/.exec(route) ?? [];
+    if (check !== undefined) {
+      issues.push({ path: `routes[${index}].route`, reason: `the gateway itself answers ${check}` });
+    }
+    const reason = typeof account === 'string' ? unusableSource(account, parametersOf(template.segments)) : undefined;
+    issues.push(...issueIf(`routes[${index}].account`, reason));
+    return shapeOf(template);
+  });
+  for (const [index, first] of repeated(shapes)) {
+    issues.push({ path: `routes[${index}].route`, reason: `matches the same requests as routes[${first}]` });
+  }
+  return issues;
+}
+
+/** The names that limits may have. */
+interface Names {
+  readonly accounts: readonly string[];
+  readonly routes: readonly string[];
+}
+
+function namesIn(file: JsonObject): Names {
+  return { accounts: textsOf(file.accounts, 'id'), routes: textsOf(file.routes, 'route') };
+}
+
+/**
+ * Checks a candidate, also one that does not come from the file.
+ * @param file the config
+ */
+export function shadowIssues({ limits, store }: JsonObject, file: JsonObject): ConfigIssue[] {
+  const { plans } = objectOrEmpty(limits);
+  const known = Object.keys(objectOrEmpty(plans));
+  const needed = new Set(arrayOrEmpty(file.accounts).map((account) => objectOrEmpty(account).plan));
+  const missing = [...needed].filter(
+    (plan): plan is string => typeof plan === 'string' && plan !== '' && !known.includes(plan),
+  );
+  return [
+    ...limitIssues('shadow.limits', objectOrEmpty(limits), namesIn(file)),
+    ...issueIf(
+      'shadow.limits.plans',
+      missing[0] === undefined ? undefined : `must have ${describe(missing[0])}, which accounts of the file have`,
+    ),
+    ...issueIf('shadow.store', store === 'memory' ? shadowStoreFlaw(file) : undefined),
+  ];
+}
+
+/** The figures of one worker would say nothing about the others. */
+function shadowStoreFlaw({ workers = 1 }: JsonObject): string | undefined {
+  return workers === 1
+    ? undefined
+    : 'must be "same" with several workers: in memory each of them would count by itself';
+}
+
+/** @param place `limits` or `shadow.limits` */
+function limitIssues(place: string, limits: JsonObject, { accounts, routes }: Names): ConfigIssue[] {
+  const root = place.split('.');
+  const byName = (group: 'plans' | 'providers' | 'accounts') =>
+    Object.entries(objectOrEmpty(limits[group])).map(([name, layer]) => [[...root, group, name], layer] as const);
+  const layers = [
+    [[...root, 'default'], limits.default] as const,
+    ...byName('plans'),
+    ...byName('providers'),
+    ...byName('accounts'),
+  ];
+  return [
+    // As in the library: without it, an account whose plan was forgotten would not be limited.
+    ...issueIf(`${place}.default`, limits.plans !== undefined && limits.default === undefined ? NO_DEFAULT : undefined),
+    ...unknownNames([...root, 'accounts'], objectOrEmpty(limits.accounts), accounts, 'account'),
+    ...layers.flatMap(([path, layer]) => layerIssues(path, objectOrEmpty(layer), routes)),
+  ];
+}
+
+function layerIssues(path: readonly string[], layer: JsonObject, routes: readonly string[]): ConfigIssue[] {
+  const { allMethods } = layer;
+  const limits = objectOrEmpty(layer.routes);
+  return [
+    ...(Array.isArray(allMethods)
+      ? durationIssues([...path, 'allMethods'], allMethods)
+      : durationIssues([...path, 'allMethods', 'windows'], objectOrEmpty(allMethods).windows)),
+    ...unknownNames([...path, 'routes'], limits, routes, 'route'),
+    ...Object.entries(limits).flatMap(([route, limit]) => durationIssues([...path, 'routes', route], limit)),
+  ];
+}
+
+/** @param known the names that the file's own list has */
+function unknownNames(
+  path: readonly string[],
+  values: JsonObject,
+  known: readonly string[],
+  noun: 'route' | 'account',
+): ConfigIssue[] {
+  const listed = new Set(known);
+  const unknown = Object.keys(values).filter((name) => !listed.has(name));
+  return unknown.map((name) => ({
+    path: formatPath([...path, name]),
+    reason: `the file has no such ${noun}${didYouMean(name, known)}`,
+  }));
+}
+
+/** Finds windows of equal duration. If a window itself is malformed, the schema has reported it. */
+function durationIssues(path: readonly string[], limit: unknown): ConfigIssue[] {
+  try {
+    if (Array.isArray(limit)) parseLimit(limit, 'limit');
+    return [];
+  } catch (error) {
+    return issueIf(formatPath(path), /^limit: (.*)$/s.exec((error as Error).message)?.[1]);
+  }
+}
+
+function upstreamIssues({ upstreams, routes, providers }: JsonObject): ConfigIssue[] {
+  const urls = objectOrEmpty(upstreams);
+  const known = [DEFAULT_UPSTREAM, ...Object.keys(urls)];
+  const flawOf = (name: unknown): string | undefined =>
+    typeof name !== 'string' || name === '' || known.includes(name)
+      ? undefined
+      : `upstreams has no ${describe(name)}${didYouMean(name, known)}`;
+  return [
+    ...Object.entries(urls).flatMap(([name, url]) =>
+      issueIf(formatPath(['upstreams', name]), name === DEFAULT_UPSTREAM ? RESERVED : upstreamFlaw(url)),
+    ),
+    ...arrayOrEmpty(routes).flatMap((route, i) =>
+      issueIf(`routes[${i}].upstream`, flawOf(objectOrEmpty(route).upstream)),
+    ),
+    ...Object.entries(objectOrEmpty(providers)).flatMap(([name, provider]) =>
+      issueIf(formatPath(['providers', name, 'upstream']), flawOf(objectOrEmpty(provider).upstream)),
+    ),
+  ];
+}
+
+function corsIssues({ origins, headers, exposedHeaders, credentials }: JsonObject): ConfigIssue[] {
+  const isEmpty = Array.isArray(origins) && origins.length === 0;
+  const lists = { origins, headers, exposedHeaders };
+  return [
+    ...issueIf('cors.origins', isEmpty ? 'must not be empty: without cors, no origin is allowed' : undefined),
+    ...arrayOrEmpty(origins).flatMap((origin, i) => issueIf(`cors.origins[${i}]`, originFlaw(origin))),
+    ...arrayOrEmpty(headers).flatMap((name, i) => issueIf(`cors.headers[${i}]`, headerFlaw(name))),
+    ...arrayOrEmpty(exposedHeaders).flatMap((name, i) => issueIf(`cors.exposedHeaders[${i}]`, headerFlaw(name))),
+    ...Object.entries(lists).flatMap(([list, values]) => {
+      const at = credentials === true ? arrayOrEmpty(values).indexOf('*') : -1;
+      return issueIf(`cors.${list}[${at}]`, at === -1 ? undefined : NO_WILDCARD);
+    }),
+  ];
+}
+
+/** Browsers compare the field `Origin` with it letter by letter. */
+function originFlaw(origin: unknown): string | undefined {
+  if (typeof origin !== 'string' || origin === '*') return undefined;
+  const expected = 'must be an origin such as "https://app.example.com"';
+  if (!ORIGIN.test(origin)) return `${expected}, or "*", got ${describe(origin)}`;
+  if (!/^https?:/.test(origin)) return undefined;
+  if (!URL.canParse(origin)) return `${expected}, got ${describe(origin)}`;
+  const { origin: written } = new URL(origin);
+  // An origin has no password in it.
+  return written === origin
+    ? undefined
+    : `browsers write it as ${JSON.stringify(written)}, got ${JSON.stringify(origin)}`;
+}
+
+function headerFlaw(name: unknown): string | undefined {
+  return typeof name !== 'string' || HEADER_NAME.test(name) ? undefined : `${describe(name)} is not a header name`;
+}
+
+function upstreamFlaw(upstream: unknown): string | undefined {
+  if (typeof upstream !== 'string') return undefined;
+  const url = URL.canParse(upstream) ? new URL(upstream) : undefined;
+  // A value with one of these characters may have a password or a token in it.
+  const given = /[@?#]/.test(upstream) ? '' : `, got ${describe(upstream)}`;
+  if (url === undefined || !/^https?:\/\//i.test(upstream)) return `must be a URL with http:// or https://${given}`;
+  if (/[?#]/.test(upstream)) return 'must have neither a query nor a fragment';
+  return url.username === '' && url.password === '' ? undefined : 'must not have a user name or password in it';
+}
+
+function forwardFieldFlaw(name: unknown): string | undefined {
+  if (typeof name !== 'string') return undefined;
+  if (!HEADER_NAME.test(name)) return `${describe(name)} is not a header name`;
+  return isOwnField(name.toLowerCase()) ? `the gateway itself sets or removes ${name}` : undefined;
+}
+
+/** The reason never shows the value, because a store URL may have a password in it. */
+function storeFlaw(store: unknown): string | undefined {
+  if (typeof store !== 'string' || parseStoreUrl(store) !== undefined) return undefined;
+  return 'must be memory, redis://[user:password@]host:port/db, rediss://… or redis-cluster://host:port,host:port';
+}
+
+/** In memory each worker would count by itself, and would not know the idempotency keys of the others. */
+function workersFlaw({ workers = 1, store = 'memory' }: JsonObject): string | undefined {
+  if (workers === 1 || store !== 'memory') return undefined;
+  return 'several workers need Redis as store: in memory each of them would admit the whole of every limit';
+}
+
+function sameAddressIssues(listen: JsonObject, admin: unknown): ConfigIssue[] {
+  const { host = '127.0.0.1', port = 8080 } = listen;
+  const other = { host: '127.0.0.1', port: 8081, ...objectOrEmpty(admin) };
+  if (admin === undefined || port === 0 || other.port !== port || other.host !== host) return [];
+  return [{ path: 'admin.port', reason: `${describe(port)} is also the port of listen` }];
+}
+
+function issueIf(path: string, reason: string | undefined): ConfigIssue[] {
+  return reason === undefined ? [] : [{ path, reason }];
+}
+
+function textsOf(values: unknown, name: 'id' | 'route'): string[] {
+  const texts = arrayOrEmpty(values).map((value) => objectOrEmpty(value)[name]);
+  return texts.filter((text) => typeof text === 'string');
+}
+
+/** Index of each value that has appeared before, with the index of its first appearance. */
+function repeated(values: readonly unknown[]): [number, number][] {
+  const first = new Map<unknown, number>();
+  const repetitions: [number, number][] = [];
+  for (const [index, value] of values.entries()) {
+    if (value === undefined) continue;
+    const before = first.get(value);
+    if (before === undefined) first.set(value, index);
+    else repetitions.push([index, before]);
+  }
+  return repetitions;
+}

@@ -1,0 +1,54 @@
+import { METHODS } from 'node:http';
+import type { ClaimSettings } from 'headgate';
+import { parseTemplate, type RouteTemplate, settingsOf } from 'headgate/internal';
+import { type AccountSource, parseAccountSource } from './account-source.ts';
+import type { Config } from './schema.ts';
+
+/** A route of the config. */
+export interface Route {
+  /** As written in the config, such as `GET /api/v1/chats/{chat_id}`. Limits, metrics and the log use this name. */
+  readonly name: string;
+  /** Where the account is given; undefined if the route is not limited. */
+  readonly source: AccountSource | undefined;
+  /** Undefined if the route is not idempotent. */
+  readonly idempotent: RouteIdempotency | undefined;
+  /** Name of the upstream that its requests go to; undefined if it has none of its own. */
+  readonly upstream?: string | undefined;
+}
+
+/** The settings of one route: its own, then those of the config's `idempotency`. */
+export interface RouteIdempotency {
+  readonly settings: ClaimSettings;
+  /** How long an upstream answer is still taken after the client got 504, in milliseconds. */
+  readonly lateAnswerMs: number;
+  /** Whether a request without a key is refused. */
+  readonly required: boolean;
+}
+
+/** The routes of a checked config. */
+export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idempotency'>): Route[] {
+  return routes.map(({ route, account, idempotent = false, upstream }) => {
+    const own = typeof idempotent === 'boolean' ? {} : idempotent;
+    const { required = false, lateAnswerMs = idempotency.lateAnswerMs, ...given } = own;
+    const settings = settingsOf(given, settingsIn(idempotency));
+    return {
+      name: route,
+      source: account === undefined ? undefined : parseAccountSource(account),
+      idempotent: idempotent === false ? undefined : { settings, lateAnswerMs, required },
+      upstream,
+    };
+  });
+}
+
+/** The library's settings in the config's `idempotency`, without the keys that only the process has. */
+export function settingsIn({ lateAnswerMs: _, secret: __, ...settings }: Config['idempotency']): ClaimSettings {
+  return settings;
+}
+
+/** Reads a route, or returns what is wrong with it. */
+export function parseRoute(text: string): RouteTemplate | { readonly reason: string } {
+  const template = parseTemplate(text);
+  const method = /^[A-Z]+(?= \/)/.exec(text)?.[0];
+  if (method === undefined || (METHODS.includes(method) && method !== 'CONNECT')) return template;
+  return { reason: `${method} is not a method for a route` };
+}

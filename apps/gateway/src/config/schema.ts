@@ -1,0 +1,169 @@
+import type { RateLimitFields } from 'headgate/http';
+import { RATE_LIMIT_STYLES, rateLimitStyles } from 'headgate/internal';
+import { z } from 'zod';
+import { admin } from './schema/admin.ts';
+import { cors } from './schema/cors.ts';
+import { idempotency } from './schema/idempotency.ts';
+import { key } from './schema/key.ts';
+import { limits } from './schema/limits.ts';
+import { listener } from './schema/listener.ts';
+import { perApplication } from './schema/per-application.ts';
+import { route } from './schema/route.ts';
+import { secret } from './schema/secret.ts';
+import { shadow } from './schema/shadow.ts';
+import { milliseconds, name, readableBy } from './schema/values.ts';
+
+const headers = z
+  .unknown()
+  .check(readableBy(rateLimitStyles))
+  .meta({
+    default: 'x-ratelimit',
+    anyOf: [{ enum: RATE_LIMIT_STYLES }, { type: 'array', items: { enum: RATE_LIMIT_STYLES } }],
+    examples: [['x-ratelimit', 'ietf']],
+  })
+  .transform((styles) => styles as RateLimitFields);
+
+const log = z.strictObject({
+  level: z
+    .enum(['debug', 'info', 'warn', 'error', 'silent'])
+    .default('info')
+    .describe('The least important lines that are written. A request is info; with an error of the gateway, warn'),
+  application: z.boolean().default(false).describe('Whether request lines name the application'),
+  account: z.boolean().default(false).describe('Whether request lines name the account. Its id may be personal data'),
+});
+
+const adjustments = z.strictObject({
+  file: name
+    .optional()
+    .describe(
+      'Where the process stores them, or with Redis a copy of what it last knew; relative to the folder of the config',
+    ),
+  refreshMs: z.int().min(10).max(60_000).default(500).describe('How often the store is read, in milliseconds'),
+  max: z.int().min(1).max(100_000).default(10_000).describe('Most adjustments'),
+});
+
+const account = z.strictObject({
+  id: name.describe('The id that requests give'),
+  application: name,
+  provider: name.optional().describe("Selects the provider's limits"),
+  plan: name.optional().describe('What the customer pays for: selects one of limits.plans'),
+  scope: name.nullable().default(null),
+});
+
+const provider = z.strictObject({
+  upstream: name.describe("Name of the upstream for requests of this provider's accounts"),
+});
+
+/** The config file, section by section. */
+export const configSchema = z.strictObject({
+  $schema: z.string().optional().describe('For editors; the gateway does not read it'),
+  listen: listener(8080).prefault({}).describe('The listener for requests'),
+  admin: admin
+    .optional()
+    .describe("The operator's listener, for /metrics and the Admin API. Without it neither is served"),
+  store: secret(z.string())
+    .prefault('memory')
+    .describe('memory, redis://[user:password@]host:port/db, rediss://… or redis-cluster://…'),
+  upstream: z
+    .string()
+    .default('http://127.0.0.1:9000')
+    .describe('Where requests are forwarded. Its path is put in front of theirs'),
+  upstreams: z
+    .record(z.string(), z.string())
+    .default({})
+    .describe('Further upstreams: a URL by name, for routes and providers'),
+  providers: z.record(z.string(), provider).default({}).describe('Settings by provider, as accounts name it'),
+  forwardFields: z
+    .array(z.string())
+    .default([])
+    .describe('Names of request fields that are forwarded although many servers obey them, such as x-real-ip'),
+  upstreamTimeoutMs: milliseconds(1)
+    .default(30_000)
+    .describe("Longest wait for the head of the upstream's answer, in milliseconds"),
+  upstreamAnswerMs: milliseconds(1)
+    .default(300_000)
+    .describe("Longest time from the head of the upstream's answer to its end, in milliseconds"),
+  upstreamIdleMs: milliseconds(0)
+    .default(4_000)
+    .describe('How long a connection to the upstream stays open without a request, in milliseconds'),
+  maxUpstreamConnections: z.int().min(1).default(256).describe('Most connections to each upstream'),
+  clientTimeoutMs: milliseconds(1)
+    .default(30_000)
+    .describe(
+      'Longest wait for more of a body that is buffered, and for a client to read more of its answer, in milliseconds',
+    ),
+  maxBodyBytes: z.int().min(0).default(26_214_400).describe('Largest request body, in bytes'),
+  maxBufferedBytes: z
+    .int()
+    .min(0)
+    .default(1_073_741_824)
+    .describe('Most bytes of bodies and kept answers that are buffered at a time, in memory and in files'),
+  maxConnections: z.int().min(1).default(10_000).describe('Most connections of clients at a time'),
+  workers: z
+    .union([z.int().min(1).max(1_024), z.literal('auto')], { error: 'must be a number from 1 to 1024, or "auto"' })
+    .default(1)
+    .describe('Processes that serve; auto: one per processor. More than 1 need Redis'),
+  shutdownDelayMs: milliseconds(0)
+    .default(0)
+    .describe(
+      'How long a terminated process still serves while /readyz says 503, so that a load balancer notices, in milliseconds',
+    ),
+  drainMs: milliseconds(0).default(10_000).describe('How long shutdown waits for running requests, in milliseconds'),
+  log: log.prefault({}).describe('What is logged'),
+  headers: headers
+    .default('x-ratelimit')
+    .describe('Rate-limit fields on answers: a list of x-ratelimit and ietf, or one of them alone; [] for none'),
+  storeDeadlineMs: milliseconds(1).default(250).describe('Longest wait for one answer of the store, in milliseconds'),
+  onStoreFailure: z
+    .enum(['local', 'admit', 'refuse'])
+    .default('local')
+    .describe("While the store is down: this process's own memory decides, every request is admitted, or refused"),
+  idempotency: idempotency.prefault({}),
+  perApplication: perApplication
+    .prefault({})
+    .describe('The most that one application can use of what all of them share'),
+  keys: z.array(key).default([]),
+  accounts: z.array(account).default([]),
+  routes: z.array(route).default([]).describe('A request for any other route gets 404'),
+  cors: cors
+    .optional()
+    .describe(
+      'Lets pages of other origins use the gateway. Without it, fields and preflights are forwarded as they are',
+    ),
+  strictSiblings: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether a parameter refuses what many servers read as a literal beside it: /api/SPECIAL or /api/special;a=1 for {name} beside /api/special',
+    ),
+  limits: limits
+    .prefault({})
+    .describe('Per limit name the most specific layer wins: account, then provider, then plan, then default'),
+  adjustments: adjustments
+    .prefault({})
+    .describe('Obeys changes of limits at run time, which all processes with the same Redis share'),
+  shadow: shadow
+    .optional()
+    .describe('A candidate for other limits, which decides about every request beside them and changes no answer'),
+});
+
+/** A config as written in a file. */
+export type ConfigInput = z.input<typeof configSchema>;
+
+/** A config with every default filled in. */
+export type Config = z.output<typeof configSchema>;
+
+/** A candidate of the config. */
+export type ShadowConfig = NonNullable<Config['shadow']>;
+
+/** A connected account of the config. */
+export type Account = Config['accounts'][number];
+
+/** A token of the Admin API. */
+export type AdminToken = NonNullable<Config['admin']>['tokens'][number];
+
+/** The JSON Schema of the config file: the content of `apps/gateway/docs/config.schema.json`. */
+export function jsonSchema(): string {
+  const schema = z.toJSONSchema(configSchema, { io: 'input', target: 'draft-2020-12' });
+  return `${JSON.stringify({ title: 'Config of the headgate process', ...schema }, undefined, 2)}\n`;
+}

@@ -1,0 +1,53 @@
+import { parseWindow } from 'headgate/internal';
+import { z } from 'zod';
+import { readableBy } from './values.ts';
+
+const windowText = z
+  .string()
+  .check(readableBy(parseWindow))
+  .meta({ pattern: '^(0|[1-9]\\d*)/[1-9]\\d*(ms|s|m|h|d)$', examples: ['60/1m'] });
+
+const windowObject = z.strictObject({
+  max: z.int().min(0).describe('Largest number of requests in the window. 0 rejects every request'),
+  durationMs: z.int().min(1).describe('Length of the window in milliseconds'),
+});
+
+/** One limit. */
+export const limit = z
+  .array(z.union([windowText, windowObject], { error: 'must be "60/1m" or { "max": 60, "durationMs": 60000 }' }))
+  .describe('A request must fit into all of these windows. [] means no such limit here');
+
+const scopedLimit = z.strictObject({
+  windows: limit,
+  scope: z
+    .enum(['route', 'account'])
+    .default('route')
+    .describe('route: each route has its own count. account: the routes of an account share one count'),
+});
+
+const layer = z.strictObject({
+  allMethods: z
+    .union([limit, scopedLimit], { error: 'must be an array of windows, or { "windows": […], "scope": "account" }' })
+    .optional()
+    .describe('Applies to every limited route. Each route has its own count, unless the scope is "account"'),
+  routes: z
+    .record(z.string(), limit)
+    .optional()
+    .describe('Additional limits by route, as in { "POST /api/v1/emails": ["10/1m", "200/1d"] }'),
+});
+
+/** The `limits` of the config. */
+export const limits = z.strictObject({
+  recommended: z
+    .boolean()
+    .default(false)
+    .describe("Starts each provider from headgate's recommended limits; `providers` overrides them by limit name"),
+  unlimited: z
+    .literal(true)
+    .optional()
+    .describe('Says that no request is limited. Without it, routes with an account need a window somewhere'),
+  default: layer.default({}),
+  plans: z.record(z.string(), layer).default({}),
+  providers: z.record(z.string(), layer).default({}),
+  accounts: z.record(z.string(), layer).default({}),
+});

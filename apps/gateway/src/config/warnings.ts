@@ -1,0 +1,175 @@
+import type { RouteTemplate } from 'headgate/internal';
+import { recommendedLimits } from 'headgate/recommended';
+import { type ConfigIssue, formatPath } from './config-error.ts';
+import { layerHasWindows } from './limits.ts';
+import { isLoopback } from './loopback.ts';
+import { isObeyed } from './request-fields.ts';
+import { parseRoute } from './routes.ts';
+import type { Config } from './schema.ts';
+import { avoidingSpelling, tolerantTemplate } from './sibling-routes.ts';
+import { didYouMean } from './suggest.ts';
+import { validityOf } from './tls-files.ts';
+
+/** A shorter secret can be found by trial by a reader of the store. */
+const GOOD_SECRET_LENGTH = 16;
+
+/** Settings that are valid but probably mistakes. The gateway serves with them. */
+export function warningsFor(config: Config): ConfigIssue[] {
+  const { keys, accounts, routes, limits, idempotency, admin, maxBodyBytes, maxBufferedBytes, perApplication } = config;
+  const hasAccountRoute = routes.some(({ account }) => account !== undefined);
+  const providers = new Set(accounts.flatMap(({ provider }) => provider ?? []));
+  const plans = new Set(accounts.flatMap(({ plan }) => plan ?? []));
+  const applications = new Set(keys.map(({ application }) => application));
+  return [
+    ...warnIf(keys.length === 0, 'keys', 'the config has no keys, so every request is refused'),
+    ...warnIf(routes.length === 0, 'routes', 'the config has no routes, so every request is refused'),
+    ...warnIf(
+      hasAccountRoute && accounts.length === 0,
+      'accounts',
+      'the config has no accounts, so requests for a route with an account are refused',
+    ),
+    ...accounts.flatMap(({ application }, i) =>
+      warnIf(
+        keys.length > 0 && !applications.has(application),
+        `accounts[${i}].application`,
+        'no key belongs to this application, so no request can reach the account',
+      ),
+    ),
+    ...keys.flatMap(({ application }, i) =>
+      warnIf(
+        hasAccountRoute && accounts.length > 0 && !accounts.some((account) => account.application === application),
+        `keys[${i}].application`,
+        'no account belongs to this application, so a route with an account refuses the key',
+      ),
+    ),
+    ...unlimitedAccounts(config),
+    ...limitsWithoutAccount(config),
+    ...warnIf(
+      config.store === 'memory' && routes.some(({ idempotent }) => Boolean(idempotent)),
+      'store',
+      'a restart forgets every idempotency key, so a retry after it is executed again: use Redis',
+    ),
+    ...routes.flatMap(({ route }, i) => {
+      const segment = route.split('/').find((part) => part.startsWith(':'));
+      const reason = `${segment} is matched letter by letter; write a parameter as {${segment?.slice(1)}}`;
+      return warnIf(segment !== undefined, `routes[${i}].route`, reason);
+    }),
+    ...(config.strictSiblings ? [] : siblingWarnings(routes)),
+    ...Object.keys(limits.providers).flatMap((name) =>
+      warnIf(
+        accounts.length > 0 && !providers.has(name),
+        formatPath(['limits', 'providers', name]),
+        `no account of the file has this provider${didYouMean(name, [...providers])}`,
+      ),
+    ),
+    ...Object.keys(limits.plans).flatMap((name) =>
+      warnIf(
+        accounts.length > 0 && !plans.has(name),
+        formatPath(['limits', 'plans', name]),
+        `no account of the file has this plan${didYouMean(name, [...plans])}`,
+      ),
+    ),
+    ...unusedUpstreams(config),
+    ...Object.keys(config.providers).flatMap((name) =>
+      warnIf(
+        accounts.length > 0 && !providers.has(name),
+        formatPath(['providers', name]),
+        `no account of the file has this provider${didYouMean(name, [...providers])}`,
+      ),
+    ),
+    ...config.forwardFields.flatMap((name, i) =>
+      warnIf(!isObeyed(name.toLowerCase()), `forwardFields[${i}]`, `${name} is forwarded without being listed`),
+    ),
+    ...certificateWarnings('listen', config.listen),
+    ...(admin === undefined ? [] : certificateWarnings('admin', admin)),
+    ...warnIf(
+      admin !== undefined && !isLoopback(admin.host) && admin.tls?.clientCa === undefined,
+      'admin.host',
+      'other machines can reach this address, and /metrics needs no key: use 127.0.0.1, or let a firewall admit only your monitoring',
+    ),
+    ...warnIf(
+      maxBufferedBytes < maxBodyBytes,
+      'maxBufferedBytes',
+      'smaller than maxBodyBytes, so a longer body that must be buffered is always refused',
+    ),
+    ...warnIf(
+      perApplication.maxBufferedBytes < maxBodyBytes,
+      'perApplication.maxBufferedBytes',
+      'smaller than maxBodyBytes, so a longer body that must be buffered is always refused',
+    ),
+    ...warnIf(
+      idempotency.secret !== undefined && idempotency.secret.length < GOOD_SECRET_LENGTH,
+      'idempotency.secret',
+      `shorter than ${GOOD_SECRET_LENGTH} characters, so it can be guessed`,
+    ),
+  ];
+}
+
+/** With `recommended`, a config needs no other limit, so a provider without a recommendation is easily overlooked. */
+function unlimitedAccounts({ accounts, limits }: Config): ConfigIssue[] {
+  const { recommended, providers, plans, accounts: ofAccounts } = limits;
+  if (!recommended) return [];
+  const known = Object.keys(recommendedLimits);
+  return accounts.flatMap(({ id, provider = '', plan = '' }, i) => {
+    const layers = [limits.default, providers[provider], plans[plan], ofAccounts[id]];
+    const isLimited = known.includes(provider) || layers.some((layer) => layer !== undefined && layerHasWindows(layer));
+    const reason = `no limit applies to this account, and none is recommended for its provider${didYouMean(provider, known)}`;
+    return warnIf(!isLimited, `accounts[${i}].provider`, `${reason} (recommended: ${known.join(', ')})`);
+  });
+}
+
+function unusedUpstreams({ upstreams, routes, providers }: Config): ConfigIssue[] {
+  const used = new Set([...routes, ...Object.values(providers)].flatMap(({ upstream }) => upstream ?? []));
+  return Object.keys(upstreams).flatMap((name) =>
+    warnIf(!used.has(name), formatPath(['upstreams', name]), 'no route and no provider uses this upstream'),
+  );
+}
+
+/** Only requests for an account are limited. */
+function limitsWithoutAccount({ routes, limits }: Config): ConfigIssue[] {
+  const free = new Set(routes.flatMap(({ route, account }) => (account === undefined ? route : [])));
+  const named = (['plans', 'providers', 'accounts'] as const).flatMap((kind) =>
+    Object.entries(limits[kind]).map(([name, layer]) => [['limits', kind, name], layer] as const),
+  );
+  return [[['limits', 'default'], limits.default] as const, ...named].flatMap(([path, layer]) =>
+    Object.keys(layer.routes ?? {}).flatMap((route) =>
+      warnIf(
+        free.has(route),
+        formatPath([...path, 'routes', route]),
+        'the route has no account, so this never applies',
+      ),
+    ),
+  );
+}
+
+/** A parameter or a wildcard beside a route takes other spellings of its paths, and so avoids that route's limits. */
+function siblingWarnings(routes: Config['routes']): ConfigIssue[] {
+  const templates = routes.map(({ route }) => tolerantTemplate(parseRoute(route) as RouteTemplate));
+  return templates.flatMap((template, i) => {
+    for (const [other, sibling] of templates.entries()) {
+      const spelling = avoidingSpelling(template, sibling);
+      if (spelling === undefined) continue;
+      const reason = `also matches spellings such as ${spelling}, which many servers read as routes[${other}]: set strictSiblings to refuse them`;
+      return [{ path: `routes[${i}].route`, reason }];
+    }
+    return [];
+  });
+}
+
+function certificateWarnings(listener: 'listen' | 'admin', { tls }: Config['listen']): ConfigIssue[] {
+  if (tls === undefined) return [];
+  const { fromMs, untilMs } = validityOf(tls.cert);
+  const path = `${listener}.tls.cert`;
+  return [
+    ...warnIf(Date.now() > untilMs, path, `the certificate expired at ${timeOf(untilMs)}, so clients refuse it`),
+    ...warnIf(Date.now() < fromMs, path, `the certificate is not valid before ${timeOf(fromMs)}, so clients refuse it`),
+  ];
+}
+
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+function warnIf(isSo: boolean, path: string, reason: string): ConfigIssue[] {
+  return isSo ? [{ path, reason }] : [];
+}

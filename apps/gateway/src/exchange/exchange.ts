@@ -1,0 +1,125 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IdempotentRequest } from 'headgate';
+import type { HeaderFields } from 'headgate/http';
+import type { BufferShare } from '../body/buffer-budget.ts';
+import type { SpooledBody } from '../body/spool.ts';
+import type { Route } from '../config/routes.ts';
+import type { Account } from '../config/schema.ts';
+import type { RequestTrace } from './request-trace.ts';
+import type { UpstreamCause } from './upstream-failure.ts';
+
+/** What happened to a request, for the log: the limiter's decision, or what answered instead of the upstream. */
+export type DecisionLabel = 'accepted' | 'rejected' | 'degraded' | 'unlimited' | 'refused' | 'replayed' | 'preflight';
+
+/** The idempotency key of a request. */
+export interface KeyedRequest {
+  readonly request: IdempotentRequest;
+  /** The `Idempotency-Key` that the upstream receives. */
+  readonly forwardedKey: string;
+}
+
+/** One request and its response in the process. Each stage adds what it finds. */
+export interface Exchange {
+  /** Made by the gateway: `x-request-id` to the client and the upstream, `req_id` in errors and in the log. */
+  readonly id: string;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** On the monotonic timer, in milliseconds. */
+  readonly startedAt: number;
+  /** The client waits for `100 Continue` before it sends the body. */
+  readonly expectsContinue: boolean;
+  /** Undefined if nothing is traced. */
+  trace: RequestTrace | undefined;
+  route: Route | undefined;
+  /** Application of the API key. */
+  application: string | undefined;
+  account: Account | undefined;
+  /** The stored body, if it had to be read before forwarding; otherwise the body is streamed. */
+  body: SpooledBody | undefined;
+  /** Counts the work on the body, if the gateway reads it itself. */
+  bodyWork: { giveBack(): void } | undefined;
+  /** Set if the route is idempotent and the request has a key. */
+  idempotent: KeyedRequest | undefined;
+  /** Where its buffered bytes are counted, once its application is known. */
+  buffer: BufferShare | undefined;
+  /** Fields of CORS on its answer, whatever it is; undefined if the gateway leaves CORS to the upstream. */
+  cors: HeaderFields | undefined;
+  /** Ends its place among the running requests of its application. */
+  leave: (() => void) | undefined;
+  /** The upstream may still read the body, or send its response, even if the client has gone. */
+  forwarding: boolean;
+  decision: DecisionLabel;
+  /** Why the upstream did not answer, or broke off; undefined if it did neither. */
+  upstreamCause: UpstreamCause | undefined;
+  /** What a candidate for other limits would have said, if it differs and is known when the line of the log is written. */
+  shadow: 'accepted' | 'rejected' | undefined;
+  /** An answer has begun, so no other may begin. */
+  answered: boolean;
+  /** That answer is the gateway's, or a replay, not the upstream's. */
+  hasOwnAnswer: boolean;
+  /** The connection closes after this answer. Requests that the client sent behind it are ignored. */
+  closesConnection: boolean;
+  /** Stops the forwarding of this exchange; undefined if nothing has to be stopped. */
+  release: (() => void) | undefined;
+}
+
+/** @param id unique in the log */
+export function createExchange(
+  id: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+  expectsContinue: boolean,
+): Exchange {
+  return {
+    id,
+    request,
+    response,
+    startedAt: performance.now(),
+    expectsContinue,
+    trace: undefined,
+    route: undefined,
+    application: undefined,
+    account: undefined,
+    body: undefined,
+    bodyWork: undefined,
+    idempotent: undefined,
+    buffer: undefined,
+    cors: undefined,
+    leave: undefined,
+    forwarding: false,
+    decision: 'refused',
+    upstreamCause: undefined,
+    shadow: undefined,
+    answered: false,
+    hasOwnAnswer: false,
+    closesConnection: false,
+    release: undefined,
+  };
+}
+
+/** Gives the exchange a stored body, which is freed with the exchange. */
+export function attachBody(exchange: Exchange, body: SpooledBody): void {
+  exchange.body = body;
+  // The client may have gone already.
+  freeIfDone(exchange);
+}
+
+/**
+ * Frees the body and the places of the exchange, if its response has closed and it is not being forwarded. Called
+ * whenever one of both may have become true.
+ */
+export function freeIfDone(exchange: Exchange): void {
+  const { response, forwarding, body, buffer, leave } = exchange;
+  if (forwarding || !(response.closed || response.destroyed)) return;
+  exchange.leave = undefined;
+  leave?.();
+  if (body === undefined) buffer?.release();
+  // The bytes count until the file is closed.
+  else void body.dispose().then(() => buffer?.release());
+}
+
+/** Whether the client could still receive an answer. */
+export function isOpen({ answered, request, response }: Exchange): boolean {
+  // A connection that was just cut has not told its responses yet.
+  return !answered && !response.destroyed && !response.closed && !request.socket.destroyed;
+}

@@ -1,0 +1,153 @@
+import type { Decision } from 'headgate';
+import { isPromise } from 'headgate/internal';
+import type { LimitStore } from 'headgate/stores';
+import type { Account } from '../config/schema.ts';
+
+/** The place of a call among those of this process that change the same counters. */
+interface Place {
+  /** Undefined until the turn of the event loop ends in which the call was made. */
+  order: number | undefined;
+  /** In milliseconds on the store's clock. */
+  at: number;
+}
+
+/** A decision whose request has no line yet. */
+interface Decided {
+  readonly sinceMs: number;
+  readonly fields: string;
+  /** The rest of a line of its own. */
+  readonly rest: string;
+}
+
+/** Parts of the log that write the lines. */
+export interface DecisionLogOptions {
+  /** Whether lines have accounts, and requests are logged at all. */
+  readonly isOn: () => boolean;
+  /** Writes a line of level `info`. */
+  readonly write: (fields: string) => void;
+}
+
+/** A request that runs for longer has a line of its own about its decision, so that the log is almost sorted by time. */
+const OWN_LINE_MS = 5_000;
+
+/**
+ * What the log says of each decision, so that `headgate simulate` can repeat all of them exactly: when the store decided,
+ * and in which order. While it is off, nothing is numbered.
+ */
+export class DecisionLog {
+  readonly #options: DecisionLogOptions;
+  readonly #places = new WeakMap<Decision, Place>();
+  readonly #settlements = new WeakMap<Decision, Place>();
+  readonly #settling = new Set<Place>();
+  readonly #decided = new Map<string, Decided>();
+  /** Calls of this turn that a store sends at its end. */
+  #turn: Place[] = [];
+  #orders = 0;
+  #latest = 0;
+
+  constructor(options: DecisionLogOptions) {
+    this.#options = options;
+  }
+
+  /** The same store; its decisions are numbered in the order in which the store makes those of one account. */
+  numbered(store: LimitStore): LimitStore {
+    return {
+      synchronous: store.synchronous,
+      consume: (account, route, plan, cost) => {
+        const result = store.consume(account, route, plan, cost);
+        if (!this.#options.isOn()) return result;
+        if (!isPromise(result)) return this.#number(result, { order: ++this.#orders, at: 0 });
+        const place: Place = { order: undefined, at: 0 };
+        if (this.#turn.length === 0) setImmediate(() => this.#endTurn());
+        this.#turn.push(place);
+        return result.then((decision) => this.#number(decision, place));
+      },
+      settle: (decision, cost) => {
+        if (!this.#options.isOn() || decision.degraded) return store.settle(decision, cost);
+        // A store sends it at once, and so before the checks of this turn.
+        const place: Place = { order: ++this.#orders, at: this.#latest };
+        this.#settlements.set(decision, place);
+        this.#settling.add(place);
+        const settled = store.settle(decision, cost);
+        const done = (): void => void this.#settling.delete(place);
+        if (isPromise(settled)) void settled.then(done, done);
+        else done();
+        return settled;
+      },
+      peek: (account, route, plan) => store.peek(account, route, plan),
+      reset: (target) => store.reset(target),
+      close: () => store.close?.(),
+    };
+  }
+
+  /**
+   * A limit has decided about a request.
+   * @param find only called while the log is on
+   */
+  onDecision(requestId: string, decision: Decision, find: (account: string) => Account | undefined): void {
+    const place = this.#places.get(decision);
+    if (place?.order === undefined || !this.#options.isOn()) return;
+    const fields = fieldsOf(decision, { order: place.order, at: decision.decidedAt }, find(decision.account));
+    const outcome = decision.accepted ? (decision.degraded ? 'degraded' : 'accepted') : 'rejected';
+    const names = `"route":${JSON.stringify(decision.route)},"account":${JSON.stringify(decision.account)}`;
+    const rest = `"req_id":"${requestId}",${names},"decision":"${outcome}",`;
+    this.#decided.set(requestId, { sinceMs: performance.now(), fields, rest });
+    this.#writeOld();
+  }
+
+  /** The charge of a request was refunded. */
+  onRefund(requestId: string, decision: Decision): void {
+    const place = this.#settlements.get(decision);
+    if (place === undefined || !this.#options.isOn()) return;
+    const { order, at } = place;
+    this.#options.write(`"req_id":"${requestId}","cost":0,"at":${at},"order":${order},"msg":"refund"`);
+  }
+
+  /** Fields of the line of a request whose decision has no line yet; `"at":null` if it has one, or if there is none. */
+  take(requestId: string): string {
+    const decided = this.#decided.get(requestId);
+    this.#decided.delete(requestId);
+    this.#writeOld();
+    return decided?.fields ?? '"at":null,';
+  }
+
+  /** Writes a line for each decision whose request has none yet. */
+  flush(): void {
+    this.#writeOld(Number.POSITIVE_INFINITY);
+  }
+
+  #writeOld(before = performance.now() - OWN_LINE_MS): void {
+    for (const [requestId, { sinceMs, fields, rest }] of this.#decided) {
+      if (sinceMs > before) return;
+      this.#decided.delete(requestId);
+      this.#options.write(`${rest}${fields}"msg":"decision"`);
+    }
+  }
+
+  #endTurn(): void {
+    for (const place of this.#turn) place.order = ++this.#orders;
+    this.#turn = [];
+  }
+
+  #number(decision: Decision, place: Place): Decision {
+    this.#places.set(decision, place);
+    if (decision.degraded) return decision;
+    const { decidedAt } = decision;
+    if (decidedAt > this.#latest) this.#latest = decidedAt;
+    // The reply to a call that was sent before a settlement may arrive after the settlement was sent.
+    for (const settlement of this.#settling)
+      if ((place.order ?? 0) < (settlement.order as number) && decidedAt > settlement.at) settlement.at = decidedAt;
+    return decision;
+  }
+}
+
+function fieldsOf(decision: Decision, { order, at }: Place, account: Account | undefined): string {
+  const { provider, plan } = account ?? {};
+  return (
+    (provider === undefined ? '' : `"provider":${JSON.stringify(provider)},`) +
+    (plan === undefined ? '' : `"plan":${JSON.stringify(plan)},`) +
+    `"cost":${decision.cost},"at":${at},"order":${order},` +
+    (decision.degraded ? '"degraded":true,' : '') +
+    (decision.blocked === undefined ? '' : '"blocked":true,')
+  );
+}

@@ -1,0 +1,301 @@
+import { STATUS_CODES } from 'node:http';
+import type { GateEvent, IdempotencyEvent } from 'headgate';
+import { isPromise } from 'headgate/internal';
+import type { ShadowDecision } from 'headgate/shadow';
+import type { LimitStore } from 'headgate/stores';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { UPSTREAM_CAUSES, type UpstreamCause } from '../exchange/upstream-failure.ts';
+import type { ListenerName } from '../tls/listener-tls.ts';
+import { type ConfigMetrics, createConfigMetrics } from './config-metrics.ts';
+import type { ScrapedMetric } from './store-metrics.ts';
+import { version } from './version.ts';
+
+/** The metrics of `/metrics`. No label ever has an account, a token, or a path that is not a route of the config. */
+export interface Metrics {
+  readonly config: ConfigMetrics;
+  /** The text in Prometheus's format, with its media type. */
+  render(): Promise<{ readonly contentType: string; readonly text: string }>;
+  /** The same as data, to be added to those of other processes. */
+  families(): Promise<readonly MetricFamily[]>;
+  onEvent(event: GateEvent): void;
+  onIdempotency(event: IdempotencyEvent): void;
+  /**
+   * Begins the series that alerts use at 0. `rate()` sees the first event of a series only if the series was there before.
+   * @param upstreams their hosts and ports
+   */
+  begin(routes: readonly string[], upstreams: readonly string[]): void;
+  /** Adds metrics that are read at every scrape. */
+  add(metrics: readonly ScrapedMetric[]): void;
+  /** @param route its name in the config; undefined if no route matched */
+  onRequest(route: string | undefined, status: number): void;
+  onUpstream(route: string, seconds: number): void;
+  /** @param expiresAtMs when the certificate of a listener expires, in milliseconds since 1970 */
+  onCertificate(listener: ListenerName, expiresAtMs: number): void;
+  /** @param upstream its host and port */
+  onUpstreamFailure(upstream: string, cause: UpstreamCause): void;
+  /** @param operation undefined if the Admin API has no such operation */
+  onAdminRequest(operation: string | undefined, status: number): void;
+  /** A request for the Admin API had no valid token. */
+  onAdminAuthFailure(): void;
+  onShadow(decision: ShadowDecision): void;
+  /** A candidate was not asked about a request, or its store did not answer. */
+  onShadowMissed(what: 'dropped' | 'failed'): void;
+  /** The same store, with the time of its calls measured. `onCall` is also told it, in seconds. */
+  measured(store: LimitStore, onCall?: (seconds: number) => void): LimitStore;
+}
+
+/** One metric with its values, as prom-client gives it to be added to that of another process. */
+export interface MetricFamily {
+  readonly name: string;
+  readonly type: string;
+  /** How values of several processes become one: 'sum', 'max', 'min', 'average', 'first' or 'omit'. */
+  readonly aggregator: string;
+  readonly values: readonly object[];
+}
+
+/** All metrics of a registry, read now. */
+export async function familiesOf(registry: Registry): Promise<readonly MetricFamily[]> {
+  // The declaration of prom-client takes the type for a number.
+  return (await registry.getMetricsAsJSON()) as unknown as readonly MetricFamily[];
+}
+
+/** Where the gate of the process can fail. */
+const STAGES = ['limits', 'idempotency', 'refund'];
+
+/** The client left before its answer; nginx uses the same number. For log and metrics only, never sent. */
+export const CLIENT_GONE = 499;
+const FAST = [0.000_005, 0.000_02, 0.000_1, 0.000_5, 0.001, 0.005, 0.02, 0.1, 0.5];
+const SLOW = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
+  const registers = [new Registry()];
+  const [registry] = registers as [Registry];
+  collectDefaultMetrics({ register: registry });
+  new Gauge({
+    name: 'headgate_build_info',
+    help: 'Always 1; the label is the version of headgate',
+    labelNames: ['version'],
+    aggregator: 'max',
+    registers,
+  }).set({ version }, 1);
+  const counter = (name: string, help: string, ...labelNames: string[]) =>
+    new Counter({ name: `headgate_${name}`, help, labelNames, registers });
+  const decisions = counter(
+    'decisions_total',
+    'Decisions by route, limit shown in the headers, and outcome',
+    'route',
+    'limit',
+    'outcome',
+  );
+  const requests = counter(
+    'requests_total',
+    'Answered requests by route ("none": no route matched) and status (a class such as 4xx if the status has no name)',
+    'route',
+    'status',
+  );
+  const providerRejections = counter(
+    'provider_rejections_total',
+    "429 answers of the provider's own limits, by route",
+    'route',
+  );
+  const upstreamErrors = counter(
+    'upstream_errors_total',
+    'Requests that the upstream did not answer, or not in full, by upstream (host and port) and cause',
+    'upstream',
+    'cause',
+  );
+  const adminRequests = counter(
+    'admin_requests_total',
+    'Answered requests of the Admin API by operation ("none": there is no such operation) and status',
+    'operation',
+    'status',
+  );
+  const adminFailures = counter('admin_auth_failures_total', 'Requests of the Admin API without a valid token');
+  const shadowDecisions = counter(
+    'shadow_decisions_total',
+    'Requests that a candidate for other limits was asked about, by route, limit that rejects (that of the candidate, or else the current one), and what both say: accepted or rejected',
+    'route',
+    'limit',
+    'current',
+    'candidate',
+  );
+  const shadowMissed = {
+    dropped: counter(
+      'shadow_dropped_total',
+      'Requests that no candidate was asked about, because too many checks were under way',
+    ),
+    failed: counter(
+      'shadow_failed_total',
+      'Checks of a candidate in which its store failed, or did not answer in time',
+    ),
+  };
+  const refunds = counter('refunds_total', 'Refunded charges, by route', 'route');
+  const failures = counter('failures_total', 'Internal errors in the gate, by stage', 'stage');
+  const claims = counter(
+    'idempotency_claims_total',
+    'Requests with an idempotency key, by outcome: claimed, inherited, replayed, bypassed, unavailable, or the reason of the refusal',
+    'outcome',
+  );
+  const claimSteps = counter(
+    'idempotency_steps_total',
+    'Steps of claims: completed, not_kept (stored without its body), released, superseded, lost, overdue, retrying, given_up',
+    'step',
+  );
+  const orphans = counter('idempotency_orphans_total', 'Requests whose original died with an unknown outcome');
+  const waits = new Histogram({
+    name: 'headgate_idempotency_wait_seconds',
+    help: 'Time that duplicates waited for the outcome of their original',
+    buckets: SLOW,
+    registers,
+  });
+  const storeSeconds = new Histogram({
+    name: 'headgate_store_seconds',
+    help: 'Duration of calls to the store, by operation',
+    labelNames: ['operation'],
+    buckets: FAST,
+    registers,
+  });
+  const upstreamSeconds = new Histogram({
+    name: 'headgate_upstream_seconds',
+    help: "Time until the head of the upstream's answer",
+    labelNames: ['route'],
+    buckets: SLOW,
+    registers,
+  });
+  const certificates = new Gauge({
+    name: 'headgate_tls_certificate_expiry_timestamp_seconds',
+    help: 'When the certificate of a listener expires, in seconds since 1970',
+    labelNames: ['listener'],
+    aggregator: 'max',
+    registers,
+  });
+  const add = ({ type, name: shortName, help, value, aggregator = 'sum' }: ScrapedMetric): void => {
+    const name = `headgate_${shortName}`;
+    if (type === 'gauge') {
+      new Gauge({
+        name,
+        help,
+        aggregator,
+        registers,
+        async collect() {
+          this.set(await value());
+        },
+      });
+    } else {
+      new Counter({
+        name,
+        help,
+        registers,
+        collect() {
+          // A counter has no set(). Its owner counts, so it is read anew for each scrape.
+          this.reset();
+          this.inc(value());
+        },
+      });
+    }
+  };
+  for (const metric of storeMetrics) add(metric);
+  return {
+    config: createConfigMetrics(registers),
+    begin(routes, upstreams) {
+      for (const route of routes) providerRejections.inc({ route }, 0);
+      for (const upstream of upstreams) for (const cause of UPSTREAM_CAUSES) upstreamErrors.inc({ upstream, cause }, 0);
+      for (const stage of STAGES) failures.inc({ stage }, 0);
+    },
+    add(more) {
+      for (const metric of more) add(metric);
+    },
+    onIdempotency(event) {
+      switch (event.type) {
+        case 'claimed':
+          claims.inc({ outcome: event.inherited ? 'inherited' : 'claimed' });
+          if (event.inherited) orphans.inc();
+          break;
+        case 'refused':
+          claims.inc({ outcome: event.reason });
+          if (event.reason === 'orphan') orphans.inc();
+          break;
+        case 'replayed':
+        case 'bypassed':
+        case 'unavailable':
+          claims.inc({ outcome: event.type });
+          break;
+        case 'waited':
+          waits.observe(event.waitedMs / 1_000);
+          break;
+        case 'completed':
+          claimSteps.inc({ step: event.valueKept ? 'completed' : 'not_kept' });
+          break;
+        case 'reconciled':
+          break;
+        default:
+          claimSteps.inc({ step: event.type });
+      }
+    },
+    families: () => familiesOf(registry),
+    render: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+    onEvent(event) {
+      switch (event.type) {
+        case 'decision': {
+          const { route, shown, accepted, degraded } = event.decision;
+          const outcome = degraded ? 'degraded' : accepted ? 'accepted' : 'rejected';
+          decisions.inc({ route, limit: shown?.limit ?? 'none', outcome });
+          break;
+        }
+        case 'provider_rejected':
+          providerRejections.inc({ route: event.decision?.route ?? 'unlimited' });
+          break;
+        case 'refund':
+          if (event.refunded) refunds.inc({ route: event.decision.route });
+          break;
+        case 'failure':
+          failures.inc({ stage: event.stage });
+          break;
+      }
+    },
+    onRequest: (route, status) => requests.inc({ route: route ?? 'none', status: statusLabel(status) }),
+    onUpstreamFailure: (upstream, cause) => upstreamErrors.inc({ upstream, cause }),
+    onUpstream: (route, seconds) => upstreamSeconds.observe({ route }, seconds),
+    onCertificate: (listener, expiresAtMs) => certificates.set({ listener }, expiresAtMs / 1_000),
+    onAdminRequest: (operation = 'none', status) => adminRequests.inc({ operation, status: String(status) }),
+    onAdminAuthFailure: () => adminFailures.inc(),
+    onShadow({ outcome, limit, current }) {
+      const candidate = outcome === 'none' || outcome === 'onlyCurrent' ? 'accepted' : 'rejected';
+      const labels = { route: current.route, limit, current: current.accepted ? 'accepted' : 'rejected', candidate };
+      shadowDecisions.inc(labels);
+    },
+    onShadowMissed: (what) => shadowMissed[what].inc(),
+    measured: (store, onCall) =>
+      measuredStore(store, (operation, seconds) => {
+        storeSeconds.observe({ operation }, seconds);
+        onCall?.(seconds);
+      }),
+  };
+}
+
+/** An upstream may answer with any number. Each label is a series, so a status without a name counts by its class. */
+function statusLabel(status: number): string {
+  if (status in STATUS_CODES || status === CLIENT_GONE) return String(status);
+  return status >= 100 && status < 600 ? `${Math.floor(status / 100)}xx` : 'other';
+}
+
+type Observe = (operation: string, seconds: number) => void;
+
+function measuredStore(store: LimitStore, observe: Observe): LimitStore {
+  const measure = <T>(operation: string, call: () => T): T => {
+    const from = performance.now();
+    const done = (): void => observe(operation, (performance.now() - from) / 1_000);
+    const result = call();
+    if (isPromise(result)) void result.then(done, done);
+    else done();
+    return result;
+  };
+  return {
+    synchronous: store.synchronous,
+    consume: (account, route, plan, cost) => measure('consume', () => store.consume(account, route, plan, cost)),
+    peek: (account, route, plan) => measure('peek', () => store.peek(account, route, plan)),
+    settle: (decision, cost) => measure('settle', () => store.settle(decision, cost)),
+    reset: (target) => measure('reset', () => store.reset(target)),
+    close: () => store.close?.(),
+  };
+}

@@ -1,0 +1,130 @@
+import type { MemoryClaimStoreStats, MemoryStoreStats } from 'headgate/memory';
+import type { RedisClaimStoreStats, RedisStoreStats } from 'headgate/redis';
+import type { MaybePromise } from 'headgate/stores';
+
+/** A metric whose value is read when `/metrics` is scraped. */
+export type ScrapedMetric = ScrapedCounter | ScrapedGauge;
+
+/** It only ever grows, and its name ends in `_total`. */
+interface ScrapedCounter extends Described {
+  readonly type: 'counter';
+  value(): number;
+}
+
+interface ScrapedGauge extends Described {
+  readonly type: 'gauge';
+  value(): MaybePromise<number>;
+}
+
+interface Described {
+  /** Without the prefix `headgate_`. */
+  readonly name: string;
+  readonly help: string;
+  /** How the values of several workers become one. A counter is always summed. @default 'sum' */
+  readonly aggregator?: 'sum' | 'max' | 'min';
+}
+
+/** Whether the store serves. Asked at each scrape, so that it is known without traffic. */
+export function storeUp(health: () => Promise<'ok' | 'degraded'>): ScrapedMetric {
+  return {
+    type: 'gauge',
+    name: 'store_up',
+    help: '1 if the store serves, 0 while the failure policy decides in its place',
+    value: async () => ((await health()) === 'ok' ? 1 : 0),
+    aggregator: 'min',
+  };
+}
+
+type Make<Stats> = (name: string, help: string, read: (stats: Stats) => number) => ScrapedMetric;
+
+function metricsWith<Stats>(prefix: string, stats: () => Stats): { counter: Make<Stats>; gauge: Make<Stats> } {
+  return {
+    counter: (name, help, read) => ({
+      type: 'counter',
+      name: `${prefix}_${name}_total`,
+      help,
+      value: () => read(stats()),
+    }),
+    gauge: (name, help, read) => ({ type: 'gauge', name: `${prefix}_${name}`, help, value: () => read(stats()) }),
+  };
+}
+
+export function memoryLimitMetrics(stats: () => MemoryStoreStats): ScrapedMetric[] {
+  const { counter, gauge } = metricsWith('memory_store', stats);
+  return [
+    gauge('keys', 'Pairs of account and route in memory', ({ keys }) => keys),
+    gauge('max_keys', 'Most pairs of account and route in memory', ({ maxKeys }) => maxKeys),
+    counter(
+      'refused',
+      'Decisions refused because every pair in memory has an active window (S18)',
+      (all) => all.refused,
+    ),
+    counter('swept', 'Pairs removed after their windows had ended', ({ swept }) => swept),
+  ];
+}
+
+export function memoryClaimMetrics(stats: () => MemoryClaimStoreStats): ScrapedMetric[] {
+  const { counter, gauge } = metricsWith('memory_claims', stats);
+  return [
+    gauge('keys', 'Idempotency keys in memory', ({ keys }) => keys),
+    gauge('max_keys', 'Most idempotency keys in memory', ({ maxKeys }) => maxKeys),
+    gauge('bytes', 'Bytes of stored answers', ({ bytes }) => bytes),
+    gauge('max_bytes', 'Most bytes of stored answers', ({ maxBytes }) => maxBytes),
+    counter(
+      'refused',
+      'Requests refused because every key in memory is within its retention',
+      ({ refused }) => refused,
+    ),
+    counter(
+      'refused_in_scope',
+      'Requests refused because their application has too many keys (I13)',
+      ({ refusedInScope }) => refusedInScope,
+    ),
+    counter('forgotten', 'Released keys forgotten to make room for new ones', ({ forgotten }) => forgotten),
+    counter('dropped', 'Answers dropped to make room; their retries get 409', ({ dropped }) => dropped),
+    counter('swept', 'Keys removed after their retention', ({ swept }) => swept),
+  ];
+}
+
+const BREAKER = { closed: 0, 'half-open': 1, open: 2 } as const;
+const BREAKER_HELP = 'State of the circuit breaker: 0 closed, 1 half-open, 2 open';
+
+export function redisLimitMetrics(stats: () => RedisStoreStats): ScrapedMetric[] {
+  const { counter, gauge } = metricsWith('redis_store', stats);
+  return [
+    counter('calls', 'Scripts sent to Redis', ({ calls }) => calls),
+    counter('coalesced_checks', 'Checks sent together with another check', ({ coalesced }) => coalesced),
+    counter('local_rejections', 'Rejections answered from the local cache (S20)', (all) => all.localRejections),
+    counter('deadline_misses', 'Calls that missed their deadline', ({ timeouts }) => timeouts),
+    counter('late_answers', 'Calls that were answered after their deadline', ({ late }) => late),
+    counter('degraded_decisions', 'Decisions made by the failure policy (S17)', ({ degraded }) => degraded),
+    { ...gauge('breaker', BREAKER_HELP, ({ breaker }) => BREAKER[breaker]), aggregator: 'max' },
+  ];
+}
+
+export function redisClaimMetrics(stats: () => RedisClaimStoreStats): ScrapedMetric[] {
+  const { counter, gauge } = metricsWith('redis_claims', stats);
+  return [
+    counter('calls', 'Commands for idempotency keys sent to Redis', ({ calls }) => calls),
+    counter('deadline_misses', 'Commands that missed their deadline', ({ timeouts }) => timeouts),
+    counter('late_answers', 'Commands that were answered after their deadline', ({ late }) => late),
+    counter(
+      'refused_in_scope',
+      'Requests refused because their application has too many keys (I13)',
+      ({ refusedInScope }) => refusedInScope,
+    ),
+    { ...gauge('breaker', BREAKER_HELP, ({ breaker }) => BREAKER[breaker]), aggregator: 'max' },
+    gauge('large_bytes', 'Bytes of large answers that wait for Redis or are on their way', ({ large }) => large.bytes),
+    counter('large_deadline_misses', 'Large answers that missed their deadline', ({ large }) => large.timeouts),
+    counter('large_refused', 'Large answers refused by the budget of their application', ({ large }) => large.refused),
+    counter('large_dropped', 'Outcomes stored without their large answer', ({ large }) => large.dropped),
+    {
+      ...gauge(
+        'large_breaker',
+        'Circuit breaker of large answers: 0 closed, 1 half-open, 2 open',
+        ({ large }) => BREAKER[large.breaker],
+      ),
+      aggregator: 'max',
+    },
+  ];
+}

@@ -1,0 +1,113 @@
+import type { Idempotency } from 'headgate';
+import { createGate, createLimiter, isHeadgateError, type Limiter } from 'headgate';
+import { ShadowedLimiter } from 'headgate/internal';
+import type { SharedLimits } from 'headgate/shared-limits';
+import type { LimitStore } from 'headgate/stores';
+import { type Accounts, createAccounts } from './admission/accounts.ts';
+import { createAdmission } from './admission/admission.ts';
+import { createCors } from './admission/cors.ts';
+import { createKeys } from './admission/keys.ts';
+import { createRoutes } from './admission/routes.ts';
+import type { Shares } from './admission/shares.ts';
+import type { WorkBudget } from './admission/work-budget.ts';
+import type { Config } from './config/schema.ts';
+import { upstreamChoice, upstreamUrls } from './config/upstreams.ts';
+import type { Exchange } from './exchange/exchange.ts';
+import type { Log } from './operations/log.ts';
+import type { Metrics } from './operations/metrics.ts';
+import type { ForwardSettings } from './proxy/proxy.ts';
+import type { Upstreams } from './proxy/upstreams.ts';
+import type { Rules } from './server/rules.ts';
+import type { ShadowRunner } from './shadow/shadow-runner.ts';
+import type { Traffic } from './traffic/traffic.ts';
+
+/** What lasts as long as the process. All rules share it. */
+export interface RuleParts {
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly traffic: Traffic;
+  readonly limits: LimitStore;
+  /** The limits of the config, with what operators have adjusted. */
+  readonly sharedLimits: SharedLimits;
+  readonly shadow: ShadowRunner;
+  readonly idempotency: Idempotency;
+  readonly shares: Shares;
+  readonly workBudget: WorkBudget;
+  readonly upstreams: Upstreams;
+  readonly onUpstreamFailure: ForwardSettings['onFailure'];
+}
+
+/** Rules, with the limiter and the accounts that they ask. */
+export interface LimitedRules extends Rules {
+  readonly limiter: Limiter;
+  readonly accounts: Accounts;
+}
+
+/** The rules that a config describes. */
+export function createRules(config: Config, parts: RuleParts): LimitedRules {
+  const { log, metrics, traffic, limits, shadow, idempotency, shares, workBudget, upstreams } = parts;
+  // Accounts, providers and routes of a request come from the config, which has checks of its own.
+  const accounts = createAccounts(config.accounts);
+  const current = createLimiter({ store: limits, limits: parts.sharedLimits, validate: false });
+  const limiter = new ShadowedLimiter(current, () => shadow.checks);
+  const gate = createGate<Exchange>({
+    limiter,
+    idempotency,
+    idempotent: ({ idempotent }) => idempotent?.request,
+    account: ({ account }) => account?.id,
+    // A route of the config without an account is not limited. On every other route admission has found the account.
+    onNoAccount: 'pass',
+    route: ({ route }) => route?.name,
+    provider: ({ account }) => account?.provider,
+    plan: ({ account }) => account?.plan,
+    headers: config.headers,
+    // The handler of this gate is the upstream.
+    providerAnswers: true,
+    // The listener logs failures, with their fields.
+    logger: false,
+    // The config has checks of its own, and a route without an account is meant.
+    validate: false,
+    onEvent(event) {
+      metrics.onEvent(event);
+      traffic.onEvent(event);
+      shadow.onEvent(event);
+      if (event.type === 'decision') log.decisions.onDecision(event.requestId, event.decision, accounts.find);
+      else if (event.type === 'refund' && event.refunded) log.decisions.onRefund(event.requestId, event.decision);
+      if (event.type !== 'failure') return;
+      // 'closed' means that a duplicate was still waiting when the process stopped: not an error.
+      const level = isHeadgateError(event.error, 'closed') ? 'info' : 'error';
+      log.logger[level]({ req_id: event.requestId, stage: event.stage, err: event.error }, 'gate failure');
+    },
+  });
+  const settings: ForwardSettings = {
+    forwardFields: new Set(config.forwardFields.map((name) => name.toLowerCase())),
+    timeoutMs: config.upstreamTimeoutMs,
+    answerMs: config.upstreamAnswerMs,
+    maxBodyBytes: config.maxBodyBytes,
+    onHead: ({ route }, seconds) => metrics.onUpstream(route?.name ?? 'none', seconds),
+    onFailure: parts.onUpstreamFailure,
+  };
+  const routes = createRoutes(config);
+  const urls = upstreamUrls(config);
+  const choose = upstreamChoice(config.providers);
+  return {
+    cors: config.cors && createCors(config.cors, routes),
+    admit: createAdmission({
+      routes,
+      keys: createKeys(config.keys),
+      accounts,
+      shares,
+      maxBodyBytes: config.maxBodyBytes,
+      clientTimeoutMs: config.clientTimeoutMs,
+      workBudget,
+      fingerprintSecret: config.idempotency.secret,
+    }),
+    gate,
+    limiter,
+    accounts,
+    forward(exchange, passage) {
+      const name = choose(exchange.route?.upstream, exchange.account?.provider);
+      upstreams.forward(urls.get(name) as string, exchange, passage, settings);
+    },
+  };
+}

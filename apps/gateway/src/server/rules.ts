@@ -1,0 +1,19 @@
+import type { Gate, Passage } from 'headgate';
+import type { Reply } from 'headgate/http';
+import type { MaybePromise } from 'headgate/stores';
+import type { Exchange } from '../exchange/exchange.ts';
+import type { Refusal } from '../exchange/refusal.ts';
+
+/**
+ * What the config says about requests, as the stages that a request goes through. A reload makes new rules. A request
+ * keeps the rules that it began with.
+ */
+export interface Rules {
+  /** Prepares the answer for pages of other origins, and returns that to a preflight. Undefined without CORS. */
+  readonly cors?: ((exchange: Exchange) => Reply | undefined) | undefined;
+  /** The stages in front of the gate. Returns the first refusal. */
+  readonly admit: (exchange: Exchange) => MaybePromise<Refusal | undefined>;
+  readonly gate: Pick<Gate<Exchange>, 'enter'>;
+  /** Forwards the request and answers the exchange. Never throws. */
+  readonly forward: (exchange: Exchange, passage: Passage) => void;
+}

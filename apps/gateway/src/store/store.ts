@@ -1,0 +1,220 @@
+import type { StoreUnavailableError } from 'headgate';
+import { parseLimit } from 'headgate';
+import type { KeptFile } from 'headgate/file';
+import { createFileAdjustments, createKeptFile } from 'headgate/file';
+import { describeThrown } from 'headgate/internal';
+import {
+  createMemoryAdjustments,
+  createMemoryClaimStore,
+  createMemoryStore,
+  type MemoryClaimStoreOptions,
+} from 'headgate/memory';
+import {
+  type AdjustmentsWithCandidate,
+  createRedisClaimStore,
+  createRedisStore,
+  MIN_BYTES_PER_MS,
+  openRedisAdjustments,
+} from 'headgate/redis';
+import type { AdjustmentStore, ClaimStore, LimitStore } from 'headgate/stores';
+import { createPlan } from 'headgate/stores';
+import { ConfigError } from '../config/config-error.ts';
+import { routesOf } from '../config/routes.ts';
+import { MAX_TIMER_MS } from '../config/schema/values.ts';
+import type { Config } from '../config/schema.ts';
+import { parseStoreUrl, type RedisUrl } from '../config/store-url.ts';
+import type { Log } from '../operations/log.ts';
+import {
+  memoryClaimMetrics,
+  memoryLimitMetrics,
+  redisClaimMetrics,
+  redisLimitMetrics,
+  type ScrapedMetric,
+  storeUp,
+} from '../operations/store-metrics.ts';
+import { examineStore } from './doctor.ts';
+import { answers, connected, createRedisClient } from './redis-client.ts';
+
+/** Where the process stores its counters and claims. */
+export interface GatewayStore {
+  readonly kind: 'memory' | 'redis' | 'redis-cluster';
+  /** Limits that operators have adjusted. Its failures are those of the other stores, which are logged. */
+  readonly adjustments: AdjustmentStore;
+  /** A copy of what this process knows of them. Undefined if it has no file, or has the adjustments only there. */
+  readonly keptFile: KeptFile | undefined;
+  /** The candidate of shadow limits that operators have put; undefined if only this process could have it. */
+  readonly candidates: Pick<AdjustmentsWithCandidate, 'watchCandidate' | 'writeCandidate'> | undefined;
+  /** Where a candidate counts: in memory, or under keys of its own beside those of `limits`. */
+  openShadow(where: 'same' | 'memory'): LimitStore;
+  /** Whether commands are sent. A store in memory has no circuit breaker. */
+  breaker(): 'closed' | 'open' | 'half-open';
+  readonly limits: LimitStore;
+  /** Claims of idempotency keys. In memory they have their own bound. */
+  readonly claims: ClaimStore;
+  readonly metrics: readonly ScrapedMetric[];
+  /** Resolves within `storeDeadlineMs`, to `degraded` while the store is down and the failure policy answers. */
+  health(): Promise<'ok' | 'degraded'>;
+  /** Shares the room for claims anew, among the applications of another config. */
+  setApplications(config: Config): void;
+  close(): void;
+}
+
+/** Longest wait for Redis at start. After it the gateway serves degraded, and recovers. */
+const START_MS = 2_000;
+/** Start of the keys of a candidate. That of all other keys is `headgate`. */
+const SHADOW_PREFIX = 'headgate-shadow';
+/** Route and plan of a call that only tests the store. Its account is empty, and no config can have such an account. */
+const HEALTH = 'GET /healthz';
+const PROBE = createPlan([], parseLimit(['1/1s']));
+/**
+ * Most pairs of account and route in memory: the most that a store can have. Only accounts and routes of the config
+ * reach the store, so the config bounds them. A reload adds to them, and must never find the store full (S18).
+ */
+const MAX_PAIRS = 16_000_000;
+/** Most idempotency keys in memory, and the least that one application may have of them if the others have few. */
+const MAX_CLAIMS = 100_000;
+const MIN_SHARE = 10_000;
+/** Longest silence of Redis while a command waits. On the connection for large answers also the time for the largest. */
+const SILENCE_MS = 5_000;
+/** At most one line per second reports Redis errors. */
+const LOG_EVERY_MS = 1_000;
+
+/**
+ * Opens the store of the config. If Redis is down, that is a warning, not an error.
+ * @throws ConfigError if the file of the adjustments cannot be read
+ */
+export async function openStore(config: Config, log: Log): Promise<GatewayStore> {
+  const url = parseStoreUrl(config.store) ?? { kind: 'memory' };
+  return url.kind === 'memory' ? openMemory(config) : openRedis(config, url, log);
+}
+
+async function openMemory(config: Config): Promise<GatewayStore> {
+  const limits = createMemoryStore({ maxKeys: MAX_PAIRS });
+  const claims = createMemoryClaimStore(claimBounds(config));
+  const health = async () => 'ok' as const;
+  const metrics = [
+    storeUp(health),
+    ...memoryLimitMetrics(() => limits.stats()),
+    ...memoryClaimMetrics(() => claims.stats()),
+  ];
+  const setApplications = (next: Config): void => claims.setShares(claimBounds(next));
+  return {
+    kind: 'memory',
+    adjustments: await openAdjustments(config.adjustments.file),
+    keptFile: undefined,
+    candidates: undefined,
+    openShadow: () => createMemoryStore({ maxKeys: MAX_PAIRS }),
+    breaker: () => 'closed',
+    limits,
+    claims,
+    metrics,
+    setApplications,
+    health,
+    close() {},
+  };
+}
+
+/** @throws ConfigError if the file cannot be read: by the config alone, more might pass than an operator has allowed */
+async function openAdjustments(file: string | undefined): Promise<AdjustmentStore> {
+  if (file === undefined) return createMemoryAdjustments();
+  const adjustments = createFileAdjustments(file);
+  try {
+    await adjustments.read(undefined);
+  } catch (error) {
+    const { cause } = error as StoreUnavailableError;
+    throw new ConfigError(file, [{ path: 'adjustments.file', reason: describeThrown(cause).message }]);
+  }
+  return adjustments;
+}
+
+async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<GatewayStore> {
+  const onError = oncePerInterval((error: unknown) => log.logger.warn({ err: error }, 'redis error'));
+  const logger = (message: string, err: unknown): void =>
+    err === undefined ? log.logger.info(message) : log.logger.warn({ err }, message);
+  const silenceMs = Math.min(MAX_TIMER_MS, Math.max(SILENCE_MS, 2 * config.storeDeadlineMs));
+  const client = createRedisClient(url, onError, { silenceMs });
+  // A large answer takes as long as the network needs for it. On a connection of its own nothing else waits for it.
+  const largeClient = createRedisClient(url, onError, {
+    silenceMs: Math.min(MAX_TIMER_MS, silenceMs + Math.ceil(largestAnswer(config) / MIN_BYTES_PER_MS)),
+  });
+  const { storeDeadlineMs: deadlineMs, onStoreFailure, perApplication } = config;
+  const { maxClaims: maxClaimsPerScope, maxLargeBytes: maxBytesPerScope } = perApplication;
+  const limits = createRedisStore(client, { deadlineMs, onStoreFailure, onError, logger, localMaxKeys: MAX_PAIRS });
+  const claims = createRedisClaimStore(client, {
+    deadlineMs,
+    onError,
+    logger,
+    maxClaimsPerScope,
+    largeValues: { client: largeClient, maxBytesPerScope },
+  });
+  const [isConnected] = await Promise.all([connected(client, START_MS), connected(largeClient, START_MS)]);
+  // Loads the scripts, so that the first requests need not. Without a connection the wait would be in vain.
+  if (isConnected) await Promise.allSettled([limits, claims].map((store) => store.ready({ timeoutMs: deadlineMs })));
+  if (isConnected) void logFindings(config, log);
+  else log.logger.warn({ onStoreFailure }, 'redis is unreachable: serving degraded until it answers');
+  const health = async (): Promise<'ok' | 'degraded'> => {
+    const isWell = () => limits.stats().breaker === 'closed' && claims.stats().breaker === 'closed';
+    if (!(await answers(client, deadlineMs))) return 'degraded';
+    // A circuit breaker closes only after a call has succeeded. If there is no traffic, the health check must make that
+    // call.
+    if (!isWell())
+      await Promise.allSettled([limits.peek('', HEALTH, PROBE), claims.inspect({ scope: '', key: HEALTH })]);
+    return isWell() ? 'ok' : 'degraded';
+  };
+  const adjustments = openRedisAdjustments(client, { deadlineMs, onError, logger: false });
+  return {
+    kind: url.kind,
+    adjustments,
+    keptFile: config.adjustments.file === undefined ? undefined : createKeptFile(config.adjustments.file),
+    candidates: adjustments,
+    openShadow: (where) =>
+      where === 'memory'
+        ? createMemoryStore({ maxKeys: MAX_PAIRS })
+        : // A failure policy would decide in place of the store, and nobody would know.
+          createRedisStore(client, { prefix: SHADOW_PREFIX, deadlineMs, onStoreFailure: 'refuse', logger: false }),
+    breaker: () => limits.stats().breaker,
+    limits,
+    claims,
+    metrics: [storeUp(health), ...redisLimitMetrics(() => limits.stats()), ...redisClaimMetrics(() => claims.stats())],
+    health,
+    // Each process has a fixed bound per application, however many there are.
+    setApplications() {},
+    close() {
+      client.disconnect();
+      largeClient.disconnect();
+    },
+  };
+}
+
+/** Bytes of the largest answer as it is stored: Base64 takes a third more. */
+function largestAnswer(config: Config): number {
+  return (4 / 3) * Math.max(0, ...routesOf(config).map(({ idempotent }) => idempotent?.settings.maxKeptBytes ?? 0));
+}
+
+/** Logs the doctor's warnings and faults. Serving does not wait for it. */
+async function logFindings(config: Config, log: Log): Promise<void> {
+  for (const { verdict, subject, text } of await examineStore(config)) {
+    if (verdict !== 'ok') log.logger.warn({ subject, verdict }, `store: ${text}`);
+  }
+}
+
+function oncePerInterval(report: (error: unknown) => void): (error: unknown) => void {
+  let next = 0;
+  return (error) => {
+    if (performance.now() < next) return;
+    next = performance.now() + LOG_EVERY_MS;
+    report(error);
+  };
+}
+
+/** Applications share the room for claims, so that one of them cannot take that of the others (I13). */
+function claimBounds({ keys, perApplication }: Config): MemoryClaimStoreOptions {
+  const applications = Math.max(1, new Set(keys.map(({ application }) => application)).size);
+  const share = Math.max(MIN_SHARE, Math.floor(MAX_CLAIMS / applications));
+  const { maxClaims = share } = perApplication;
+  const maxKeys = Math.max(MAX_CLAIMS, maxClaims);
+  // If all of them together may have more than there is room for, each has a part that the others cannot take.
+  const isScarce = applications * maxClaims > maxKeys;
+  const guaranteed = Math.max(1, Math.floor(maxKeys / 2 / applications));
+  return { maxKeys, maxClaimsPerScope: maxClaims, minClaimsPerScope: isScarce ? guaranteed : undefined };
+}

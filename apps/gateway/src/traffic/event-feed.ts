@@ -1,0 +1,208 @@
+import type { DecisionEvent, IdempotencyEvent } from 'headgate';
+import type { ShadowDecision } from 'headgate/shadow';
+import type { AdjustmentEntry } from 'headgate/stores';
+import { shownEntry } from './limit-entry.ts';
+import { Recent } from './recent.ts';
+import { tightestOf } from './top-accounts.ts';
+
+export const EVENT_TYPES = ['decision', 'shadow', 'limits', 'claim', 'state'] as const;
+export type EventType = (typeof EVENT_TYPES)[number];
+
+/** What an operator did to the process. */
+export interface StateChange {
+  readonly state:
+    | 'draining'
+    | 'serving'
+    | 'reloaded'
+    | 'shadow_started'
+    | 'shadow_ended'
+    | 'windows_reset'
+    | 'claim_completed'
+    | 'claim_released';
+  /** Name of the token; undefined for a reload. */
+  readonly by?: string | undefined;
+}
+
+/** Other limits that this process obeys. */
+export interface LimitsEvent {
+  readonly version: number;
+  /** Undefined if the process has read all adjustments at once, and does not know which of them are new. */
+  readonly entry: AdjustmentEntry | undefined;
+}
+
+/** A request about which a candidate differs from the limits in force. */
+export interface ShadowEvent {
+  readonly requestId: string;
+  readonly decision: ShadowDecision;
+}
+
+/** Something that happened, as it came. Its text is made only for those who listen. */
+interface Happening {
+  readonly id: number;
+  readonly atMs: number;
+  readonly what:
+    | { readonly type: 'decision'; readonly event: DecisionEvent }
+    | { readonly type: 'shadow'; readonly event: ShadowEvent }
+    | { readonly type: 'limits'; readonly event: LimitsEvent }
+    | { readonly type: 'claim'; readonly event: IdempotencyEvent }
+    | { readonly type: 'state'; readonly event: StateChange };
+}
+
+/** Which events a client wants. */
+export interface EventFilter {
+  readonly types: readonly EventType[];
+  readonly account?: string | undefined;
+  readonly route?: string | undefined;
+  /** Of decisions. */
+  readonly outcome?: Outcome | undefined;
+  /** Share of the decisions, from 0 to 1. */
+  readonly sample: number;
+}
+
+export const OUTCOMES = ['accepted', 'rejected', 'degraded'] as const;
+type Outcome = (typeof OUTCOMES)[number];
+
+/** Where the events of a client are written. */
+export interface EventSink {
+  /** Returns false if the client reads more slowly than events come; `onDrain` is called when it reads again. */
+  write(text: string): boolean;
+  onDrain(listener: () => void): void;
+}
+
+/** A client that wants to listen. */
+export interface Subscription {
+  /** Tells the tokens of clients apart. */
+  readonly token: string;
+  readonly filter: EventFilter;
+  readonly sink: EventSink;
+  /** Id of the last event that the client has; it gets those that came since, as far as they are remembered. */
+  readonly after?: number | undefined;
+}
+
+/** A client that listens. */
+interface Subscriber extends Omit<Subscription, 'after'> {
+  /** What waits until the client reads again. */
+  waiting: string[] | undefined;
+  dropped: number;
+}
+
+/** Most clients. Each costs time per event. */
+export const MAX_SUBSCRIBERS = 8;
+/** Most clients with the same token, so that one of them cannot take every place. */
+export const MAX_PER_TOKEN = 3;
+/** Most events that wait for a client. */
+const MAX_WAITING = 256;
+const REMEMBERED = 1_000;
+
+/** Passes events on to the clients that listen. */
+export class EventFeed {
+  readonly #subscribers = new Set<Subscriber>();
+  readonly #recent = new Recent<Happening>(REMEMBERED);
+  /** Events that clients have lost because they read too slowly. */
+  dropped = 0;
+
+  add(what: Happening['what'], atMs: number): void {
+    const happening = { id: this.#recent.count + 1, atMs, what };
+    this.#recent.add(happening);
+    for (const subscriber of this.#subscribers) this.#deliver(subscriber, happening);
+  }
+
+  /**
+   * @returns what ends it; or of what there are too many, all clients or those with the same token
+   */
+  subscribe({ token, filter, sink, after }: Subscription): (() => void) | 'clients' | 'token' {
+    const ofToken = [...this.#subscribers].filter((each) => each.token === token).length;
+    if (ofToken >= MAX_PER_TOKEN) return 'token';
+    if (this.#subscribers.size >= MAX_SUBSCRIBERS) return 'clients';
+    const subscriber: Subscriber = { token, filter, sink, waiting: undefined, dropped: 0 };
+    if (after !== undefined) {
+      const missed = [...this.#recent.newestFirst()].filter(({ id }) => id > after).reverse();
+      for (const happening of missed) this.#deliver(subscriber, happening);
+    }
+    this.#subscribers.add(subscriber);
+    return () => void this.#subscribers.delete(subscriber);
+  }
+
+  #deliver(subscriber: Subscriber, happening: Happening): void {
+    if (!isWanted(subscriber.filter, happening.what)) return;
+    if (subscriber.waiting !== undefined && subscriber.waiting.length >= MAX_WAITING) {
+      subscriber.dropped++;
+      this.dropped++;
+      return;
+    }
+    this.#send(subscriber, textOf(happening));
+  }
+
+  #send(subscriber: Subscriber, text: string): void {
+    if (subscriber.waiting !== undefined) {
+      subscriber.waiting.push(text);
+      return;
+    }
+    if (subscriber.sink.write(text)) return;
+    subscriber.waiting = [];
+    subscriber.sink.onDrain(() => this.#flush(subscriber));
+  }
+
+  #flush(subscriber: Subscriber): void {
+    const { waiting = [], dropped } = subscriber;
+    subscriber.waiting = undefined;
+    subscriber.dropped = 0;
+    for (const text of waiting) this.#send(subscriber, text);
+    if (dropped > 0) this.#send(subscriber, `event: dropped\ndata: ${JSON.stringify({ count: dropped })}\n\n`);
+  }
+}
+
+function isWanted({ types, account, route, outcome, sample }: EventFilter, what: Happening['what']): boolean {
+  if (!types.includes(what.type)) return false;
+  const isFiltered = account !== undefined || route !== undefined || outcome !== undefined;
+  if (what.type !== 'decision' && what.type !== 'shadow') return !isFiltered;
+  const decision = what.type === 'shadow' ? what.event.decision.current : what.event.decision;
+  return (
+    (account === undefined || account === decision.account) &&
+    (route === undefined || route === decision.route) &&
+    (outcome === undefined || outcome === outcomeOf(decision)) &&
+    (sample >= 1 || Math.random() < sample)
+  );
+}
+
+export function outcomeOf({ accepted, degraded }: DecisionEvent['decision']): Outcome {
+  return degraded ? 'degraded' : accepted ? 'accepted' : 'rejected';
+}
+
+function textOf({ id, atMs, what }: Happening): string {
+  const data = { at: new Date(atMs).toISOString(), ...dataOf(what) };
+  return `id: ${id}\nevent: ${what.type}\ndata: ${JSON.stringify(data)}\n\n`;
+}
+
+function dataOf(what: Happening['what']): object {
+  if (what.type === 'state') return what.event;
+  if (what.type === 'decision') {
+    const { requestId, decision } = what.event;
+    const { account, route, cost } = decision;
+    return { req_id: requestId, account, route, cost, outcome: outcomeOf(decision), tightest: tightestOf(decision) };
+  }
+  if (what.type === 'shadow') {
+    const { requestId, decision } = what.event;
+    const { account, route } = decision.current;
+    const candidate = decision.outcome === 'onlyCurrent' ? 'accepted' : 'rejected';
+    return {
+      req_id: requestId,
+      account,
+      route,
+      current: outcomeOf(decision.current),
+      candidate,
+      limit: decision.limit,
+    };
+  }
+  if (what.type === 'limits') return shownChange(what.event);
+  const { type, scope, key } = what.event;
+  // The rest of an event may have an error, and with it what a client of Redis knows.
+  const refusal = what.event.type === 'refused' ? { reason: what.event.reason } : {};
+  return { application: scope, key, what: type, ...refusal };
+}
+
+function shownChange({ version, entry }: LimitsEvent): object {
+  if (entry === undefined) return { version, by: null, reason: null, source: 'read', changes: [] };
+  const { at: _, ...shown } = shownEntry(entry);
+  return shown;
+}

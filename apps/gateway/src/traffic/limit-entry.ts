@@ -1,0 +1,24 @@
+import { formatWindow, type Limit } from 'headgate';
+import type { AdjustmentEntry } from 'headgate/stores';
+
+/** A change of limits, as the history and the events show it. */
+export function shownEntry({ version, at, by, reason, source, limits }: AdjustmentEntry) {
+  return {
+    version,
+    at: new Date(at).toISOString(),
+    by,
+    reason: reason ?? null,
+    source,
+    changes: limits.map(({ target, from, to, until }) => ({
+      target,
+      old: textsOrNull(from),
+      new: textsOrNull(to),
+      until: until === undefined ? null : new Date(until).toISOString(),
+    })),
+  };
+}
+
+/** Windows such as `60/1m`; null if there is no limit. */
+export function textsOrNull(limit: Limit | undefined): string[] | null {
+  return limit === undefined ? null : limit.map(formatWindow);
+}

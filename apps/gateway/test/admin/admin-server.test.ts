@@ -1,0 +1,63 @@
+/** The operator's listener, on real sockets. */
+import type { AddressInfo } from 'node:net';
+import { afterFile } from 'headgate-testbed/after-file';
+import { eventually, openRaw, type RawConnection, rawRequest, send } from 'headgate-testbed/raw-http';
+import { expect, it } from 'vitest';
+import { createAdminServer } from '../../src/admin/admin-server.ts';
+import { createHealth } from '../../src/operations/health.ts';
+
+async function startAdmin(render: () => Promise<string>, state: Parameters<typeof createHealth>[0] = async () => 'ok') {
+  const collect = async () => ({ contentType: 'text/plain', text: await render() });
+  const server = createAdminServer({ metrics: { render: collect }, health: createHealth(state) });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  afterFile(() => void server.close().closeAllConnections());
+  const connections = () => new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count)));
+  return { port: (server.address() as AddressInfo).port, connections };
+}
+
+it('scrapes that come while the metrics are collected share them, so that many cost as much as one', async () => {
+  let collected = 0;
+  const { port } = await startAdmin(async () => {
+    collected += 1;
+    await new Promise((resolve) => setImmediate(resolve));
+    return `collected ${collected}`;
+  });
+  const client = await openRaw(port);
+  client.write(rawRequest('GET', '/metrics').repeat(500));
+  expect((await client.waitFor(500)).map(({ status }) => status)).toEqual(Array(500).fill(200));
+  expect(collected).toBeLessThan(50);
+  const next = collected + 1;
+  expect((await send(port, { path: '/metrics' })).text).toBe(`collected ${next}`);
+});
+
+it('health checks that come while one asks the store share its answer: they need no key', async () => {
+  let asked = 0;
+  const state = async () => {
+    asked += 1;
+    await new Promise((resolve) => setImmediate(resolve));
+    return 'ok' as const;
+  };
+  const { port } = await startAdmin(async () => '', state);
+  const client = await openRaw(port);
+  client.write(rawRequest('GET', '/readyz').repeat(500));
+  expect((await client.waitFor(500)).map(({ status }) => status)).toEqual(Array(500).fill(200));
+  expect(asked).toBeLessThan(50);
+});
+
+it('a client that reads nothing of its answer is cut', async () => {
+  const { port, connections } = await startAdmin(async () => 'x'.repeat(16_777_216));
+  const client = await openRaw(port);
+  client.socket.pause();
+  client.write(rawRequest('GET', '/metrics'));
+  await eventually(async () => (await connections()) === 0, 'the end of the connection', 60_000);
+});
+
+it('past 256 connections another one is closed at once, and the others are served', async () => {
+  const { port } = await startAdmin(async () => 'metrics');
+  const clients = await Promise.all(Array.from({ length: 256 }, () => openRaw(port)));
+  await (await openRaw(port)).closed;
+  const first = clients[0] as RawConnection;
+  first.write(rawRequest('GET', '/livez'));
+  expect((await first.waitFor(1))[0]?.status).toBe(200);
+  for (const client of clients) client.destroy();
+});

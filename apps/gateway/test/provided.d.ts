@@ -1,0 +1,2 @@
+import type {} from 'headgate-testbed/build';
+import type {} from 'headgate-testbed/redis-servers';

@@ -1,0 +1,55 @@
+import { MAX_WORKERS, projectOf, SECOND_ATTEMPT } from 'headgate-testbed/vitest-project';
+import { defineConfig, type UserWorkspaceConfig } from 'vitest/config';
+import { CONSOLE_MODULE, consoleModule } from './scripts/console.mjs';
+
+/** The built process, and how it is deployed. */
+const PROCESS = ['test/{deploy,process}/*.test.ts'];
+
+/** Files that mock modules. */
+const MOCKS = ['test/body/temporary-file.test.ts', 'test/cli/{main,serve}.test.ts'];
+
+/** The console in Chromium, behind a gateway. */
+const CONSOLE = ['test/console/*.test.ts'];
+
+/** Stores on real Redis servers. */
+const REDIS = ['test/store/*.test.ts'];
+
+const REDIS_SERVERS = 'headgate-testbed/redis-servers';
+const BUILD = 'headgate-testbed/build';
+const BUILT = 'headgate-testbed/built';
+
+/** The console as text, as the build bundles it. */
+const consoleAsModule = {
+  name: 'console',
+  enforce: 'pre' as const,
+  resolveId: (id: string) => (id === CONSOLE_MODULE ? `\0${id}` : undefined),
+  load: (id: string) => (id === `\0${CONSOLE_MODULE}` ? consoleModule() : undefined),
+};
+
+const project = (name: string, include: string[], options: UserWorkspaceConfig['test'] = {}) => ({
+  ...projectOf(import.meta.dirname, name, include, {
+    ...SECOND_ATTEMPT,
+    ...options,
+    globalSetup: [BUILD, ...[options.globalSetup ?? []].flat()],
+    setupFiles: [BUILT, ...[options.setupFiles ?? []].flat()],
+  }),
+  plugins: [consoleAsModule],
+});
+
+/** The projects of the gateway. They use the built library, as every house does. */
+export const projects = [
+  project('gateway', ['test/**/*.test.ts'], { exclude: [...PROCESS, ...MOCKS, ...CONSOLE, ...REDIS] }),
+  project('gateway-console', CONSOLE, {
+    globalSetup: [REDIS_SERVERS, 'headgate-testbed/browser', 'test/support/build.ts'],
+    setupFiles: ['test/support/built.ts'],
+    sequence: { groupOrder: 3 },
+  }),
+  project('gateway-mocks', MOCKS, { isolate: true }),
+  project('gateway-process', PROCESS, {
+    globalSetup: [REDIS_SERVERS, 'test/support/build.ts'],
+    setupFiles: ['test/support/built.ts'],
+  }),
+  project('gateway-redis', REDIS, { globalSetup: [REDIS_SERVERS] }),
+];
+
+export default defineConfig({ test: { projects, maxWorkers: MAX_WORKERS } });

@@ -1,0 +1,72 @@
+import type { Clock, Decision } from 'headgate';
+import { createLimiter, isHeadgateError, type Limiter, type Limits, type PlanSource } from 'headgate';
+import { checkOptions, createUnshardedStore, isPlanSource, Plans } from 'headgate/internal';
+import type { TraceRequest } from './trace.ts';
+
+/** The limits that a trace is judged by. */
+export interface Policy {
+  readonly limits: Limits | PlanSource;
+  /** Provider and customer's plan of an account. If it returns undefined, those of the trace count. */
+  readonly account?: ((account: string) => AccountLimits | undefined) | undefined;
+}
+
+/** What selects the limits of an account. */
+export interface AccountLimits {
+  readonly provider?: string | undefined;
+  readonly plan?: string | undefined;
+}
+
+/** The largest that a memory store can be: only accounts with active windows take memory. */
+const MAX_KEYS = 16_000_000;
+
+/** A clock that the trace moves. */
+export class TraceClock implements Clock {
+  #now = 0;
+
+  now(): number {
+    return this.#now;
+  }
+
+  /** The clock never goes back: a line that came too late is judged at the time of the latest one. */
+  moveTo(ms: number): void {
+    if (ms > this.#now) this.#now = ms;
+  }
+}
+
+/** One policy: the limiter and the store that a process has, on the clock of the trace. */
+export class SimulatedPolicy {
+  readonly #limiter: Limiter;
+  readonly #account: Policy['account'];
+
+  /** @throws LimitError, OptionError */
+  constructor(policy: Policy, place: string, clock: Clock) {
+    checkOptions(policy, ['limits', 'account'], place);
+    const { limits, account } = policy;
+    const plans = isPlanSource(limits) ? limits : new Plans(limits, `${place}.limits`);
+    const store = createUnshardedStore({ maxKeys: MAX_KEYS, clock });
+    this.#limiter = createLimiter({ store, limits: plans, validate: false });
+    this.#account = account;
+  }
+
+  /** Whose limits apply to the request. */
+  provider(request: TraceRequest): string | undefined {
+    return (this.#account?.(request.account) ?? request).provider;
+  }
+
+  /** Undefined if the limits do not have the customer's plan of the request. */
+  decide(request: TraceRequest): Decision | undefined {
+    const { account, route, cost } = request;
+    const { provider, plan } = this.#account?.(account) ?? request;
+    try {
+      return this.#limiter.consumeSync({ account, route, provider, plan, cost });
+    } catch (error) {
+      if (isHeadgateError(error, 'unknown_plan')) return undefined;
+      throw error;
+    }
+  }
+
+  settle(decision: Decision, cost: number): void {
+    // The store is synchronous, so this has happened when the call returns.
+    void this.#limiter.settle(decision, cost);
+  }
+}

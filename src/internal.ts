@@ -1,0 +1,46 @@
+/**
+ * Parts of the library that the houses of this repository use beyond its published names. Everybody else must not: a name
+ * can change or go with any version, so a house needs exactly the version that it was built with.
+ * @module headgate/internal
+ */
+
+export { blockName, parseIp } from './address/ip-address.ts';
+export { describe } from './base/errors.ts';
+export { FairQueue } from './base/fair-queue.ts';
+export { isPromise } from './base/maybe-promise.ts';
+export { checkInteger, checkOptions } from './base/options.ts';
+export { inSlices, nextTurn } from './base/slices.ts';
+export { describeThrown } from './base/thrown.ts';
+export { layerOf, type TargetLayer } from './core/adjustment.ts';
+export { parseWindow } from './core/limit.ts';
+export { AnswerTape } from './gate/answer-tape.ts';
+export { PieceList } from './gate/piece-list.ts';
+export type { CapturedHead } from './gate/recording.ts';
+export {
+  aborted,
+  alreadyRead,
+  BODY_ERROR_TYPES,
+  BodySize,
+  DEFAULT_IDLE_MS,
+  IdleTimer,
+  tooLarge,
+} from './http/body-limits.ts';
+export { createBodyField } from './http/field/body-field.ts';
+export { FieldValue } from './http/field/field-value.ts';
+export { FormField } from './http/field/form.ts';
+export { isHopByHop, namedByConnection } from './http/hop-by-hop.ts';
+export { MISSING_KEY_DETAIL } from './http/idempotency-key.ts';
+export { parseMediaType } from './http/parse/media-type.ts';
+export { decodeUtf8 } from './http/parse/utf8.ts';
+export { digestText } from './http/platform.ts';
+export { RATE_LIMIT_STYLES, rateLimitStyles } from './http/rate-limit-fields.ts';
+export { fieldValues, forEachField, type RawFields } from './http/raw-fields.ts';
+export { parametersOf, parseTemplate, type RouteTemplate, type Segment, shapeOf } from './http/route-template.ts';
+export { createRouteTree, type LookUp } from './http/route-tree.ts';
+export { decodeResponse } from './http/stored-response.ts';
+export { DEFAULT_SETTINGS, SETTING_NAMES, SETTINGS, type SettingRule, settingsOf } from './idempotency/settings.ts';
+export { isPlanSource, Plans, placeOfTarget } from './limits/plans.ts';
+export { ShadowChecks } from './shadow/checks.ts';
+export { ShadowedLimiter } from './shadow/shadowed-limiter.ts';
+export { headOf } from './shared-limits/revision.ts';
+export { createUnshardedStore } from './stores/memory/limits.ts';

@@ -1,5 +1,0 @@
-/** The tests of malformed-http.test.ts, with a client that speaks TLS. */
-import { listenWithTls } from '../../support/tls-listener.ts';
-
-listenWithTls();
-await import('./malformed-http.test.ts?tls' as string);
