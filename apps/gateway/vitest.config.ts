@@ -15,8 +15,8 @@ const CONSOLE = ['test/console/*.test.ts'];
 const REDIS = ['test/store/*.test.ts'];
 
 const REDIS_SERVERS = 'headgate-testbed/redis-servers';
-const BUILD = 'headgate-testbed/build';
-const BUILT = 'headgate-testbed/built';
+const BUILDS = ['headgate-testbed/build', 'test/support/build.ts'];
+const BUILT = 'test/support/built.ts';
 
 /** The console as text, as the build bundles it. */
 const consoleAsModule = {
@@ -30,24 +30,22 @@ const project = (name: string, include: string[], options: UserWorkspaceConfig['
   ...projectOf(import.meta.dirname, name, include, {
     ...SECOND_ATTEMPT,
     ...options,
-    globalSetup: [BUILD, ...[options.globalSetup ?? []].flat()],
+    globalSetup: [...BUILDS, ...[options.globalSetup ?? []].flat()],
     setupFiles: [BUILT, ...[options.setupFiles ?? []].flat()],
   }),
   plugins: [consoleAsModule],
 });
 
-/** The projects of the gateway. They use the built library, as every house does. */
+/** The projects of the gateway. They use the built library and the built package of simulations, as the process does. */
 export const projects = [
   project('gateway', ['test/**/*.test.ts'], { exclude: [...PROCESS, ...MOCKS, ...CONSOLE, ...REDIS] }),
   project('gateway-console', CONSOLE, {
-    globalSetup: [REDIS_SERVERS, 'headgate-testbed/browser', 'test/support/build.ts'],
-    setupFiles: ['test/support/built.ts'],
+    globalSetup: [REDIS_SERVERS, 'headgate-testbed/browser'],
     sequence: { groupOrder: 3 },
   }),
   project('gateway-mocks', MOCKS, { isolate: true }),
   project('gateway-process', PROCESS, {
-    globalSetup: [REDIS_SERVERS, 'test/support/build.ts'],
-    setupFiles: ['test/support/built.ts'],
+    globalSetup: [REDIS_SERVERS],
   }),
   project('gateway-redis', REDIS, { globalSetup: [REDIS_SERVERS] }),
 ];

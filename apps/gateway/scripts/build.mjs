@@ -1,4 +1,5 @@
-// Builds the process into dist/, with the licences of what is bundled into it. With --if-changed, only if it is not up to date.
+// Builds the process into dist/, with the licences of the packages that are bundled into it, after the package that it
+// bundles from this repository. With --if-changed, only what is not up to date.
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
@@ -18,17 +19,21 @@ const SOURCES = [
 ];
 const TSUP = fileURLToPath(import.meta.resolve('tsup/dist/cli-default.js'));
 
+const options = process.argv.slice(2);
+const run = (args, cwd) => execFileSync(process.execPath, args, { stdio: 'inherit', cwd });
+
+run(['packages/simulate/scripts/build.mjs', ...options]);
 await buildUnlessUpToDate(
   {
     name: 'gateway',
     // The last one names the exact packages that are installed.
     inputs: () => [...SOURCES, 'node_modules/.package-lock.json'].flatMap(filesIn),
     outputs: () => filesIn(`${APP}/dist`),
-    always: !process.argv.includes('--if-changed'),
+    always: !options.includes('--if-changed'),
   },
   () =>
     replaceFolder(`${APP}/dist`, (folder) => {
-      execFileSync(process.execPath, [TSUP, '--out-dir', relative(APP, folder)], { stdio: 'inherit', cwd: APP });
+      run([TSUP, '--out-dir', relative(APP, folder)], APP);
       writeFileSync(`${folder}/THIRD-PARTY-LICENSES.txt`, notices(folder, buildConsole().packages));
     }),
 );
