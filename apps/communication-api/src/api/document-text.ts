@@ -32,14 +32,14 @@ export const TAGS = [
   { name: 'Emails', description: 'Send email from a linked account, and see what became of it.' },
   { name: 'Links', description: 'Links to the wizard in which a user links or reconnects an account.' },
   { name: 'Accounts', description: 'The provider accounts that your users have linked.' },
-  { name: 'API keys', description: 'Keys that reach all accounts, or those of one scope. For service keys.' },
+  { name: 'API keys', description: 'Keys that reach all accounts, or the accounts of one scope. For service keys.' },
   { name: 'Scopes', description: 'Groups of accounts that a key can be confined to. For service keys.' },
   { name: 'Limits', description: 'Limits per provider or account. For service keys.' },
   { name: 'Webhooks', description: 'Endpoints that receive events, signed as Standard Webhooks. For service keys.' },
   { name: 'Domains', description: 'Custom domains of the wizard and of tracked links. For service keys.' },
 ];
 
-/** What a status means, for the heading of its answers. */
+/** The meaning of a status, for the heading of its answers. */
 export const STATUS_TEXT: Readonly<Record<string, string>> = {
   400: 'The request cannot be read, for example malformed JSON.',
   401: 'The API key is missing, wrong or expired, or the provider refuses the credentials of the account.',

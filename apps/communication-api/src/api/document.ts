@@ -74,8 +74,8 @@ const URL_ENCODED = 'application/x-www-form-urlencoded';
 const JSON_TYPE = 'application/json';
 
 /**
- * Completes the document that was generated from the routes: forms, headers and shared error answers. Each schema of a
- * request describes what is sent, each schema of an answer what is received.
+ * Completes the document that was generated from the routes: adds forms, headers and shared error answers. Schemas of
+ * requests describe the input of the validators, schemas of answers their output.
  */
 export function finishDocument(generated: ApiDocument): ApiDocument {
   const document = structuredClone(generated);
@@ -100,7 +100,7 @@ function describeBody({ requestBody }: ApiOperation, schemas: Record<string, Jso
   if (schema === undefined) return;
   content[URL_ENCODED] = { schema };
   if (content[FORM] === undefined) return;
-  // Files are parts of their own in a multipart form, and base64 in the other two.
+  // Files are separate parts of a multipart form, and base64 in the other two forms.
   const name = nameOf(schema);
   const form = name === undefined ? undefined : schemas[name];
   if (name === undefined || form === undefined) throw new Error('The schema of a multipart form needs an id.');
@@ -195,7 +195,7 @@ function withUsedSchemas(document: ApiDocument): ApiDocument {
   }) as ApiDocument;
 }
 
-/** A schema without what the generator writes for itself. */
+/** A schema without the keywords that the generator adds for itself. */
 function readable(schema: JsonSchema): JsonSchema {
   const { format, pattern, minimum, maximum, requestExamples, ...rest } = schema;
   return {

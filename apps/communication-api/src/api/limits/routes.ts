@@ -78,7 +78,7 @@ const countersToReset = z
   })
   .meta({ id: 'LimitCountersResetRequest', examples: [{ account_id: 'acc_01kaj6q2m0e7r8s9t0v1w2x3y4' }] });
 
-/** Whose limits a request names, and what they are at present. */
+/** The limits that a request names: the limits of a provider, or of one account. */
 interface Target {
   readonly provider: string;
   readonly accountId: string | undefined;
@@ -192,7 +192,7 @@ export const limitRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, 
     {
       schema: {
         operationId: 'resetLimitCounters',
-        summary: 'Forget what an account has used of its limits',
+        summary: 'Reset the usage of an account',
         tags,
         body: countersToReset,
         response: { 200: resetAnswer, ...problems(404) },
@@ -212,7 +212,7 @@ function shownLimit(
   provider: string,
   accountId: string | undefined,
 ): z.output<typeof limitAnswer> {
-  // The book has no other routes than these.
+  // The book contains no other routes.
   const method = route as z.output<typeof limitAnswer>['route'];
   return { object: 'Limit', provider, account_id: accountId ?? null, route: method, windows: [...windows], source };
 }
