@@ -2,7 +2,7 @@ import { domainToASCII } from 'node:url';
 import addressparser from 'nodemailer/lib/addressparser';
 import { headerTextFault } from './header-text.ts';
 
-/** RFC 5321: a local part has at most 64 bytes, an address at most 254. */
+/** RFC 5321: at most 64 bytes for a local part, and 254 for an address. */
 const MAX_LOCAL = 64;
 const MAX_ADDRESS = 254;
 /** Dot-atoms of RFC 5322 and, as RFC 6531 allows, letters of any script. Quoted local parts are not taken: they are a way to smuggle. */

@@ -20,14 +20,14 @@ export function newToken(role: Role, environment: Environment): string {
   return mark + secret + checksum(mark + secret);
 }
 
-/** Whether a text has the form and the checksum of a token. */
+/** Whether the form and the checksum of a token are right. */
 export const isToken = (text: string): boolean =>
   FORM.test(text) && text.slice(-CHECK_LENGTH) === checksum(text.slice(0, -CHECK_LENGTH));
 
 /** The part of a token that may be shown: its mark and four characters. */
 export const prefixOf = (token: string): string => token.slice(0, token.lastIndexOf('_') + 1 + SHOWN);
 
-/** What is stored of a token: SHA-256 in hexadecimal. A token has 256 random bits, so a slow hash would add nothing. */
+/** The stored form of a token: SHA-256 in hexadecimal. A slow hash would add nothing to 256 random bits. */
 export const hashOf = (token: string): string => createHash('sha256').update(token).digest('hex');
 
 const checksum = (text: string): string => base62(BigInt(crc32(text)), CHECK_LENGTH);
