@@ -6,7 +6,8 @@ import { type CommandLine, HELP, parseCommandLine, type Terminal } from './comma
 import type { RunningService } from './start.ts';
 import { variablesTable } from './variables-table.ts';
 
-// A command loads what it needs: all of the service takes a second, and most commands need only the database.
+// A command loads only the modules that it needs: all of the service takes a second, and most commands need only the
+// database.
 const storeCommands = () => import('./store-commands.ts');
 const serviceCommands = () => import('./service-commands.ts');
 
@@ -47,7 +48,7 @@ async function runCommand(
   }
   const log = createLog(config.LOG_LEVEL);
   if (command === 'start') return (await serviceCommands()).start(config, terminal, log);
-  // Its findings say what a log would.
+  // Its findings replace a log.
   if (command === 'doctor') return (await serviceCommands()).runDoctor(config, terminal, createLog('silent'));
   if (command === 'health') return askHealth(config, waitSeconds * 1_000, terminal);
   if (command === 'check-account' && subject !== undefined)
@@ -62,7 +63,7 @@ async function runCommand(
   return 0;
 }
 
-/** Prints what the operator can act on. Anything else is a fault of the program, so its stack helps. */
+/** Prints errors that the operator can act on. Anything else is a fault of the program, so its stack helps. */
 function explain(error: unknown, terminal: Terminal): number {
   if (error instanceof ConfigError) {
     for (const fault of error.faults) terminal.error(`${fault}\n`);

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { UserError } from '../domain/user-error.ts';
 
-/** Where a command prints. */
+/** The output of a command. */
 export interface Terminal {
   out(text: string): void;
   error(text: string): void;
@@ -76,13 +76,13 @@ export const HELP = `communication-api [command]
 Settings are variables of the environment: see "config".
 `;
 
-/** What a command works on, if it must be given. */
+/** The argument that a command requires. */
 const SUBJECTS: Partial<Record<CommandName, { readonly what: string; readonly name: string }>> = {
   restore: { what: 'a file', name: 'FILE' },
   'check-account': { what: 'an account', name: 'ID' },
 };
 
-/** The only command that has a flag. */
+/** The only command that accepts a flag. */
 const ownerOf = (flag: string): CommandName => OWNERS[flag] ?? 'create-key';
 const OWNERS: Readonly<Record<string, CommandName>> = { to: 'check-account', wait: 'health' };
 

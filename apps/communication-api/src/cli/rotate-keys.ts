@@ -38,7 +38,7 @@ async function currentEnvelope({ db, masterKeys, embedded }: Store, hasFile: boo
   const envelope = new Envelope(masterKeys);
   if (embedded === undefined || !hasFile) return envelope;
   const uses = await new SealedValues(db, envelope).uses();
-  // The last rotation has not come to its end, or an older backup was restored.
+  // The last rotation did not finish, or an older backup was restored.
   if (uses.some(({ keyId }) => keyId !== envelope.currentKeyId)) return envelope;
   const next = new Envelope(addMasterKey(embedded.directory));
   terminal.out(`${next.currentKeyId} is the new master key. Back up ${embedded.directory}/master.key again.\n`);
