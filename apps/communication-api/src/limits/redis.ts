@@ -24,7 +24,7 @@ export async function connectRedis(url: string, log: Pick<Logger, 'warn'>, conne
   return redis;
 }
 
-/** What Redis does with its data. Undefined: it does not say, as some hosted servers. */
+/** How Redis treats its data. Undefined: the server does not say, like some hosted servers. */
 export interface RedisSettings {
   readonly evictionPolicy: string | undefined;
   /** In bytes; 0: as much as it needs. */
