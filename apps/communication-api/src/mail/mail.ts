@@ -13,7 +13,7 @@ export interface ComposedMail {
   readonly from: Mailbox;
   /** Addresses of all recipients: to, cc and bcc. */
   readonly recipients: readonly string[];
-  /** What the provider calls the conversation of the email that this one answers. */
+  /** The provider's name for the conversation of the email that this email answers. */
   readonly thread?: string | undefined;
   /** The files of the message, for a provider that takes them one by one. */
   readonly attachments: readonly Attachment[];
