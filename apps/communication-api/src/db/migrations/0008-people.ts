@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 
-/** Every installation has this organization. Applications that were made without a login are in it. */
+/** Every installation contains this organization. It owns the applications that were made without a login. */
 const FIRST = 'org_00000000000000000000000000';
 
 const STATEMENTS = [
