@@ -4,7 +4,9 @@ const TOKEN = /\bck_([a-z]{3})_[0-9A-Za-z_]+/g;
 
 const { err: standardError } = pino.stdSerializers;
 
-/** What is logged of an error. Libraries attach whole connections to theirs, with what belongs to these. */
+/**
+ * The parts of an error that are logged. Libraries attach whole connections to their errors, including their secrets.
+ */
 function shownError(error: Error): object {
   const { type, message, stack, code } = standardError(error);
   return { type, message, stack, ...(code === undefined ? {} : { code }) };
