@@ -9,7 +9,7 @@ interface Secrets {
   readonly previous?: { readonly secret: string; readonly until: number };
 }
 
-/** The secrets of an endpoint, as its row has them. */
+/** The secrets of an endpoint, as its row stores them. */
 export interface SealedSecrets {
   readonly id: string;
   readonly secrets: Uint8Array;
@@ -69,6 +69,6 @@ export class EndpointSecrets {
   }
 }
 
-/** Changes with each rotation of the secrets, and says nothing about them: it is made of what is sealed. */
+/** Changes with each rotation of the secrets, and reveals nothing about them: it is a hash of the sealed bytes. */
 export const secretsVersionOf = ({ secrets }: Pick<SealedSecrets, 'secrets'>): string =>
   createHash('sha256').update(secrets).digest('hex').slice(0, 16);
