@@ -22,7 +22,7 @@ const NEXT = /^\/dashboard(?:\/[\w-]+)*$/;
 const COOKIE_BYTES = 18;
 const COOKIE = /^[\w-]{24}$/;
 
-/** Signing in, and becoming a member by a link: what people do without a session. */
+/** The routes for people without a session: signing in, and becoming a member by a link. */
 export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, limit: SignInLimit): void {
   const { people } = rooms;
 
@@ -77,7 +77,7 @@ export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, lim
     const inputs = new Inputs(entered);
     const email = inputs.email('email');
     const next = inputs.raw('next');
-    // No login has another text as its address, so nothing is compared, and nothing is said about any login.
+    // Such a text is not the address of any login, so nothing is compared, and nothing is revealed about any login.
     if (!inputs.isFaulty) await limit.checkLogin(email);
     const authenticated = inputs.isFaulty
       ? undefined

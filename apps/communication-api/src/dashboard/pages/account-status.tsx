@@ -16,7 +16,7 @@ export const AccountBadge = ({ account }: { readonly account: Account }): JSX.El
   <Badge {...STATUSES[shownStatus(account)]} />
 );
 
-/** What the status of an account means, its reason, and what to do. */
+/** The meaning of an account's status, its reason, and the next step. */
 export function AccountStatusNote({ account }: { readonly account: Account }): JSX.Element {
   const { status, paused_at, status_reason: reason } = account;
   const { tone } = STATUSES[shownStatus(account)];

@@ -18,12 +18,12 @@ interface EmailsPageProps {
   readonly here: Here;
   readonly application: Application;
   readonly emails: Listed<Send>;
-  /** Names of accounts by their ids. Removed accounts have none. */
+  /** Names of accounts by their ids. Removed accounts are missing. */
   readonly names: ReadonlyMap<string, string>;
   readonly filter: { readonly state: EmailState | undefined; readonly account: string };
   /** Whether more accounts match the filter than were looked at. */
   readonly hasMoreAccounts: boolean;
-  /** How many emails have an unknown outcome, up to {@link MAX_COUNTED} and one more. */
+  /** How many emails ended with an unknown outcome, up to {@link MAX_COUNTED} and one more. */
   readonly unknown: number;
 }
 

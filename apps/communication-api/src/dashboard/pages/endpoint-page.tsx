@@ -38,7 +38,7 @@ interface EndpointPageProps {
 export function EndpointPage(props: EndpointPageProps): JSX.Element {
   const { here, application, endpoint, canManage, inputs, done } = props;
   const path = endpointPath(application.id, endpoint.id);
-  // What was refused as a whole, such as a second rotation, has nothing to correct in the form.
+  // An action that was refused as a whole, such as a second rotation, leaves nothing to correct in the form.
   const hasEntered = inputs?.faults.some(({ field }) => field !== undefined) ?? false;
   return (
     <ApplicationLayout

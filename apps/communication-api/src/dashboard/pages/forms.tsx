@@ -3,7 +3,7 @@ import { CSRF_FIELD, inputId } from '../../wizard/pages/parts.tsx';
 import { type FormProps, NEW_ID_FIELD } from '../here.ts';
 import type { Fault } from '../inputs.ts';
 
-/** A form that is sent to the service, which checks what is entered. */
+/** A form that is sent to the service, which checks the entered values. */
 export const FormOf = ({
   action,
   csrf,
@@ -61,11 +61,11 @@ export const FilterForm = ({ action, isFiltered, children }: FilterFormProps): J
 );
 
 interface AskedProps extends FormProps {
-  /** What the button does, such as `Revoke`. */
+  /** The action of the button, such as `Revoke`. */
   readonly label: string;
-  /** What it is done to. */
+  /** The object of the action. */
   readonly subject: string;
-  /** What follows from it. */
+  /** The consequence of the action. */
   readonly consequence: string;
   /** Default: it does harm. */
   readonly isHarmless?: boolean;
@@ -99,7 +99,7 @@ export const AskedButton = ({
 );
 
 interface NewEntryProps {
-  /** What is made, such as `an endpoint`. */
+  /** The new entry, such as `an endpoint`. */
   readonly label: string;
   /** The entries of the list. */
   readonly entries: string;

@@ -17,7 +17,7 @@ interface MembersPageProps {
   readonly invitations: readonly Invitation[];
   /** The roles that the person may give and take away. */
   readonly roles: readonly MemberRole[];
-  /** What was entered, with its faults. */
+  /** The entered values, with their faults. */
   readonly inputs: Inputs;
   readonly done: string | undefined;
   readonly nowMs: number;

@@ -20,7 +20,7 @@ interface ResolveFormProps {
   readonly inputs: Inputs;
 }
 
-/** The form by which a person says what became of an email whose outcome is unknown. */
+/** The form by which a person enters the outcome of an email whose outcome is unknown. */
 export const ResolveForm = ({ here, application, email, inputs }: ResolveFormProps): JSX.Element => (
   <section class="panel" aria-labelledby="resolve">
     <h2 id="resolve">Resolve this email</h2>
