@@ -23,8 +23,8 @@ const MISSING_PERMISSIONS: readonly string[] = ['insufficientPermissions', 'ACCE
 const PROJECT: readonly string[] = ['accessNotConfigured', 'SERVICE_DISABLED'];
 
 /**
- * The error of an answer that refuses a request. The answers 401 and 404 have a meaning of their own.
- * @param sentByFault what a fault of Google itself says about the email
+ * The error of an answer that refuses a request. The answers 401 and 404 are handled by their callers.
+ * @param sentByFault whether the email was sent if the fault is Google's
  */
 export function gmailError(
   { status: code, headers }: Pick<Response, 'status' | 'headers'>,
@@ -87,7 +87,7 @@ function readError(text: string): GoogleError {
   try {
     error = (JSON.parse(text) as { error?: unknown } | null)?.error;
   } catch {
-    // Something between us and Google has answered.
+    // A machine between us and Google answered.
   }
   const { message, status, errors, details } = (typeof error === 'object' && error !== null ? error : {}) as Record<
     string,

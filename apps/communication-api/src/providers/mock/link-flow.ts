@@ -115,7 +115,7 @@ function login({ address, password, behaviour, sync = 0, drafts = false }: StepV
       title: 'Account restricted',
       detail: 'The provider has restricted this account.',
     };
-  // The address identifies the mailbox, so it has one spelling.
+  // The address identifies the mailbox, so it is stored in one spelling.
   const mailbox = { address: String(address).toLowerCase(), syncSeconds: Number(sync), drafts: drafts === true };
   return behaviour === 'code' ? { kind: 'next', state: { step: 'code', mailbox } } : identified(mailbox);
 }

@@ -63,7 +63,9 @@ export class MockMailbox {
     return numDeletedRows === 1n;
   }
 
-  /** Moves a draft into the mailbox, in one statement, so that it is sent once. Undefined if there is no such draft. */
+  /**
+   * Moves a draft into the mailbox, in one statement, so that it is sent once. Undefined if the draft does not exist.
+   */
   async deliverDraft(accountId: string, id: string): Promise<MockMessage | undefined> {
     const row = await this.db
       .with('draft', (db) =>
