@@ -124,7 +124,9 @@ const VARIABLES = z.object({
       context.addIssue({ code: 'custom', message: 'must be a list of ports such as 1143,1025' });
       return z.NEVER;
     })
-    .describe('Ports that connections to the outside may use in addition to the ports of the policy, separated by commas.'),
+    .describe(
+      'Ports that connections to the outside may use in addition to the ports of the policy, separated by commas.',
+    ),
   PROVIDERS: list.describe(
     'Paths of plug-ins with more providers, separated by commas, such as ./my-provider.mjs. Default: none.',
   ),

@@ -49,7 +49,7 @@ const messageOf = (error: unknown): string =>
 
 /** @throws Fault, or an error of the system */
 function textOf(path: string): string {
-  // Else a FIFO would block the start until another process writes to it.
+  // Otherwise a FIFO would block the start until another process writes to it.
   const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     if (!fstatSync(descriptor).isFile()) throw new Fault('is not a file');

@@ -52,7 +52,7 @@ export function authenticator({ keys, clock, config }: Pick<Rooms, 'keys' | 'clo
 
 /** The caller of a request that passed the hook. */
 export function callerOf({ caller }: FastifyRequest): Caller {
-  if (caller === null) throw new Error('The route has no authentication.');
+  if (caller === null) throw new Error('The route lacks the authentication hook.');
   return caller;
 }
 

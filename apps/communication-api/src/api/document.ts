@@ -66,7 +66,7 @@ const HEADERS: Readonly<Record<string, ApiHeader>> = {
 const RATE_LIMIT = ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset'];
 /** Outcomes that are stored under an idempotency key. */
 const REPLAYED = ['201', '403', '409', '422'];
-/** These come before the limits of the account are looked at. */
+/** These answers come before the limits of the account are checked. */
 const BEFORE_LIMITS = ['400', '408', '413'];
 
 const FORM = 'multipart/form-data';
@@ -129,7 +129,7 @@ function describeBody({ requestBody }: ApiOperation, schemas: Record<string, Jso
   };
 }
 
-/** The answers of an operation. Those that are the same for several operations become components. */
+/** The answers of an operation. Answers that several operations share become components. */
 function describeResponses(
   { operationId, parameters = [], responses }: ApiOperation,
   shared: Record<string, ApiResponse>,
@@ -162,7 +162,9 @@ const SCHEMAS = '#/components/schemas/';
 const nameOf = ({ $ref }: JsonSchema): string | undefined =>
   typeof $ref === 'string' && $ref.startsWith(SCHEMAS) ? $ref.slice(SCHEMAS.length) : undefined;
 
-/** Each schema was generated twice, for input and for output. Keeps those that are used, under the shorter name if possible. */
+/**
+ * Each schema was generated twice, for input and for output. Keeps the used ones, under the shorter name if possible.
+ */
 function withUsedSchemas(document: ApiDocument): ApiDocument {
   const { schemas } = document.components;
   const used = new Set<string>();

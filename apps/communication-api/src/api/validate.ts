@@ -14,7 +14,9 @@ interface TypedIssue {
 /** The parameters of a custom check whose fault uses its own error type. */
 export const typedIssue = (type: ErrorTypesByStatus[422]): { params: TypedIssue } => ({ params: { type } });
 
-/** Validates the parts of a request by their schemas. A form is decoded first. A fault is a 422 that names the field. */
+/**
+ * Validates the parts of a request by their schemas. A form is decoded first. A fault is a 422 that names the field.
+ */
 export const validatorCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema }) => {
   let formSchema: ReturnType<typeof formSchemaOf> | undefined;
   return (data: unknown) => {

@@ -12,14 +12,16 @@ import { type HostResolver, systemResolver } from '../security/host-records.ts';
 import { type Finding, note, ok, wrong } from './finding.ts';
 
 const PING_MS = 5_000;
-/** Processes take each other for dead after 10 s without a sign of life. A clock that is off by a third of it is wrong. */
+/**
+ * Processes take each other for dead after 10 s without a sign of life. A clock that is off by a third of it is wrong.
+ */
 const MAX_CLOCK_MS = 3_000;
 const NOTED_CLOCK_MS = 500;
 /** The most domains that are looked up. The daily checks cover larger installations. */
 const MAX_DOMAINS = 100;
 const DOMAINS_AT_ONCE = 10;
 
-/** Compares the clock of this machine with the one of the database: leases and deadlines of processes are times in rows. */
+/** Compares the clocks of this machine and of the database: leases and deadlines of processes are times in rows. */
 export async function checkClock(db: Database): Promise<readonly Finding[]> {
   const { offsetMs, uncertainMs } = await clockOf(db);
   const off = Math.abs(offsetMs) - uncertainMs;

@@ -16,7 +16,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /**
  * Runs one command.
  * @param args without node and the script
- * @returns exit code 0, 1 (the system refused) or 2 (a setting or an argument is wrong), or the service that was started
+ * @returns exit code 0, 1 (the system refused) or 2 (a setting or an argument is wrong), or the service that was
+ * started
  */
 export async function runCli(
   args: readonly string[],

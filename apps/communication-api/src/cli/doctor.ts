@@ -83,7 +83,7 @@ async function examineDatabase(
 ): Promise<{ readonly store: Store | undefined; readonly findings: readonly Finding[] }> {
   const directory = resolve(config.DATA_DIR);
   if (config.DATABASE_URL === undefined && !existsSync(databaseFolderIn(directory)))
-    return { store: undefined, findings: [note(`there is none in ${directory} yet: the first start makes it`)] };
+    return { store: undefined, findings: [note(`no database in ${directory} yet: the first start makes it`)] };
   try {
     const store = await openStore(config, log, false);
     const where = store.embedded === undefined ? 'on the server of DATABASE_URL' : `embedded, in ${directory}`;

@@ -50,6 +50,6 @@ function adviceOf({ keyIds }: Envelope, hasFile: boolean): string {
   if (older === '')
     return 'To rotate the keys, put a new key in front of SECRET_KEYS, and restart every process first.\n';
   return hasFile
-    ? `Older backups need ${older} in master.key. Remove such a line when you have no backup from its time.\n`
+    ? `Older backups need ${older} in master.key. Remove such a line after you delete the backups from its time.\n`
     : `When every process has been restarted with the new key in front, ${older} can be removed from SECRET_KEYS. "doctor" says if it is still in use.\n`;
 }

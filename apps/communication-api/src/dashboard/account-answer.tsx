@@ -10,7 +10,7 @@ import { ofAccount } from './limit-target.ts';
 import { LimitViews } from './limit-views.ts';
 import { ACCOUNT_DONE, AccountPage } from './pages/account-page.tsx';
 
-/** How often a page that is followed is made again. */
+/** How often a live page reloads. */
 const LIVE_SECONDS = 5;
 /** More than the most domains of an application. */
 const ALL_DOMAINS: Page = { limit: 200, offset: 0, before: undefined };

@@ -105,7 +105,7 @@ export function emailRoutes(router: Router, { sends, accounts, tracking, people 
       undefined,
       now.state === 'unknown'
         ? 'The service is asking the provider about this email at this moment. Nothing was changed. Wait a minute, then open the page again.'
-        : 'Another person, or the service itself, has found out what became of this email since you opened the page. It is shown as it is now. Nothing of yours was changed.',
+        : 'Another person, or the service itself, found out the outcome of this email since you opened the page. It is shown as it is now. Your entry changed nothing.',
     );
     return show(at, now, inputs, 409);
   });

@@ -127,7 +127,7 @@ export function limitRoutes(router: Router, rooms: Rooms): void {
       if (!(await change(at, target, form))) {
         inputs.fault(
           undefined,
-          'Another person has changed this limit since you opened the page. It is shown as it is now. Nothing of yours was changed.',
+          'Another person changed this limit since you opened the page. It is shown as it is now. Your entry changed nothing.',
         );
         return show(at, target, { route, inputs }, 409);
       }

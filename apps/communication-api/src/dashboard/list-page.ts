@@ -25,7 +25,7 @@ export function textIn(query: unknown, name: string): string {
     : '';
 }
 
-/** One of some values that a list is filtered by. Undefined: another value, or none. */
+/** One of the values that filter a list. Undefined: none of them. */
 export function choiceIn<Value extends string>(
   query: unknown,
   name: string,

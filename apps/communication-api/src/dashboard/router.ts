@@ -94,7 +94,7 @@ function checkForm(here: Here, rooms: Rooms): void {
 export const forgedForm = (): ServiceError =>
   new ServiceError(403, 'errors/session_mismatch', 'The form was not made for this session.');
 
-/** @throws WrongHostError if the host of a request is not the one of the dashboard */
+/** @throws WrongHostError if a request is not for the host of the dashboard */
 export function originOf({ config }: Rooms, { host }: FastifyRequest): string {
   const origin = servedOrigin(config.BASE_URL, host.toLowerCase());
   if (origin === undefined) throw new WrongHostError();

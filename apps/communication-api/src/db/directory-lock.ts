@@ -6,7 +6,9 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { UserError } from '../domain/user-error.ts';
 
-/** `lock-<pid>-<random>`: the socket of one process. The name is never used again, so a dead one can be removed safely. */
+/**
+ * `lock-<pid>-<random>`: the socket of one process. The name is never used again, so a dead one can be removed safely.
+ */
 const SOCKET = /^lock-(\d+)-[0-9a-f]{12}$/;
 /** The longest path of a socket that kernels accept, with its final zero: 108 bytes on Linux, 104 on macOS. */
 const MAX_SOCKET_PATH = 103;

@@ -86,7 +86,9 @@ export async function loadDump(folder: string, dump: Uint8Array): Promise<Embedd
   return fromPglite(await PGlite.create(folder, { loadDataDir: blobOf(dump) }));
 }
 
-/** The template beside the built program. Undefined if the build did not make one: then the migrations make the schema. */
+/**
+ * The template beside the built program. Undefined if the build did not make one: then the migrations make the schema.
+ */
 export function readTemplate(): Uint8Array | undefined {
   const file = new URL('./template.tar.gz', import.meta.url);
   return existsSync(file) ? readFileSync(file) : undefined;

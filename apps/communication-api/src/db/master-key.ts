@@ -54,7 +54,9 @@ function read(path: string): string {
   }
 }
 
-/** The file is complete, or as it was before, even if the machine stops: half a key would lose the database's secrets. */
+/**
+ * The file is complete, or as it was before, even if the machine stops: half a key would lose the database's secrets.
+ */
 function write(path: string, keys: readonly MasterKey[]): void {
   const draft = `${path}.new`;
   rmSync(draft, { force: true });

@@ -31,7 +31,7 @@ export const isLoopback = (hostname: string): boolean =>
   /^127(\.\d{1,3}){3}$/.test(hostname);
 
 /**
- * The public origin of a request, as its browser sees it. Undefined if the host is not the one of the origin.
+ * The public origin of a request, as its browser sees it. Undefined if the host differs from the host of the origin.
  * @param publicUrl an origin of the settings, such as BASE_URL
  * @param host of the request, in lower case
  */

@@ -13,7 +13,9 @@ const FORM = /^ck_(?:svc|acc|scp)_(?:live|dev)_[0-9A-Za-z]{49}$/;
 /** Characters of the secret that the prefix shows. */
 const SHOWN = 4;
 
-/** A new token: `ck_<role>_<environment>_`, 256 random bits, and a checksum that finds typing errors without a query. */
+/**
+ * A new token: `ck_<role>_<environment>_`, 256 random bits, and a checksum that finds typing errors without a query.
+ */
 export function newToken(role: Role, environment: Environment): string {
   const mark = `ck_${ROLE_MARKS[role]}_${ENVIRONMENT_MARKS[environment]}_`;
   const secret = base62(BigInt(`0x${randomBytes(32).toString('hex')}`), SECRET_LENGTH);

@@ -1,9 +1,6 @@
 import type { ErrorStatus, ErrorTypesByStatus } from './error-types.ts';
 
-/**
- * Hosts, ports and users of a mail account, shown beside a 401 so that its owner sees the tried values. Never a
- * password.
- */
+/** Hosts, ports and users of a mail account, shown beside a 401: its owner sees the tried values. Never a password. */
 export interface ConnectionParams {
   readonly imap_host: string;
   readonly imap_port: number;

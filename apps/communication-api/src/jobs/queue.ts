@@ -35,7 +35,9 @@ const MAX_SLEEP_MS = 60_000;
 const RETRY_MS = 60_000;
 /** How long to wait before the next look after the database was away. */
 const AWAY_MS = 1_000;
-/** How much longer than its deadline an attempt belongs to its process: for the last statement, and for other clocks. */
+/**
+ * How much longer than its deadline an attempt belongs to its process: for the last statement, and for other clocks.
+ */
 const GRACE_MS = 10_000;
 /** How long running jobs may take after `close`. */
 const CLOSE_MS = 5_000;
@@ -97,8 +99,7 @@ export class Queue {
   }
 
   /**
-   * Begins no more jobs. Running jobs may end within some seconds. Then they are aborted, and the next process runs
-   * them.
+   * Begins no more jobs. Running jobs may end within some seconds, then they are aborted. The next process runs them.
    */
   async close(): Promise<void> {
     this.#state = 'closed';

@@ -12,7 +12,7 @@ import type { Send } from './send-records.ts';
 import type { Attempt, NewSend, Sends } from './sends.ts';
 import type { Copy, SentCopies } from './sent-copies.ts';
 
-/** A send that is asked for, with its email and the provider that sends it. */
+/** A requested send, with its email and the provider that sends it. */
 export interface SendRequest {
   readonly send: NewSend;
   readonly mailAccount: MailAccount;
@@ -98,7 +98,7 @@ export class Sender {
   /**
    * Sends the email, or returns the outcome of an earlier request with the same key.
    * @param owner names this attempt, uniquely
-   * @throws ServiceError. A ProviderError comes from the provider; its `sent` says whether the email may be out
+   * @throws ServiceError. A ProviderError comes from the provider: its `sent` says whether the email may be out
    */
   async send(request: SendRequest, owner: string): Promise<SendResult> {
     const sending = this.#send(request, owner);

@@ -9,7 +9,7 @@ import { KEY_RETENTION_MS, OldSends } from './old-sends.ts';
 import { LOOK_FOR_MS, type Send, type SendContent, SendRecords, UNSETTLED } from './send-records.ts';
 import { type SendError, Settlements } from './settlements.ts';
 
-/** A send that is asked for. */
+/** A requested send. */
 export interface NewSend {
   readonly applicationId: string;
   readonly accountId: string;

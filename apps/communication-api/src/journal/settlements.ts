@@ -105,7 +105,7 @@ export class Settlements {
     if (send.state === 'failed') await add('email.failed', why);
     if (send.state === 'unknown') await add('email.outcome_unknown');
     else if (before === 'unknown') await add('email.outcome_resolved', { state: send.state });
-    // Who they are is in the email: GET /v2/emails/{tracking_id}.
+    // The email names them: GET /v2/emails/{tracking_id}.
     if (send.state === 'sent' && rejected.length > 0)
       await add('email.recipient_rejected', { recipients: rejected.length });
   }

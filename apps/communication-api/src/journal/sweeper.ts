@@ -30,7 +30,7 @@ interface SweeperParts {
   readonly timeoutMs: number;
 }
 
-/** An account, and how its provider is asked. */
+/** An account, and the mail of its provider. */
 interface OpenMailbox {
   readonly mail: MailProvider;
   readonly account: MailAccount;
@@ -136,7 +136,9 @@ export class Sweeper {
     return this.#timed((signal) => mail.find(trace, account, signal));
   }
 
-  /** Provider calls with a deadline, also if the provider ignores the signal. The end of the process cuts them short. */
+  /**
+   * Provider calls with a deadline, also if the provider ignores the signal. The end of the process cuts them short.
+   */
   async #timed<Result>(call: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
     const signal = AbortSignal.any([this.#periodic.signal, AbortSignal.timeout(this.parts.timeoutMs)]);
     signal.throwIfAborted();

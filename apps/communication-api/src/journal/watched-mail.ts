@@ -20,7 +20,7 @@ export function watchedMail(mail: MailProvider, account: Account, health: Accoun
   };
   return {
     isFenced: (...values) => mail.isFenced(...values),
-    // The send comes next, and decides: else an account whose sends fail would recover with each draft.
+    // The send comes next, and decides: otherwise an account whose sends fail would recover with each draft.
     draft: (...values) => noteErrors(() => mail.draft(...values)),
     // This only tidies up after a failure.
     discard: (...values) => mail.discard(...values),

@@ -110,7 +110,7 @@ export class LimitBook {
       if (this.#isFailing) log.info('changes of limits are read again');
       this.#isFailing = false;
     } catch (error) {
-      // Once per outage. The limits of before still apply.
+      // Once per outage. The old limits still apply.
       if (!this.#isFailing) log.error({ err: error }, 'changes of limits cannot be read');
       this.#isFailing = true;
     }

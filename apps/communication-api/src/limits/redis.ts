@@ -5,8 +5,8 @@ import type { Logger } from 'pino';
 const CONNECT_MS = 5_000;
 
 /**
- * Connects to Redis. If Redis is away or does not answer, the client connects later by itself, and commands fail at once
- * until then.
+ * Connects to Redis. If Redis is away or does not answer, the client connects later by itself, and commands fail at
+ * once until then.
  * @param url `redis://` or `rediss://`
  */
 export async function connectRedis(url: string, log: Pick<Logger, 'warn'>, connectMs = CONNECT_MS): Promise<Redis> {

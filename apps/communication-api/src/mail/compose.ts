@@ -44,8 +44,8 @@ const MAX_REFERENCES = 20;
 /** Longest subject of a parent that an answer repeats, in characters. */
 const MAX_SUBJECT = 1_000;
 /**
- * Most of an HTML body that becomes its text alternative, in characters. The conversion blocks the process, and its time
- * grows with the square of the depth of the elements.
+ * Most of an HTML body that becomes its text alternative, in characters. The conversion blocks the process, and its
+ * time grows with the square of the depth of the elements.
  */
 const MAX_TEXT_SOURCE = 131_072;
 /** Without a bound, elements that are nested very deeply would overflow the stack. */

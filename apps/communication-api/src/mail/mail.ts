@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { Attachment } from './compose.ts';
 
-/** Who sends or receives an email. */
+/** The sender or a recipient of an email. */
 export interface Mailbox {
   readonly address: string;
   readonly name?: string | undefined;

@@ -13,7 +13,8 @@ function shownError(error: Error): object {
 }
 
 /**
- * The log of a process: JSON lines on standard output. Tokens of API keys are replaced by their first letters, in every field.
+ * The log of a process: JSON lines on standard output. Tokens of API keys are replaced by their first letters, in every
+ * field.
  * @param level lowest level that is logged
  */
 export const createLog = (level: string, destination?: DestinationStream): Logger =>

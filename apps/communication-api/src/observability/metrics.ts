@@ -125,10 +125,7 @@ export class Metrics {
     }
   }
 
-  /**
-   * Adds the figures of the database, read once per scrape. While it is away, only `communication_api_database_up` says
-   * so.
-   */
+  /** Adds the figures of the database, read once per scrape. While it is away, only the gauge `database_up` says so. */
   addDatabase(readFigures: () => Promise<DatabaseFigures>): void {
     const rows = this.#gauge(
       'communication_api_journal_sends',

@@ -9,7 +9,7 @@ import type { Page } from '../domain/page.ts';
 
 export type AuditEntry = Selectable<AuditRow>;
 
-/** Who does something. */
+/** The person who does something. */
 export interface Actor {
   /** Null: the operator, at the command line. */
   readonly id: string | null;

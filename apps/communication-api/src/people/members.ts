@@ -58,8 +58,8 @@ export class Members {
   }
 
   /**
-   * Changes a password, and ends every session of the member but one. False if the current password is wrong, also if it
-   * was changed while the new one was hashed.
+   * Changes a password, and ends every session of the member but one. False if the current password is wrong, also if
+   * it was changed while the new one was hashed.
    * @param sessionId the session that stays
    */
   async changePassword(member: Member, current: string, next: string, sessionId: string): Promise<boolean> {

@@ -29,10 +29,7 @@ export class Organizations {
   }
 }
 
-/**
- * Makes changes of an organization's members wait for each other, so that two changes cannot remove the last two
- * owners.
- */
+/** Makes changes of an organization's members wait for each other: two changes must not remove the last two owners. */
 export async function lockOrganization(id: string, transaction: Database): Promise<void> {
   // A reference to the organization, as in each new row of the audit log, does not wait for this lock.
   await transaction.selectFrom('organizations').select('id').where('id', '=', id).forNoKeyUpdate().execute();

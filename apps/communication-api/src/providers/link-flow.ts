@@ -74,7 +74,7 @@ export type StepValues = Readonly<Record<string, string | number | boolean>>;
 
 /** The data that a flow may need beside the user's entries. */
 export interface LinkContext {
-  /** Who the user probably is, as the application says. */
+  /** The probable user, as the application names it. */
   readonly loginHint: string | undefined;
   /** The account that is reconnected. Its credentials may not work any more. */
   readonly reconnect:

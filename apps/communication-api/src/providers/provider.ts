@@ -111,7 +111,9 @@ export interface MailProvider {
   fileCopy?(copy: SentCopy, account: MailAccount, signal: AbortSignal): Promise<CopyResult>;
 }
 
-/** Whether an error proves that the email was not sent. `unknown`: the connection ended after the email was handed over. */
+/**
+ * Whether an error proves that the email was not sent. `unknown`: the connection ended after the email was handed over.
+ */
 export type Sent = 'no' | 'unknown';
 
 /** An error of a provider, as the client sees it. It also says whether the email was sent. */

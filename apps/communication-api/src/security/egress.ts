@@ -41,7 +41,9 @@ export class Egress {
     this.#policy = new EgressPolicy(policy, ports, lookup);
   }
 
-  /** The way out through a proxy, or the direct one. The same one for the same proxy, so that its user can compare it. */
+  /**
+   * The way out through a proxy, or the direct one. The same one for the same proxy, so that its user can compare it.
+   */
   through(proxy: CustomProxy | undefined): Net {
     const key = keyOf(proxy);
     const known = this.#ways.get(key);

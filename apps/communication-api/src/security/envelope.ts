@@ -109,7 +109,10 @@ export class Envelope {
     return key;
   }
 
-  /** The keys for one purpose from the root and from all master keys, the root's first. Older values were made with the others. */
+  /**
+   * The keys for one purpose, from the root and from all master keys. The root's key is first; older values need
+   * others.
+   */
   deriveAll(purpose: DerivedPurpose): readonly Uint8Array[] {
     return [this.derive(purpose), ...[...this.#keys.values()].map((key) => deriveFrom(key, purpose))];
   }

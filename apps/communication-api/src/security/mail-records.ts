@@ -3,7 +3,7 @@ import { Resolver } from 'node:dns/promises';
 const TRY_MS = 2_000;
 const TRIES = 2;
 
-/** Where DNS says that a service is. */
+/** The place of a service, from DNS. */
 export interface ServiceHost {
   readonly host: string;
   readonly port: number;

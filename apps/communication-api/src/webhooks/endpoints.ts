@@ -37,7 +37,7 @@ export interface NewEndpoint extends EndpointFields {
 
 export interface RotatedSecret {
   readonly secret: string;
-  /** Until then, the secret of before signs as well. */
+  /** Until then, the old secret signs as well. */
   readonly previousUntil: Date;
 }
 
@@ -177,7 +177,7 @@ export class Endpoints {
   }
 
   /**
-   * Makes a new secret, which is returned here and never again. For 24 hours, the previous secret signs as well.
+   * Makes a new secret, which is returned here and never again. For 24 hours, the old secret signs as well.
    * Returns undefined if the endpoint does not exist.
    * @param seen the version of the secrets that the caller replaces: see `secretsVersionOf`. Default: the present
    * version

@@ -69,7 +69,7 @@ export class WizardFlow {
     return this.begin(visit, only, { language });
   }
 
-  /** The first page of a provider, or the page which says that the provider cannot make it. */
+  /** The first page of a provider, or the page that says that the provider cannot make it. */
   async begin(visit: Visit, provider: LinkableProvider, kept: Kept): Promise<Position> {
     const { language, proxy, country, values } = kept;
     const begun: WizardData = { language, proxy, country, values, provider: provider.name };

@@ -29,10 +29,7 @@ export async function editAtOnce(
   const [winner, loser] = ann.page.status === 200 ? [ann, bob] : [bob, ann];
   const [mine, theirs] = winner === ann ? ['5/1m', '7/1m'] : ['7/1m', '5/1m'];
   expect(winner.text).toContain('The limit is changed.');
-  expect([loser.page.status, loser.text]).toEqual([
-    409,
-    expect.stringContaining('Another person has changed this limit'),
-  ]);
+  expect([loser.page.status, loser.text]).toEqual([409, expect.stringContaining('Another person changed this limit')]);
   expect(await stored()).toEqual([mine]);
   // What the other has entered is still there, and can be sent again.
   expect(limitForm(loser.page.html, 'all')).toMatchObject({ windows: theirs, seen: mine });

@@ -46,7 +46,9 @@ const PART_ENCODINGS = new Set(['7bit', '8bit', 'binary']);
 
 const unprocessable = (detail: string): ServiceError => new ServiceError(422, 'errors/unprocessable_entity', detail);
 
-/** Reads the body of a send in one pass: form fields stay in memory, files go to the spool, and every byte is fingerprinted. */
+/**
+ * Reads the body of a send in one pass: form fields stay in memory, files go to the spool, every byte is fingerprinted.
+ */
 export async function readIntake(request: IntakeRequest, options: IntakeOptions): Promise<Intake> {
   const { headers, method, url } = request;
   // The connection must live on, because it carries the error.

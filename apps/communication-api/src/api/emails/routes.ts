@@ -130,7 +130,8 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
   app.addHook('onSend', async (request, reply) => {
     const { raw } = request;
     if (raw.complete) return;
-    // The request was refused before its body was read: the API key is wrong, for example. After a 408 nothing more arrives.
+    // The request was refused before its body was read: the API key is wrong, for example. After a 408 nothing more
+    // arrives.
     if (!raw.readableDidRead && reply.statusCode !== 408)
       await readRest(raw.iterator({ destroyOnReturn: false }), config.MAX_BODY_BYTES);
     if (raw.complete) return;

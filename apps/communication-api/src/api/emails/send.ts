@@ -166,7 +166,7 @@ function parentFromJournal(sends: Rooms['sends'], row: Send): Parent {
   };
 }
 
-/** An error of a provider is charged, and its verdict is stored. This one comes before the send, so it is neither. */
+/** An error of a provider is charged, and its verdict is stored. This error comes before the send, so it is neither. */
 function beforeTheSend(error: unknown): never {
   if (!(error instanceof ProviderError)) throw error;
   const { status, type, message, retryAfter, connectionParams } = error;

@@ -23,7 +23,7 @@ const limitAnswer = z
     object: z.literal('Limit'),
     provider: z.string(),
     account_id: z.string().nullable().describe('Null: the limit of every account of the provider.'),
-    route: route.nullable().describe('Null: the limit that every route has.'),
+    route: route.nullable().describe('Null: the limit of every route.'),
     windows: z
       .array(z.string())
       .describe('Each is `requests/duration`, such as `120/1m`. Empty: requests are not limited by it.'),
@@ -66,7 +66,7 @@ const newLimit = z
   .strictObject({
     provider,
     account_id: accountId,
-    route: route.nullish().describe('The limit of this route. Default: the limit that every route has.'),
+    route: route.nullish().describe('The limit of this route. Default: the limit of every route.'),
     windows,
   })
   .meta({ id: 'LimitRequest', examples: [{ provider: 'google', windows: ['120/1m', '20000/1d'] }] });
@@ -173,7 +173,7 @@ export const limitRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, 
         querystring: z.strictObject({
           provider,
           account_id: accountId,
-          route: route.optional().describe('The limit of this route. Default: the limit that every route has.'),
+          route: route.optional().describe('The limit of this route. Default: the limit of every route.'),
         }),
         response: { 200: limitAnswer, ...problems(404) },
       },

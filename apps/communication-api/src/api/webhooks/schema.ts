@@ -93,7 +93,7 @@ export const rotatedSecret = z
     object: z.literal('WebhookSecret'),
     endpoint_id: z.string(),
     secret,
-    previous_valid_until: z.iso.datetime().describe('Until then, the secret of before signs as well.'),
+    previous_valid_until: z.iso.datetime().describe('Until then, the old secret signs as well.'),
   })
   .meta({
     id: 'WebhookSecret',

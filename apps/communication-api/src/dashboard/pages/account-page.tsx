@@ -92,7 +92,7 @@ export function AccountPage(props: AccountPageProps): JSX.Element {
             {...here.form(accountPath(application.id, account.id, 'counters'))}
             label="Empty the counters"
             subject={`of ${account.name}`}
-            consequence="What the account has used is forgotten. Its provider does not forget."
+            consequence="The counted usage is forgotten here. The provider does not forget it."
           />
         ) : null}
       </section>
@@ -151,14 +151,14 @@ function Deeds(props: AccountPageProps): JSX.Element {
             {...here.form(pathOf('pause'))}
             label="Pause"
             subject={account.name}
-            consequence="It sends nothing until it is resumed. Each request gets 403, and is not queued. What is being sent now still goes out."
+            consequence="It sends nothing until it is resumed. Each request gets 403, and is not queued. Emails that are being sent now still go out."
           />
         ) : null}
         <AskedButton
           {...here.form(pathOf('remove'))}
           label="Remove"
           subject={account.name}
-          consequence="Its credentials are erased here, and withdrawn at the provider if it has a way to. Its metadata and its own limits are lost, and copies that wait for its folder of sent mail are not filed. The mailbox stays as it is, and the journal of its emails stays. The audit log keeps its name. It cannot be undone: its user would have to link it again, with a new id."
+          consequence="Its credentials are erased here, and withdrawn at the provider if the provider supports it. Its metadata and its own limits are lost, and copies that wait for its folder of sent mail are not filed. The mailbox stays as it is, and the journal of its emails stays. The audit log keeps its name. It cannot be undone: its user would have to link it again, with a new id."
         />
       </div>
       {account.paused_at === null ? null : (

@@ -34,8 +34,8 @@ export function DomainsPage(props: DomainsPageProps): JSX.Element {
       <CheckResult domain={checked} />
       <h1>Domains</h1>
       <p class="soft">
-        With a domain of your own, your users see your name and not the one of this service: in the address of the
-        wizard that links their mailboxes, and in the links of tracked emails.
+        With your own domain, your users see your name, not the name of this service: in the address of the wizard that
+        links their mailboxes, and in the links of tracked emails.
       </p>
       {isEmpty ? <p class="empty">There is no domain. The default hosts of the service are used.</p> : null}
       <ul class="rows">

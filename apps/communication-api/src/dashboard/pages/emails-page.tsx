@@ -83,9 +83,8 @@ function UnknownNote({ unknown, filter, path }: EmailsPageProps & { path: string
   return (
     <Note tone="warn">
       <p>
-        {unknown === 1 ? '1 email has' : `${many} have`} an unknown outcome. A person can look into the mailbox, and say
-        what became of {unknown === 1 ? 'it' : 'them'}.{' '}
-        <a href={`${path}?state=unknown`}>Show {unknown === 1 ? 'it' : 'them'}</a>
+        {unknown === 1 ? '1 email has' : `${many} have`} an unknown outcome. A person can look into the mailbox, and
+        enter the outcome. <a href={`${path}?state=unknown`}>Show {unknown === 1 ? 'it' : 'them'}</a>
       </p>
     </Note>
   );

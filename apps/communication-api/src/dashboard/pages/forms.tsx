@@ -23,13 +23,13 @@ export const FaultSummary = ({
   prefix = '',
 }: {
   readonly faults: readonly Fault[];
-  /** Of the ids of the inputs. */
+  /** Begins the ids of the inputs. */
   readonly prefix?: string;
 }): JSX.Element | null =>
   faults.length === 0 ? null : (
     // biome-ignore lint/a11y/noAutofocus: the page was loaded because of these faults, and they are what to read first.
     <div class="summary" role="alert" tabIndex={-1} autoFocus>
-      <h2>Check what you have entered</h2>
+      <h2>Check your entries</h2>
       <ul>
         {faults.map(({ field, message }) => (
           <li key={field}>{field === undefined ? message : <a href={`#${inputId(prefix + field)}`}>{message}</a>}</li>

@@ -77,7 +77,10 @@ export function ImpactOnAccount({ windows }: { readonly windows: readonly Previe
 /** The effect of a change on the accounts of a provider. */
 export function ImpactOnProvider({ impact }: { readonly impact: Impact }): JSX.Element {
   const { lookedAt, hasMore, withOwnLimit, rejected, stillRejected, accepted } = impact;
-  const own = `${withOwnLimit === 1 ? '1 of them has a limit' : `${withOwnLimit} of them have limits`} of its own, which stays.`;
+  const own =
+    withOwnLimit === 1
+      ? '1 of them has its own limit, which stays.'
+      : `${withOwnLimit} of them have their own limits, which stay.`;
   return (
     <>
       {rejected.length === 0 ? (
@@ -96,7 +99,7 @@ export function ImpactOnProvider({ impact }: { readonly impact: Impact }): JSX.E
       <Accounts list={accepted} />
       <p class="soft">
         {hasMore
-          ? `Looked at: the ${lookedAt} accounts that were used or linked last. The application has more of them.`
+          ? `Looked at: the ${lookedAt} accounts that were used or linked last. The application owns more of them.`
           : `Looked at: ${lookedAt === 1 ? 'the only account' : `all ${lookedAt} accounts`} of the provider in this application.`}
         {withOwnLimit === 0 ? '' : ` ${own}`}
       </p>

@@ -109,7 +109,7 @@ function MemberRow({ here, roles, member }: MembersPageProps & { readonly member
             consequence={
               isSelf
                 ? 'You lose your login, and are signed out.'
-                : 'This person is signed out at once, and has no login any more. The keys that this person has made stay.'
+                : 'This person is signed out at once, and loses the login. The keys that this person made stay.'
             }
           />
         </div>

@@ -24,7 +24,7 @@ export const WindowBars = ({ windows }: { readonly windows: readonly PreviewedWi
     </ul>
   );
 
-/** How long it takes, in the largest unit of which there are at least two. */
+/** A duration, in the largest unit that counts at least two. */
 export function durationText(ms: number): string {
   const seconds = Math.ceil(ms / 1_000);
   if (seconds < 120) return `${seconds} s`;

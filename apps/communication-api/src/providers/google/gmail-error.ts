@@ -46,7 +46,7 @@ export function gmailError(
       'no',
       403,
       'errors/insufficient_permissions',
-      'The account has not given the permission for this. Reconnect it with a new link.',
+      'The account did not give the permission for this. Reconnect it with a new link.',
       extras,
     );
   if (code === 403 && has(PROJECT))
@@ -104,7 +104,9 @@ function readError(text: string): GoogleError {
   };
 }
 
-/** Seconds until a retry makes sense. Gmail writes the time into its message: `Retry after 2026-01-31T10:00:00.000Z`. */
+/**
+ * Seconds until a retry makes sense. Gmail writes the time into its message: `Retry after 2026-01-31T10:00:00.000Z`.
+ */
 function waitOf(headers: Headers, message: string, now: number): number | undefined {
   return retryAfterOf(headers) ?? secondsUntil(/retry after (\S+)/i.exec(message)?.[1] ?? '', now);
 }

@@ -22,8 +22,8 @@ interface Attribute {
 const SEEN = '\\Seen';
 
 /**
- * Files a message as a read one, in the folder that is open. The message is streamed: imapflow's own `append` needs it in
- * memory three times.
+ * Files a message as a read one, in the folder that is open. The message is streamed: imapflow's own `append` needs it
+ * in memory three times.
  * @param date when it was sent
  */
 export async function append(client: ImapFlow, folder: string, { size, open }: CopyMessage, date: Date): Promise<void> {

@@ -11,8 +11,8 @@ const LOOK_MS = 100;
 const LF = 10;
 
 /**
- * Ends a connection whose server does not stop talking. The libraries bound a line and an answer, but not how many lines
- * and answers there are. They would hold the memory and the time of the process until a deadline.
+ * Ends a connection whose server does not stop talking. The libraries bound a line and an answer, but not how many
+ * lines and answers there are. They would hold the memory and the time of the process until a deadline.
  */
 export function endFloods(socket: Socket, maxBytes: number): void {
   let { bytesWritten, bytesRead } = socket;

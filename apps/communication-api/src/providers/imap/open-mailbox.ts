@@ -111,7 +111,7 @@ interface ImapError extends Error {
 /** Why a connection or a login failed. */
 function failureOf(error: ImapError): ServerFailure {
   const { code = '', reason, tlsFailed, authenticationFailed, responseStatus, serverResponseCode = '' } = error;
-  // imapflow says that the login failed, too, if the connection was lost meanwhile.
+  // imapflow also reports a failed login if the connection was lost meanwhile.
   if (authenticationFailed === true && responseStatus === 'NO')
     return TEMPORARY_CODES.includes(serverResponseCode) ? 'unavailable' : 'credentials';
   if (TIMEOUT_CODES.includes(code)) return 'timeout';

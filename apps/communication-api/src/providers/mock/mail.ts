@@ -56,7 +56,7 @@ export class MockMailProvider implements MailProvider {
   async send(mail: ComposedMail, account: MailAccount, signal: AbortSignal): Promise<SentIds> {
     const message = await read(mail);
     const ids = await this.#effect(message.recipients, signal, () => this.mailbox.deliver(account.id, message));
-    if (ids === undefined) throw new Error('The mock has delivered nothing.');
+    if (ids === undefined) throw new Error('The mock delivered nothing.');
     return ids;
   }
 

@@ -20,7 +20,9 @@ export interface MockMessage extends MockMail {
   readonly id: number;
 }
 
-/** The mailboxes of the mock provider. They are in the database, so that all processes and all restarts see the same ones. */
+/**
+ * The mailboxes of the mock provider. They are in the database, so all processes and all restarts see the same ones.
+ */
 export class MockMailbox {
   constructor(
     private readonly db: Database,

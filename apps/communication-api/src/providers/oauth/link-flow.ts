@@ -5,7 +5,7 @@ import type { AwayStep, LinkAnswer, LinkContext, LinkFlow, StepValues } from '..
 import type { Authorization, AuthorizationChecks, OAuthClient } from './client.ts';
 import type { OAuthCredentials } from './tokens.ts';
 
-/** Who a mailbox belongs to. */
+/** The owner of a mailbox. */
 export interface OAuthIdentity {
   /** The provider's own id, which never changes. */
   readonly providerUserId: string;
@@ -105,7 +105,7 @@ async function submit(
 const invalid = (message: Words): LinkAnswer<State> => ({ kind: 'invalid', faults: [{ message }] });
 
 const missing = ({ title }: OAuthClient): Words => ({
-  en: `${title} has not given all permissions. Try again, and allow everything that ${title} asks for.`,
+  en: `${title} did not give all permissions. Try again, and allow everything that ${title} asks for.`,
   de: `${title} hat nicht alle Berechtigungen erteilt. Bitte erlauben Sie alles, wonach ${title} fragt.`,
 });
 
@@ -128,7 +128,7 @@ function refusal({ title }: OAuthClient, error: string): Words {
     };
   const code = /^[a-z_]{1,40}$/.test(error) ? ` (${error})` : '';
   return {
-    en: `${title} has ended the sign-in${code}. Try again, or ask the administrator of your mailbox.`,
+    en: `${title} ended the sign-in${code}. Try again, or ask the administrator of your mailbox.`,
     de: `${title} hat die Anmeldung beendet${code}. Versuchen Sie es noch einmal, oder fragen Sie Ihre Administration.`,
   };
 }

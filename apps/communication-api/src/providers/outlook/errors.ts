@@ -77,4 +77,4 @@ export function outlookError(error: unknown, atSend = false): Error {
 const pairOf = (status: number, code: string): Pair =>
   status >= 400 && status < 500
     ? [422, 'errors/cant_send_message', `Outlook does not accept the email (${code || status}).`]
-    : [500, 'errors/provider_error', `Outlook has failed (${code || status}).`];
+    : [500, 'errors/provider_error', `Outlook failed (${code || status}).`];

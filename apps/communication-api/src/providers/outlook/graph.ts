@@ -24,7 +24,7 @@ export class GraphError extends Error {
   constructor(
     readonly status: number,
     code: unknown,
-    /** Seconds, as Graph says. */
+    /** In seconds, from Graph's answer. */
     readonly retryAfter: number | undefined,
   ) {
     const name = errorNameOf(code);

@@ -40,8 +40,8 @@ const SHOWN = ['id', 'isDraft', 'parentFolderId', 'internetMessageId', 'conversa
 const NOT_SHOWN: SentIds = { providerId: null, immutableId: null, thread: null, rejected: [] };
 
 /**
- * Sends by Microsoft Graph: a draft is made from the whole message in MIME form, and then sent. Files for which a request
- * is too small are added to the draft one by one.
+ * Sends by Microsoft Graph: a draft is made from the whole message in MIME form, and then sent. Files for which a
+ * request is too small are added to the draft one by one.
  */
 export class OutlookMailProvider implements MailProvider {
   /** @param looksMs how long to wait before each look for a sent email */
@@ -66,8 +66,7 @@ export class OutlookMailProvider implements MailProvider {
         signal,
       );
       const { id, parentFolderId: folder, internetMessageId: messageId } = made;
-      if (typeof id !== 'string' || typeof folder !== 'string')
-        throw new Error('Graph made a draft without an id.');
+      if (typeof id !== 'string' || typeof folder !== 'string') throw new Error('Graph made a draft without an id.');
       if (whole === undefined) for (const each of mail.attachments) await this.#attach(id, each, account, signal);
       await this.#setSender(id, mail, account, signal);
       return JSON.stringify({ id, folder, messageId: messageId ?? mail.messageId } satisfies OutlookDraft);

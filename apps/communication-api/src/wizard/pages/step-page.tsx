@@ -66,7 +66,7 @@ export function StepPage(props: StepPageProps): JSX.Element {
   );
 }
 
-/** A field that is shown beside the one before it is in the same row. */
+/** A field that is shown beside the previous field is in the same row. */
 function rowsOf(fields: readonly Field[]): readonly (readonly Field[])[] {
   const rows: Field[][] = [];
   for (const field of fields) {
