@@ -158,7 +158,7 @@ const VARIABLES = z.object({
     .enum(['drafts', 'send'])
     .default('drafts')
     .describe(
-      'Permissions that Google users are asked for. `send` is less, and cannot find out what became of an email.',
+      'Permissions that Google users are asked for. `send` allows less: the service cannot look up the outcome of an email.',
     ),
   GOOGLE_ISSUER: providerUrl.default('https://accounts.google.com').describe('Authorization server of Google.'),
   GOOGLE_API_URL: providerUrl.default('https://gmail.googleapis.com').describe('Origin of the Gmail API.'),
@@ -182,7 +182,7 @@ const VARIABLES = z.object({
     .enum(['drafts', 'send'])
     .default('drafts')
     .describe(
-      'Permissions that Outlook users are asked for. `send` is less, and cannot find out what became of an email.',
+      'Permissions that Outlook users are asked for. `send` allows less: the service cannot look up the outcome of an email.',
     ),
 });
 

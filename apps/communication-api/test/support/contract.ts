@@ -54,7 +54,7 @@ export class Contract {
     if (found === undefined) {
       // Without an operation, no other status makes sense.
       const schema = `#/components/schemas/Problem${status}`;
-      if (status !== 404 && status !== 400) fault('the document does not contain the operation');
+      if (status !== 404 && status !== 400) fault('the document has no such operation');
       else for (const text of this.errorsOf(schema, parse(exchange.body))) fault(text);
       return { pair: undefined, faults };
     }
