@@ -24,7 +24,7 @@ import { createMemoryAdjustments, createMemoryClaimStore, createMemoryStore } fr
 import { recommendedLimits } from 'headgate/recommended';
 import { type ShadowFigures, withShadow } from 'headgate/shadow';
 import { AdjustmentConflictError, createSharedLimits, type SharedLimits } from 'headgate/shared-limits';
-import { beginClaim, type ClaimStore, createPlan, evaluate, FITS, type LimitStore } from 'headgate/stores';
+import { beginClaim, type ClaimStore, createWindowSet, evaluate, FITS, type LimitStore } from 'headgate/stores';
 import {
   type Recommendation,
   readTrace,
@@ -150,7 +150,7 @@ export const stores: { limits: LimitStore; claims: ClaimStore } = {
   limits: createMemoryStore(),
   claims: createMemoryClaimStore(),
 };
-export const fits: boolean = evaluate(createPlan([], []), new Float64Array(0), 0, 1, 0) === FITS;
+export const fits: boolean = evaluate(createWindowSet([], []), new Float64Array(0), 0, 1, 0) === FITS;
 export const claimed: string = beginClaim(
   undefined,
   { token: 't', fingerprint: 'f', retentionMs: 1, leaseMs: 1, onOrphan: 'reject', dispatch: false },

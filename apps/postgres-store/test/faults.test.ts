@@ -1,4 +1,4 @@
-import { createPlan, StoreTimeoutError, StoreUnavailableError } from 'headgate/stores';
+import { createWindowSet, StoreTimeoutError, StoreUnavailableError } from 'headgate/stores';
 import { afterAll, afterEach, expect, test } from 'vitest';
 import { type PostgresServer, startPostgres } from '../../communication-api/test/support/postgres-server.ts';
 import { createPostgresClaimStore, createPostgresStore, migrate } from '../src/index.ts';
@@ -16,8 +16,8 @@ afterAll(() => server.stop());
 
 const store = createPostgresStore(pool, { deadlineMs: DEADLINE_MS });
 const claims = createPostgresClaimStore(pool, { deadlineMs: DEADLINE_MS });
-const plan = createPlan([], [{ max: 5, durationMs: 3_600_000 }]);
-const consume = (account: string) => Promise.resolve(store.consume(account, 'GET /', plan, 1));
+const windowSet = createWindowSet([], [{ max: 5, durationMs: 3_600_000 }]);
+const consume = (account: string) => Promise.resolve(store.consume(account, 'GET /', windowSet, 1));
 const BEGIN = { token: 't', fingerprint: 'f', retentionMs: 60_000, leaseMs: 10_000, onOrphan: 'reject' as const };
 
 /** The error of the call, and the time until it. */
@@ -49,7 +49,7 @@ test('a server that ends while it decides is an error that leaves open whether i
   await holder.query('begin');
   await holder.query('select from headgate.counters for update');
   const patient = createPostgresStore(pool, { deadlineMs: 60_000 });
-  const failed = failure(Promise.resolve(patient.consume('acc_1', 'GET /', plan, 1)));
+  const failed = failure(Promise.resolve(patient.consume('acc_1', 'GET /', windowSet, 1)));
   const waits = `select count(*) from pg_stat_activity where wait_event_type = 'Lock'`;
   await expect.poll(async () => (await pool.query(waits)).rows[0].count).toBe('1');
   await server.kill();
