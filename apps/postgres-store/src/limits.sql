@@ -49,7 +49,7 @@ $$;
 
 -- Decides a request, and charges every window or none (S5). Returns a JSON text: [now, index of the window that rejects
 -- or -1, windows, the rest of a block or null, its reason].
---   p_routes, p_rows: the rows that the plan uses, and their names (account, route), in the order of their locks
+--   p_routes, p_rows: the rows that the window set uses, and their names (account, route), in the order of their locks
 --   p_in, p_keys, p_durations, p_maxes: of every window, the name of its row, and its own name there
 create or replace function headgate.consume(
   p_account bytea, p_routes bytea[], p_rows text[], p_locks bigint[], p_blocked_routes bytea[],
