@@ -8,7 +8,7 @@ import { createMemoryStore } from '../stores/memory/limits.ts';
 import { createClientIp } from './client-ip.ts';
 import { type AddressLimits, checkAddressLimits } from './options.ts';
 import type { PeerReader } from './peer.ts';
-import { type AddressPlans, AddressStore } from './store.ts';
+import { type AddressPlans, createAddressStore } from './store.ts';
 
 /** All routes share the count of an address. */
 const EVERY_ROUTE = '*';
@@ -50,7 +50,7 @@ export function createAddressGate<Request>(options: AddressLimits<Request>, peer
   };
   const plans = createPlans(options);
   const limiter = createLimiter({
-    store: new AddressStore(store ?? createMemoryStore(), plans),
+    store: createAddressStore(store ?? createMemoryStore(), plans),
     limits: { allMethods: perAddress },
     validate,
     logger,

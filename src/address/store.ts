@@ -1,7 +1,6 @@
-import type { MaybePromise } from '../base/maybe-promise.ts';
-import type { Decision, WindowStatus } from '../core/decision.ts';
+import { decorateStore } from '../core/decorate-store.ts';
 import type { Plan } from '../core/plan.ts';
-import type { LimitStore, ResetTarget } from '../core/ports.ts';
+import type { LimitStore } from '../core/ports.ts';
 
 /** The plans of addresses. */
 export interface AddressPlans {
@@ -16,39 +15,17 @@ export interface AddressPlans {
  * A store whose accounts are addresses. An address in a network is a route of the network's account, because then one
  * step of any store charges both or neither, and a rejected request creates no record.
  */
-export class AddressStore implements LimitStore {
-  readonly synchronous: boolean;
-  readonly identity: object;
-
-  constructor(
-    private readonly store: LimitStore,
-    private readonly plans: AddressPlans,
-  ) {
-    this.synchronous = store.synchronous;
-    this.identity = store.identity ?? store;
-  }
-
-  consume(address: string, route: string, _plan: Plan, cost: number): MaybePromise<Decision> {
-    const { store, plans } = this;
-    const network = plans.networkOf(address);
-    return network === undefined
-      ? store.consume(address, route, plans.ofAddress, cost)
-      : store.consume(network, address, plans.inNetwork, cost);
-  }
-
-  peek(address: string, route: string, _plan: Plan): MaybePromise<readonly WindowStatus[]> {
-    const { store, plans } = this;
-    const network = plans.networkOf(address);
-    return network === undefined
-      ? store.peek(address, route, plans.ofAddress)
-      : store.peek(network, address, plans.inNetwork);
-  }
-
-  settle(decision: Decision, cost: number): MaybePromise<boolean> {
-    return this.store.settle(decision, cost);
-  }
-
-  reset(target: ResetTarget): MaybePromise<void> {
-    return this.store.reset(target);
-  }
+export function createAddressStore(store: LimitStore, { ofAddress, inNetwork, networkOf }: AddressPlans): LimitStore {
+  return decorateStore(store, {
+    consume: (consume) => (address, route, _plan, cost) => {
+      const network = networkOf(address);
+      return network === undefined
+        ? consume(address, route, ofAddress, cost)
+        : consume(network, address, inNetwork, cost);
+    },
+    peek: (peek) => (address, route, _plan) => {
+      const network = networkOf(address);
+      return network === undefined ? peek(address, route, ofAddress) : peek(network, address, inNetwork);
+    },
+  });
 }

@@ -12,7 +12,7 @@ import { type Limiter, storeOf } from '../limits/limiter.ts';
 import { isPlanSource, type Limits, type PlanSource, Plans } from '../limits/plans.ts';
 import { ShadowChecks, type ShadowDecision } from './checks.ts';
 import type { ShadowFigures } from './figures.ts';
-import { ShadowedLimiter } from './shadowed-limiter.ts';
+import { createShadowedLimiter } from './shadowed-limiter.ts';
 
 export type { ShadowDecision } from './checks.ts';
 export type { NewlyRejectedAccount, ShadowCounts, ShadowFigures, ShadowOutcome } from './figures.ts';
@@ -94,16 +94,11 @@ export function withShadow(limiter: Limiter, options: ShadowOptions): LimiterWit
   const plans = isPlanSource(limits) ? limits : new Plans(limits);
   const log = createLogger(logger);
   const checks = new ShadowChecks({ plans, store, sample, maxUnderWay, timeoutMs, onDecision, log });
-  return new LimiterWithChecks(limiter, checks);
-}
-
-class LimiterWithChecks extends ShadowedLimiter implements LimiterWithShadow {
-  readonly shadow: Shadow;
-
-  constructor(limiter: Limiter, checks: ShadowChecks) {
-    super(limiter, () => checks);
-    this.shadow = { figures: () => checks.figures(), idle: () => checks.idle() };
-  }
+  const shadow: Shadow = { figures: () => checks.figures(), idle: () => checks.idle() };
+  return Object.assign(
+    createShadowedLimiter(limiter, () => checks),
+    { shadow },
+  );
 }
 
 /** @throws OptionError if the candidate would count in the counters of the limiter */
