@@ -59,8 +59,8 @@ export function RouteCard({
           <button type="button" class="quiet" aria-label={`Reset counters of ${route}…`} onClick={onReset}>
             Reset counters…
           </button>
-          <button type="button" class="quiet" aria-label={`Block ${route}…`} onClick={onBlock}>
-            Block this route…
+          <button type="button" class="quiet" aria-label={`Block route ${route}…`} onClick={onBlock}>
+            Block route…
           </button>
         </div>
       )}
