@@ -1,6 +1,6 @@
 /**
- * Parts of the library that the houses of this repository use beyond its published names. Everybody else must not: a name
- * can change or go with any version, so a house needs exactly the version that it was built with.
+ * Parts of the library that the houses of this repository use beyond its published names. Everybody else must not: a
+ * name can change or go with any version, so a house needs exactly the version that it was built with.
  * @module headgate/internal
  */
 
@@ -39,7 +39,7 @@ export { parametersOf, parseTemplate, type RouteTemplate, type Segment, shapeOf 
 export { createRouteTree, type LookUp } from './http/route-tree.ts';
 export { decodeResponse } from './http/stored-response.ts';
 export { DEFAULT_SETTINGS, SETTING_NAMES, SETTINGS, type SettingRule, settingsOf } from './idempotency/settings.ts';
-export { isPlanSource, Plans, placeOfTarget } from './limits/plans.ts';
+export { isWindowSetSource, placeOfTarget, WindowSets } from './limits/window-sets.ts';
 export { ShadowChecks } from './shadow/checks.ts';
 export { createShadowedLimiter } from './shadow/shadowed-limiter.ts';
 export { headOf } from './shared-limits/revision.ts';

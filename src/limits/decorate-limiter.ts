@@ -12,7 +12,7 @@ const METHODS: MethodTable<Limiter> = {
   unblock: true,
   blocked: true,
   adjust: true,
-  plan: true,
+  windowSet: true,
   close: true,
 };
 

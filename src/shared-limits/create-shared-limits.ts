@@ -2,7 +2,7 @@ import { builtinModule } from '../base/builtin-module.ts';
 import { OptionError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
 import { checkInteger, checkOptions } from '../base/options.ts';
-import type { Limits } from '../limits/plans.ts';
+import type { Limits } from '../limits/window-sets.ts';
 import type { AdjustmentStore, KeptFile } from './ports.ts';
 import { randomText } from './revision.ts';
 import type { SharedLimits, SharedLimitsEvent } from './shared-limits.ts';
@@ -15,8 +15,9 @@ export interface SharedLimitsOptions {
   /** Where adjustments are stored, e.g. `createRedisAdjustments(client)`. {@link SharedLimits.close} closes it. */
   readonly adjustments: AdjustmentStore;
   /**
-   * Where this process keeps a copy of what it last knew, e.g. `createKeptFile(path)` of `headgate/file`. It applies from a
-   * start on while the store is away, and restores a store that has lost its data. A store with another history wins.
+   * Where this process keeps a copy of what it last knew, e.g. `createKeptFile(path)` of `headgate/file`. It applies
+   * from a start on while the store is away, and restores a store that has lost its data. A store with another history
+   * wins.
    */
   readonly keptFile?: KeptFile | undefined;
   /**
@@ -41,8 +42,8 @@ export interface SharedLimitsOptions {
    */
   readonly instance?: string | undefined;
   /**
-   * Returns what this process says about itself to the others, which get it from `instances({ details: true })`: a text of
-   * at most 8,192 bytes. Is called about every fourth reading, so it must be quick. What it throws is logged.
+   * Returns what this process says about itself to the others, which get it from `instances({ details: true })`: a text
+   * of at most 8,192 bytes. Is called about every fourth reading, so it must be quick. What it throws is logged.
    */
   readonly details?: (() => string) | undefined;
   /** Is called with everything that happens, for metrics and logs. What it throws is logged. */

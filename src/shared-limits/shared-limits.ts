@@ -1,6 +1,6 @@
 import type { AdjustedLimit, Adjustment, AdjustmentEntry, AdjustTarget } from '../core/adjustment.ts';
 import type { LimitInput } from '../core/limit.ts';
-import type { Limits, PlanSource, Subject } from '../limits/plans.ts';
+import type { Limits, Subject, WindowSetSource } from '../limits/window-sets.ts';
 import type { ChangeOptions, LimitChange, PutOptions } from './change.ts';
 import type { LimitOrigin } from './explanation.ts';
 import type { InstancesOptions } from './ports.ts';
@@ -34,8 +34,9 @@ export interface SharedLimitsState {
   /** The number of that change; 0 if there was none. */
   readonly version: number;
   /**
-   * `store`: the last reading succeeded. `kept`: it failed, or the store has lost what this process may not give back; the
-   * last known apply. `file`: none succeeded so far, and those of the kept file apply. `base`: the same without such a file.
+   * `store`: the last reading succeeded. `kept`: it failed, or the store has lost what this process may not give back;
+   * the last known apply. `file`: none succeeded so far, and those of the kept file apply. `base`: the same without
+   * such a file.
    */
   readonly source: 'store' | 'kept' | 'file' | 'base';
   /** Milliseconds since the store was read; undefined before. */
@@ -88,14 +89,14 @@ export interface Instance {
   /** Milliseconds since the store heard of it. */
   readonly ageMs: number;
   /**
-   * What it said about itself then, if it is asked for and the process has the option `details`. Any process that reaches
-   * the store can have written it.
+   * What it said about itself then, if it is asked for and the process has the option `details`. Any process that
+   * reaches the store can have written it.
    */
   readonly details?: string | undefined;
 }
 
 /** Limits that every process with the same store obeys, and that can be adjusted at run time. */
-export interface SharedLimits extends PlanSource {
+export interface SharedLimits extends WindowSetSource {
   readonly state: SharedLimitsState;
   /** Name of this process. */
   readonly instance: string;
@@ -117,7 +118,8 @@ export interface SharedLimits extends PlanSource {
    * Adjusts one limit. It holds here at once, and in every process that reaches the store within `refreshMs` and the
    * store's deadline (S23).
    * @throws OptionError, LimitError, AdjustmentConflictError, UnconfirmedError, TooManyAdjustmentsError, ReadOnlyError:
-   * nothing was changed then. What the store throws: after a StoreTimeoutError the change may be stored, which `list()` shows
+   * nothing was changed then. What the store throws: after a StoreTimeoutError the change may be stored, which `list()`
+   * shows
    */
   put(target: AdjustTarget, windows: LimitInput | 'recommended', options: PutOptions): Promise<Changed>;
   /** Removes the adjustment of one limit, if there is one. Throws as `put` does. */
@@ -129,7 +131,10 @@ export interface SharedLimits extends PlanSource {
    * @throws OptionError, and what the store throws
    */
   history(query?: HistoryQuery): Promise<readonly AdjustmentEntry[]>;
-  /** Returns the processes that the store has heard of in the last ten seconds, with their details if they are asked for. */
+  /**
+   * Returns the processes that the store has heard of in the last ten seconds, with their details if they are asked
+   * for.
+   */
   instances(options?: InstancesOptions): Promise<readonly Instance[]>;
   /**
    * Waits until every such process obeys a change, at most `timeoutMs` (2,000 by default).
@@ -137,8 +142,8 @@ export interface SharedLimits extends PlanSource {
    */
   applied(revision: string, options?: { readonly timeoutMs?: number | undefined }): Promise<Applied>;
   /**
-   * Replaces the base, for example after a config was read again. The adjustments stay. With many of them it is prepared in
-   * slices, and then applies at once.
+   * Replaces the base, for example after a config was read again. The adjustments stay. With many of them it is
+   * prepared in slices, and then applies at once.
    * @throws LimitError, OptionError; then nothing has changed
    */
   rebase(base: Limits): Promise<void>;

@@ -1,5 +1,5 @@
 import type { Decision } from '../core/decision.ts';
-import type { Plan } from '../core/plan.ts';
+import type { WindowSet } from '../core/window-set.ts';
 import type { LimitRequest } from '../limits/limiter.ts';
 
 /** One call of `acquire` that waits for its decision. */
@@ -7,7 +7,7 @@ export interface Job {
   readonly request: LimitRequest;
   readonly cost: number;
   /** The windows that the job must fit, as they were when it came. */
-  readonly plan: Plan;
+  readonly windowSet: WindowSet;
   readonly maxWaitMs: number;
   /** When `maxWaitMs` is over, on the worker's clock. */
   readonly deadline: number;
@@ -17,5 +17,5 @@ export interface Job {
 
 /** Whether a decision for one job could as well be one for the other. Both are of the same account and route. */
 export function areAlike(one: Job, other: Job): boolean {
-  return one.cost === other.cost && one.plan === other.plan;
+  return one.cost === other.cost && one.windowSet === other.windowSet;
 }

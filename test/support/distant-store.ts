@@ -20,7 +20,7 @@ export function createDistantStore(
   let checks = 0;
   const travel = () => new Promise<void>((resolve) => void timers.after(latencyMs(), resolve, false));
   const decorated = decorateStore(store, {
-    consume: (consume) => async (account, route, plan, cost) => {
+    consume: (consume) => async (account, route, windowSet, cost) => {
       checks++;
       if (call === undefined) {
         calls++;
@@ -31,7 +31,7 @@ export function createDistantStore(
         });
       }
       await call;
-      const decision = consume(account, route, plan, cost);
+      const decision = consume(account, route, windowSet, cost);
       await travel();
       return decision;
     },

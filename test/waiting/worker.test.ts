@@ -448,10 +448,10 @@ describe('if the store fails', () => {
     const failover = createFailover(policy);
     const state = { down: true, calls: 0 };
     const store = decorateStore(memory, {
-      consume: (consume) => async (account, route, plan, cost) => {
+      consume: (consume) => async (account, route, windowSet, cost) => {
         state.calls++;
-        if (!state.down) return consume(account, route, plan, cost);
-        return failover.decide(account, route, plan, cost, new StoreUnavailableError(new Error('down')));
+        if (!state.down) return consume(account, route, windowSet, cost);
+        return failover.decide(account, route, windowSet, cost, new StoreUnavailableError(new Error('down')));
       },
     });
     const worker = createWorker(createLimiter({ store, limits: { allMethods: ['1/1h'] } }), { timers });

@@ -42,7 +42,7 @@ export function blockOperations(context: AdminContext): Operation[] {
     return refuseRoute(config(), query.route) ?? { of, route: query.route };
   };
   const unlimited = ({ of, route }: Target): string[] =>
-    limitedRoutes(config(), route).filter((name) => limiter().plan(subjectOf(of, name)).windows.length === 0);
+    limitedRoutes(config(), route).filter((name) => limiter().windowSet(subjectOf(of, name)).windows.length === 0);
   const stateOf = async (at: Target): Promise<z.input<typeof answer>> => {
     const read = await blocksOf(limiter(), at.of);
     return { account: at.of.id, route: at.route ?? null, blocked: await read(at.route), unlimited: unlimited(at) };
