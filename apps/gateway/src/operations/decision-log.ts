@@ -53,8 +53,8 @@ export class DecisionLog {
   /** The same store; its decisions are numbered in the order in which the store makes those of one account. */
   numbered(store: LimitStore): LimitStore {
     return decorateStore(store, {
-      consume: (consume) => (account, route, plan, cost) => {
-        const result = consume(account, route, plan, cost);
+      consume: (consume) => (account, route, windowSet, cost) => {
+        const result = consume(account, route, windowSet, cost);
         if (!this.#options.isOn()) return result;
         if (!isPromise(result)) return this.#number(result, { order: ++this.#orders, at: 0 });
         const place: Place = { order: undefined, at: 0 };
