@@ -135,8 +135,8 @@ const PACKAGES: Record<string, readonly string[]> = {
   stores: ['lru-cache'],
   // Bundled into the platform of the web.
   http: ['@noble/hashes/hmac.js', '@noble/hashes/sha2.js'],
-  // Only h3 itself makes a response of what its handlers return, and Nest logs every error that is not of its own class.
-  adapters: ['h3', '@nestjs/common'],
+  // Only h3 itself makes a response of what its handlers return.
+  adapters: ['h3'],
   otel: ['@opentelemetry/api'],
 };
 

@@ -1,17 +1,8 @@
 /**
- * Tests for your own stores and adapters: suites, models, and a fake clock.
+ * Tests for your own stores: suites, models, and a fake clock.
  * @module headgate/testing
  */
 
-export type {
-  AdapterSubject,
-  SuiteAnswer,
-  SuiteApp,
-  SuiteHandler,
-  SuiteRequest,
-  SuiteServer,
-} from './adapter-subject.ts';
-export { ADAPTER_CASES, adapterSuite } from './adapter-suite.ts';
 export { type AdjustmentModel, createAdjustmentModel } from './adjustment-model.ts';
 export { type AdjustmentStoreSubject, adjustmentStoreSuite } from './adjustment-store-suite.ts';
 export {
