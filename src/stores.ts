@@ -62,4 +62,4 @@ export type {
 } from './core/ports.ts';
 export { type Counters, NEVER, SLOTS_PER_WINDOW, settleWindow } from './core/window.ts';
 export type { AdjustmentReply, UnreadableAdjustments } from './shared-limits/lineage.ts';
-export type { AdjustmentInstance, AdjustmentStore, InstancesOptions } from './shared-limits/ports.ts';
+export type { AdjustmentInstance, AdjustmentStore } from './shared-limits/ports.ts';

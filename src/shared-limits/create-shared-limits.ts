@@ -40,11 +40,6 @@ export interface SharedLimitsOptions {
    * @default host, process id and four random characters
    */
   readonly instance?: string | undefined;
-  /**
-   * Returns what this process says about itself to the others, which get it from `instances({ details: true })`: a text of
-   * at most 8,192 bytes. Is called about every fourth reading, so it must be quick. What it throws is logged.
-   */
-  readonly details?: (() => string) | undefined;
   /** Is called with everything that happens, for metrics and logs. What it throws is logged. */
   readonly onEvent?: ((event: SharedLimitsEvent) => void) | undefined;
   /**
@@ -55,8 +50,15 @@ export interface SharedLimitsOptions {
 }
 
 const OPTIONS = [
-  ...['base', 'adjustments', 'keptFile', 'readOnly', 'refreshMs', 'maxAdjustments'],
-  ...['instance', 'details', 'onEvent', 'logger'],
+  'base',
+  'adjustments',
+  'keptFile',
+  'readOnly',
+  'refreshMs',
+  'maxAdjustments',
+  'instance',
+  'onEvent',
+  'logger',
 ];
 
 /**
@@ -79,15 +81,12 @@ export function createSharedLimits(options: SharedLimitsOptions): SharedLimits {
   checkInteger('maxAdjustments', maxAdjustments, 1, 100_000);
   if (typeof instance !== 'string' || instance === '' || instance.length > 200)
     throw new OptionError('instance', instance, 'must be 1 to 200 characters');
-  const { base, keptFile, readOnly = false, details, onEvent, logger } = options;
+  const { base, keptFile, readOnly = false, onEvent, logger } = options;
   if (keptFile !== undefined && (typeof keptFile?.load !== 'function' || typeof keptFile.save !== 'function'))
     throw new OptionError('keptFile', keptFile, 'must have load() and save(), as createKeptFile() does');
   if (typeof readOnly !== 'boolean') throw new OptionError('readOnly', readOnly, 'must be a boolean');
-  if (details !== undefined && typeof details !== 'function')
-    throw new OptionError('details', details, 'must be a function that returns a text');
-  return new StoredLimits({
-    ...{ base, adjustments: store, keptFile, readOnly, refreshMs, maxAdjustments, instance, details, onEvent, logger },
-  });
+  const checked = { readOnly, refreshMs, maxAdjustments, instance };
+  return new StoredLimits({ base, adjustments: store, keptFile, onEvent, logger, ...checked });
 }
 
 function ownName(): string {

@@ -9,7 +9,7 @@ export type { AccountSubject, ChangeOptions, KnownLimit, LimitChange, PutOptions
 export { createSharedLimits, type SharedLimitsOptions } from './create-shared-limits.ts';
 export { AdjustmentConflictError, ReadOnlyError, TooManyAdjustmentsError, UnconfirmedError } from './errors.ts';
 export type { LimitOrigin, LimitSource } from './explanation.ts';
-export type { InstancesOptions, KeptFile } from './ports.ts';
+export type { KeptFile } from './ports.ts';
 export type { LimitPreview } from './preview.ts';
 export type {
   Applied,

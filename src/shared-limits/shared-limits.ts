@@ -3,7 +3,6 @@ import type { LimitInput } from '../core/limit.ts';
 import type { Limits, PlanSource, Subject } from '../limits/plans.ts';
 import type { ChangeOptions, LimitChange, PutOptions } from './change.ts';
 import type { LimitOrigin } from './explanation.ts';
-import type { InstancesOptions } from './ports.ts';
 import type { LimitPreview } from './preview.ts';
 
 /** What happened to shared limits. */
@@ -87,11 +86,6 @@ export interface Instance {
   readonly revision: string;
   /** Milliseconds since the store heard of it. */
   readonly ageMs: number;
-  /**
-   * What it said about itself then, if it is asked for and the process has the option `details`. Any process that reaches
-   * the store can have written it.
-   */
-  readonly details?: string | undefined;
 }
 
 /** Limits that every process with the same store obeys, and that can be adjusted at run time. */
@@ -129,8 +123,8 @@ export interface SharedLimits extends PlanSource {
    * @throws OptionError, and what the store throws
    */
   history(query?: HistoryQuery): Promise<readonly AdjustmentEntry[]>;
-  /** Returns the processes that the store has heard of in the last ten seconds, with their details if they are asked for. */
-  instances(options?: InstancesOptions): Promise<readonly Instance[]>;
+  /** Returns the processes that the store has heard of in the last ten seconds. */
+  instances(): Promise<readonly Instance[]>;
   /**
    * Waits until every such process obeys a change, at most `timeoutMs` (2,000 by default).
    * @throws OptionError, and what the store throws

@@ -8,7 +8,6 @@ import type { Plan } from '../core/plan.ts';
 import type { Limits, Subject } from '../limits/plans.ts';
 import { AdjustedPlans } from './adjusted-plans.ts';
 import { type ChangeOptions, checkChangeOptions, type LimitChange, type PutOptions } from './change.ts';
-import { createDetails } from './details.ts';
 import { adjustedLimits, checkRoom, checkVersions, entryAfter, expiryAfter, textOfLost } from './entry.ts';
 import { ReadOnlyError, UnconfirmedError } from './errors.ts';
 import type { LimitOrigin } from './explanation.ts';
@@ -17,7 +16,7 @@ import { listInstances, waitUntilApplied } from './instances.ts';
 import { KeptCopy } from './kept-copy.ts';
 import type { AdjustmentReply } from './lineage.ts';
 import { Poll } from './poll.ts';
-import type { AdjustmentStore, InstancesOptions, KeptFile } from './ports.ts';
+import type { AdjustmentStore, KeptFile } from './ports.ts';
 import type { LimitPreview } from './preview.ts';
 import { Replica, type ReplicaObserver } from './replica.ts';
 import { revisionOf } from './revision.ts';
@@ -44,7 +43,6 @@ export interface StoredLimitsSettings {
   readonly refreshMs: number;
   readonly maxAdjustments: number;
   readonly instance: string;
-  readonly details: (() => string) | undefined;
   readonly onEvent: ((event: SharedLimitsEvent) => void) | undefined;
   readonly logger: Logger | false | undefined;
 }
@@ -58,7 +56,6 @@ export class StoredLimits implements SharedLimits {
   readonly #maxAdjustments: number;
   readonly #events: Emitter<SharedLimitsEvent>;
   readonly #log: Logger;
-  readonly #details: () => string | undefined;
   readonly #replica: Replica;
   readonly #poll: Poll;
   readonly #plans: AdjustedPlans;
@@ -71,7 +68,7 @@ export class StoredLimits implements SharedLimits {
   #readings = NOTED_EVERY;
 
   constructor(settings: StoredLimitsSettings) {
-    const { base, adjustments, keptFile, readOnly, refreshMs, details, onEvent, logger } = settings;
+    const { base, adjustments, keptFile, readOnly, refreshMs, onEvent, logger } = settings;
     this.instance = settings.instance;
     this.#plans = new AdjustedPlans(base, (adjustment) => this.#isOver(adjustment));
     this.#store = adjustments;
@@ -79,7 +76,6 @@ export class StoredLimits implements SharedLimits {
     this.#maxAdjustments = settings.maxAdjustments;
     this.#log = createLogger(logger);
     this.#events = new Emitter(onEvent, this.#log);
-    this.#details = createDetails(details, this.#log);
     const observer: ReplicaObserver = {
       onReply: (reply) => this.#onReply(reply),
       onRead: () => {
@@ -179,8 +175,8 @@ export class StoredLimits implements SharedLimits {
     return queryHistory(this.#store, query);
   }
 
-  instances(options?: InstancesOptions): Promise<readonly Instance[]> {
-    return listInstances(this.#store, options);
+  instances(): Promise<readonly Instance[]> {
+    return listInstances(this.#store);
   }
 
   applied(revision: string, options: { readonly timeoutMs?: number | undefined } = {}): Promise<Applied> {
@@ -204,10 +200,9 @@ export class StoredLimits implements SharedLimits {
     const isNoted = !this.#isReadOnly && this.#readings >= NOTED_EVERY;
     const before = this.#replica.head;
     try {
-      await (isNoted ? this.#replica.refresh(this.instance, this.#details()) : this.#replica.refresh());
+      await this.#replica.refresh(isNoted ? this.instance : undefined);
       // Others wait to hear that this process obeys the change.
-      if (!this.#isReadOnly && this.#replica.head !== before)
-        await this.#replica.refresh(this.instance, this.#details());
+      if (!this.#isReadOnly && this.#replica.head !== before) await this.#replica.refresh(this.instance);
       this.#readings = isNoted ? 1 : this.#readings + 1;
       if (this.#isBehind) this.#events.emit({ type: 'recovered' });
       this.#isBehind = false;

@@ -5,7 +5,7 @@ import type { AdjustmentEntry, AdjustmentState, Head } from '../../core/adjustme
 import { type Clock, monotonicClock } from '../../core/clock.ts';
 import { checkClock } from '../../stores/memory/options.ts';
 import type { AdjustmentReply } from '../lineage.ts';
-import type { AdjustmentInstance, AdjustmentStore, InstancesOptions } from '../ports.ts';
+import type { AdjustmentInstance, AdjustmentStore } from '../ports.ts';
 import { MemoryAdjustments } from './memory.ts';
 import { loadState, saveState } from './state-file.ts';
 
@@ -44,8 +44,8 @@ class FileAdjustments implements AdjustmentStore {
     this.#memory = memory;
   }
 
-  read(known: Head | undefined, instance?: string, details?: string): Promise<AdjustmentReply> {
-    return this.#run(() => this.#memory.read(known, instance, details));
+  read(known: Head | undefined, instance?: string): Promise<AdjustmentReply> {
+    return this.#run(() => this.#memory.read(known, instance));
   }
 
   append(seen: Head | undefined, entry: AdjustmentEntry): Promise<boolean> {
@@ -60,8 +60,8 @@ class FileAdjustments implements AdjustmentStore {
     return this.#run(() => this.#memory.history(before, limit));
   }
 
-  instances(options?: InstancesOptions): Promise<readonly AdjustmentInstance[]> {
-    return this.#run(() => this.#memory.instances(options));
+  instances(): Promise<readonly AdjustmentInstance[]> {
+    return this.#run(() => this.#memory.instances());
   }
 
   #run<T>(call: () => T | Promise<T>): Promise<T> {
