@@ -35,8 +35,6 @@ export { decodeUtf8 } from './http/parse/utf8.ts';
 export { digestText } from './http/platform.ts';
 export { RATE_LIMIT_STYLES, rateLimitStyles } from './http/rate-limit-fields.ts';
 export { fieldValues, forEachField, type RawFields } from './http/raw-fields.ts';
-export { parametersOf, parseTemplate, type RouteTemplate, type Segment, shapeOf } from './http/route-template.ts';
-export { createRouteTree, type LookUp } from './http/route-tree.ts';
 export { decodeResponse } from './http/stored-response.ts';
 export { DEFAULT_SETTINGS, SETTING_NAMES, SETTINGS, type SettingRule, settingsOf } from './idempotency/settings.ts';
 export { isPlanSource, Plans, placeOfTarget } from './limits/plans.ts';

@@ -115,7 +115,12 @@ interface House {
 const HOUSES: Readonly<Record<string, House>> = {
   library: { folder: 'src', rooms: LIBRARY },
   simulate: { folder: 'packages/simulate/src', internal: true },
-  gateway: { folder: 'apps/gateway/src', rooms: GATEWAY, houses: ['headgate-simulate'], internal: true },
+  gateway: {
+    folder: 'apps/gateway/src',
+    rooms: GATEWAY,
+    houses: ['headgate-simulate', 'headgate-simulate/routes'],
+    internal: true,
+  },
   console: { folder: 'apps/gateway/src/console', rooms: CONSOLE },
   // Its own test has its rooms, and who may write SQL.
   service: { folder: 'apps/communication-api/src' },
