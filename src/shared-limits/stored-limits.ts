@@ -16,7 +16,7 @@ import { listInstances, waitUntilApplied } from './instances.ts';
 import { KeptCopy } from './kept-copy.ts';
 import type { AdjustmentReply } from './lineage.ts';
 import { Poll } from './poll.ts';
-import type { AdjustmentStore, KeptFile } from './ports.ts';
+import type { AdjustmentStore } from './ports.ts';
 import type { LimitPreview } from './preview.ts';
 import { Replica, type ReplicaObserver } from './replica.ts';
 import { revisionOf } from './revision.ts';
@@ -27,6 +27,7 @@ import type {
   Instance,
   SharedLimits,
   SharedLimitsEvent,
+  SharedLimitsOptions,
   SharedLimitsState,
 } from './shared-limits.ts';
 
@@ -34,18 +35,10 @@ import type {
 const NOTED_EVERY = 4;
 const READY_MS = 2_000;
 
-/** What {@link StoredLimits} needs, checked. */
-export interface StoredLimitsSettings {
-  readonly base: Limits;
-  readonly adjustments: AdjustmentStore;
-  readonly keptFile: KeptFile | undefined;
-  readonly readOnly: boolean;
-  readonly refreshMs: number;
-  readonly maxAdjustments: number;
-  readonly instance: string;
-  readonly onEvent: ((event: SharedLimitsEvent) => void) | undefined;
-  readonly logger: Logger | false | undefined;
-}
+/** Options whose defaults are filled in. */
+type Filled = {
+  readonly [Name in 'readOnly' | 'refreshMs' | 'maxAdjustments' | 'instance']: NonNullable<SharedLimitsOptions[Name]>;
+};
 
 /** Shared limits that follow a store of adjustments. */
 export class StoredLimits implements SharedLimits {
@@ -67,7 +60,8 @@ export class StoredLimits implements SharedLimits {
   /** Since the process has said that it lives. */
   #readings = NOTED_EVERY;
 
-  constructor(settings: StoredLimitsSettings) {
+  /** @param settings checked, with the defaults */
+  constructor(settings: SharedLimitsOptions & Filled) {
     const { base, adjustments, keptFile, readOnly, refreshMs, onEvent, logger } = settings;
     this.instance = settings.instance;
     this.#plans = new AdjustedPlans(base, (adjustment) => this.#isOver(adjustment));

@@ -1,16 +1,10 @@
-import type { Adjustment, AdjustmentEntry, AdjustmentState, Head } from '../core/adjustment.ts';
+import type { Synchronous } from '../base/maybe-promise.ts';
+import type { Adjustment, AdjustmentEntry, Head } from '../core/adjustment.ts';
 import type { Clock } from '../core/clock.ts';
-import type { AdjustmentReply } from '../shared-limits/lineage.ts';
-import type { AdjustmentInstance, AdjustmentStore } from '../shared-limits/ports.ts';
+import type { AdjustmentStore } from '../shared-limits/ports.ts';
 
 /** A store that is as simple as possible, to judge others. It never returns a promise. */
-export interface AdjustmentModel extends AdjustmentStore {
-  read(known: Head | undefined, instance?: string): AdjustmentReply;
-  append(seen: Head | undefined, entry: AdjustmentEntry): boolean;
-  restore(seen: Head | undefined, state: AdjustmentState): boolean;
-  history(before: number | undefined, limit: number): readonly AdjustmentEntry[];
-  instances(): readonly AdjustmentInstance[];
-}
+export type AdjustmentModel = Synchronous<AdjustmentStore>;
 
 /** A process that has said that it lives. */
 interface Heard {

@@ -12,12 +12,7 @@ export {
   createArbitraries,
   type History,
 } from './arbitraries.ts';
-export {
-  type ClaimAction,
-  type ClaimArbitraries,
-  type ClaimArbitrariesOptions,
-  createClaimArbitraries,
-} from './claim-arbitraries.ts';
+export { type ClaimAction, type ClaimArbitraries, createClaimArbitraries } from './claim-arbitraries.ts';
 export { type ClaimModel, createClaimModel } from './claim-model.ts';
 export { type ClaimStoreSubject, claimStoreSuite } from './claim-store-suite.ts';
 export { createFakeClock, type FakeClock } from './fake-clock.ts';

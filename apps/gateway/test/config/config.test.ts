@@ -194,9 +194,7 @@ describe('errors', () => {
     ],
     [{ perApplication: { maxLargeBytes: -1 } }, ['perApplication.maxLargeBytes: must be at least 0, got -1']],
     [{ headers: 'x' }, ['headers: must be a list of "x-ratelimit", "ietf", or one of them, got "x"']],
-    [{ headers: 'both' }, ['headers: write ["x-ratelimit", "ietf"] instead, got "both"']],
-    [{ headers: 'none' }, ['headers: write [] instead, got "none"']],
-    [{ headers: ['ietf', 'none'] }, ['headers: write [] instead, got "none"']],
+    [{ headers: ['ietf', 'none'] }, ['headers: must be a list of "x-ratelimit", "ietf", or one of them, got "none"']],
     [
       { forwardFields: ['X-Real-IP', 'a b', 'X-Api-Key', 'x_api_key', 'Transfer-Encoding', 'X-Forwarded-For', 5] },
       [
