@@ -12,8 +12,7 @@ export interface AdjustmentInstance {
 }
 
 /**
- * Stores the adjustments of shared limits, and the history of their changes. Each method is one atomic step; prove a
- * store with `adjustmentStoreSuite` in `headgate/testing`.
+ * Stores the adjustments of shared limits, and the history of their changes. Each method is one atomic step.
  *
  * A store only compares heads, and never decides which history is right: its callers do. If it does not know whether a
  * change was stored, it throws.

@@ -3,8 +3,6 @@
  * @module headgate/testing
  */
 
-export { type AdjustmentModel, createAdjustmentModel } from './adjustment-model.ts';
-export { type AdjustmentStoreSubject, adjustmentStoreSuite } from './adjustment-store-suite.ts';
 export {
   type Arbitraries,
   type ArbitrariesOptions,

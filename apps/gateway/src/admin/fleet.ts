@@ -1,5 +1,5 @@
-import { inSlices } from 'headgate/internal';
 import type { Instance } from 'headgate/shared-limits';
+import { inSlices } from '../base/slices.ts';
 import { type ProcessDetails, readDetails } from '../traffic/process-details.ts';
 import type { AdminContext } from './context.ts';
 

@@ -1,6 +1,6 @@
 import type { Decision } from 'headgate';
-import { isPromise } from 'headgate/internal';
 import type { LimitStore } from 'headgate/stores';
+import { isPromise } from '../base/is-promise.ts';
 import type { Account } from '../config/schema.ts';
 
 /** The place of a call among those of this process that change the same counters. */

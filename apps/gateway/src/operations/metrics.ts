@@ -1,9 +1,9 @@
 import { STATUS_CODES } from 'node:http';
 import type { GateEvent, IdempotencyEvent } from 'headgate';
-import { isPromise } from 'headgate/internal';
 import type { ShadowDecision } from 'headgate/shadow';
 import type { LimitStore } from 'headgate/stores';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { isPromise } from '../base/is-promise.ts';
 import { UPSTREAM_CAUSES, type UpstreamCause } from '../exchange/upstream-failure.ts';
 import type { ListenerName } from '../tls/listener-tls.ts';
 import { type ConfigMetrics, createConfigMetrics } from './config-metrics.ts';

@@ -2,7 +2,6 @@ import type { StoreUnavailableError } from 'headgate';
 import { parseLimit } from 'headgate';
 import type { KeptFile } from 'headgate/file';
 import { createFileAdjustments, createKeptFile } from 'headgate/file';
-import { describeThrown } from 'headgate/internal';
 import {
   createMemoryAdjustments,
   createMemoryClaimStore,
@@ -117,7 +116,7 @@ async function openAdjustments(file: string | undefined): Promise<AdjustmentStor
     await adjustments.read(undefined);
   } catch (error) {
     const { cause } = error as StoreUnavailableError;
-    throw new ConfigError(file, [{ path: 'adjustments.file', reason: describeThrown(cause).message }]);
+    throw new ConfigError(file, [{ path: 'adjustments.file', reason: (cause as Error).message }]);
   }
   return adjustments;
 }

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { inspect } from 'node:util';
 import { createIdempotency } from 'headgate';
-import { DEFAULT_SETTINGS, SETTING_NAMES } from 'headgate/internal';
 import { createMemoryClaimStore, createMemoryStore } from 'headgate/memory';
 import { describe, expect, it } from 'vitest';
 import { checkConfig, type Overrides, parseConfig } from '../../src/config/config.ts';
@@ -11,6 +10,9 @@ import { limiterOf, limitsOf } from '../../src/config/limits.ts';
 import { routesOf } from '../../src/config/routes.ts';
 import { jsonSchema } from '../../src/config/schema.ts';
 import { warningsFor } from '../../src/config/warnings.ts';
+
+const DEFAULT_SETTINGS = createIdempotency({ store: createMemoryClaimStore() }).settings;
+const SETTING_NAMES = Object.keys(DEFAULT_SETTINGS);
 
 const HASH = 'a'.repeat(64);
 /** What an `admin` without tokens has by default. */

@@ -1,7 +1,7 @@
-import type { Synchronous } from '../base/maybe-promise.ts';
-import type { Adjustment, AdjustmentEntry, Head } from '../core/adjustment.ts';
-import type { Clock } from '../core/clock.ts';
-import type { AdjustmentStore } from '../shared-limits/ports.ts';
+import type { Synchronous } from '../../../src/base/maybe-promise.ts';
+import type { Adjustment, AdjustmentEntry, Head } from '../../../src/core/adjustment.ts';
+import type { Clock } from '../../../src/core/clock.ts';
+import type { AdjustmentStore } from '../../../src/shared-limits/ports.ts';
 
 /** A store that is as simple as possible, to judge others. It never returns a promise. */
 export type AdjustmentModel = Synchronous<AdjustmentStore>;

@@ -1,11 +1,17 @@
 import type FastCheck from 'fast-check';
-import type { AdjustedLimit, AdjustmentEntry, AdjustmentState, AdjustTarget, Head } from '../core/adjustment.ts';
-import { MAX_RECENT } from '../core/adjustment.ts';
-import type { AdjustmentStore } from '../shared-limits/ports.ts';
-import { type AdjustmentModel, createAdjustmentModel } from './adjustment-model.ts';
-import { assertEqual } from './assert-equal.ts';
-import { createFakeClock, type FakeClock } from './fake-clock.ts';
-import type { SuiteRunner } from './limit-store-suite.ts';
+import type {
+  AdjustedLimit,
+  AdjustmentEntry,
+  AdjustmentState,
+  AdjustTarget,
+  Head,
+} from '../../../src/core/adjustment.ts';
+import { MAX_RECENT } from '../../../src/core/adjustment.ts';
+import type { AdjustmentStore } from '../../../src/shared-limits/ports.ts';
+import { assertEqual } from '../../../src/testing/assert-equal.ts';
+import { createFakeClock, type FakeClock } from '../../../src/testing/fake-clock.ts';
+import type { SuiteRunner } from '../../../src/testing/limit-store-suite.ts';
+import { type AdjustmentModel, createAdjustmentModel } from './model.ts';
 
 /** The store of adjustments under test. */
 export interface AdjustmentStoreSubject {
