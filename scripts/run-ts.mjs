@@ -6,6 +6,14 @@ import { build } from 'esbuild';
 
 const root = resolve(import.meta.dirname, '..');
 const [program, ...args] = process.argv.slice(2);
+/** The testbed is TypeScript too, so it goes into the bundle. */
+const testbed = {
+  name: 'testbed',
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /^headgate-testbed\// }, ({ path }) => ({
+      path: join(root, `packages/testbed/src/${path.slice('headgate-testbed/'.length)}.ts`),
+    })),
+};
 // Inside the project, so that the bundle finds the packages.
 mkdirSync(join(root, 'reports'), { recursive: true });
 const folder = mkdtempSync(join(root, 'reports/program-'));
@@ -18,6 +26,7 @@ try {
     platform: 'node',
     format: 'esm',
     packages: 'external',
+    plugins: [testbed],
     loader: { '.lua': 'text' },
     sourcemap: 'inline',
     logLevel: 'warning',

@@ -1,5 +1,6 @@
 /**
- * Limits, idempotency keys, and the gate that puts both in front of an HTTP handler. The contracts of stores are in `headgate/stores`.
+ * Limits, idempotency keys, and the gate that puts both in front of an HTTP handler. The contracts of stores are in
+ * `headgate/stores`.
  * @module headgate
  */
 
@@ -72,6 +73,6 @@ export type { ClaimSettings, SettingsInput } from './idempotency/settings.ts';
 export type { Timers } from './idempotency/timers.ts';
 export type { LayeredLimits, LimitSet, ScopedLimitInput } from './limits/layers.ts';
 export { createLimiter, type Limiter, type LimiterOptions, type LimitRequest } from './limits/limiter.ts';
-export type { Limits, PlanSource, Subject } from './limits/plans.ts';
+export type { Limits, Subject, WindowSetSource } from './limits/window-sets.ts';
 export { NeverFitsError, QueueFullError, WaitTooLongError } from './waiting/errors.ts';
 export { type AcquireOptions, createWorker, type Worker, type WorkerOptions } from './waiting/worker.ts';

@@ -1,6 +1,6 @@
 /**
- * Parts of the library that the houses of this repository use beyond its published names. Everybody else must not: a name
- * can change or go with any version, so a house needs exactly the version that it was built with.
+ * Parts of the library that the houses of this repository use beyond its published names. Everybody else must not: a
+ * name can change or go with any version, so a house needs exactly the version that it was built with.
  * @module headgate/internal
  */
 
@@ -29,7 +29,7 @@ export { RATE_LIMIT_STYLES, rateLimitStyles } from './http/rate-limit-fields.ts'
 export { fieldValues, forEachField } from './http/raw-fields.ts';
 export { decodeResponse } from './http/stored-response.ts';
 export { SETTINGS, settingsOf } from './idempotency/settings.ts';
-export { isPlanSource, Plans, placeOfTarget } from './limits/plans.ts';
+export { isWindowSetSource, placeOfTarget, WindowSets } from './limits/window-sets.ts';
 export { ShadowChecks } from './shadow/checks.ts';
 export { ShadowedLimiter } from './shadow/shadowed-limiter.ts';
 export { createUnshardedStore } from './stores/memory/limits.ts';

@@ -48,7 +48,6 @@ export {
   unexpired as claimRecordAt,
 } from './core/claim.ts';
 export { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from './core/decision.ts';
-export { type AllMethodsScope, createPlan, type Plan, type PlanWindow, type ShownWindow } from './core/plan.ts';
 export type {
   ClaimId,
   ClaimPage,
@@ -61,5 +60,12 @@ export type {
   SynchronousLimitStore,
 } from './core/ports.ts';
 export { type Counters, NEVER, SLOTS_PER_WINDOW, settleWindow } from './core/window.ts';
+export {
+  type AllMethodsScope,
+  createWindowSet,
+  type LimitWindow,
+  type ShownWindow,
+  type WindowSet,
+} from './core/window-set.ts';
 export type { AdjustmentReply, UnreadableAdjustments } from './shared-limits/lineage.ts';
 export type { AdjustmentInstance, AdjustmentStore } from './shared-limits/ports.ts';

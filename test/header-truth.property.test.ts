@@ -56,7 +56,7 @@ describe('x-ratelimit-reset and retry-after', () => {
       for (const { account, route } of PAIRS) {
         world.subject.unblock?.({ account });
         world.subject.unblock?.({ account, route });
-        const spend: Spend = () => world.subject.consume(account, route, world.planOf(route), 1);
+        const spend: Spend = () => world.subject.consume(account, route, world.windowSetOf(route), 1);
         const rejection = spendUntilRejected(spend);
         if (rejection === undefined) continue;
         expectTrueHeaders(rejection, spend, world);

@@ -91,7 +91,7 @@ describe('a bundle of', () => {
     ['createIdempotency', '.', ['idempotency']],
     ['createGate', '.', ['gate', 'errors']],
     ['recommendedLimits', './recommended', ['recommended']],
-    ['createPlan', './stores', []],
+    ['createWindowSet', './stores', []],
     ['parseDuration', '.', []],
     ['createMemoryStore', './memory', ['memory']],
   ])('%s of %s contains only its own part', async (names, subpath, parts) => {

@@ -1,6 +1,6 @@
 import { OptionError } from '../base/errors.ts';
 import { type Limit, parseLimit } from '../core/limit.ts';
-import { createPlan } from '../core/plan.ts';
+import { createWindowSet } from '../core/window-set.ts';
 import { createGate } from '../gate/create-gate.ts';
 import type { Gate } from '../gate/gate.ts';
 import { createLimiter } from '../limits/limiter.ts';
@@ -8,7 +8,7 @@ import { createMemoryStore } from '../stores/memory/limits.ts';
 import { createClientIp } from './client-ip.ts';
 import { type AddressLimits, checkAddressLimits } from './options.ts';
 import type { PeerReader } from './peer.ts';
-import { type AddressPlans, AddressStore } from './store.ts';
+import { AddressStore, type AddressWindowSets } from './store.ts';
 
 /** All routes share the count of an address. */
 const EVERY_ROUTE = '*';
@@ -48,9 +48,9 @@ export function createAddressGate<Request>(options: AddressLimits<Request>, peer
     const reason = `the request has none: ${advice}; a client that has left has none either`;
     throw new OptionError('address', connected, reason);
   };
-  const plans = createPlans(options);
+  const windowSets = createWindowSets(options);
   const limiter = createLimiter({
-    store: new AddressStore(store ?? createMemoryStore(), plans),
+    store: new AddressStore(store ?? createMemoryStore(), windowSets),
     limits: { allMethods: perAddress },
     validate,
     logger,
@@ -59,7 +59,7 @@ export function createAddressGate<Request>(options: AddressLimits<Request>, peer
 }
 
 /** @throws LimitError, OptionError */
-function createPlans({ perAddress, perNetwork, ipv6Prefix }: AddressLimits<never>): AddressPlans {
+function createWindowSets({ perAddress, perNetwork, ipv6Prefix }: AddressLimits<never>): AddressWindowSets {
   const address = parseLimit(perAddress, 'perAddress');
   if (address.length === 0) throw new OptionError('perAddress', perAddress, 'must have a window, such as "100/1m"');
   const hasNetworks = ipv6Prefix === undefined || ipv6Prefix > NETWORK_BITS;
@@ -69,8 +69,8 @@ function createPlans({ perAddress, perNetwork, ipv6Prefix }: AddressLimits<never
   const networkIp = createClientIp({ ipv6Prefix: NETWORK_BITS, validate: false });
   const isLimited = hasNetworks && network.length > 0;
   return {
-    ofAddress: createPlan(address, []),
-    inNetwork: createPlan(address, network, 'account', 'least'),
+    ofAddress: createWindowSet(address, []),
+    inNetwork: createWindowSet(address, network, 'account', 'least'),
     networkOf: (name) => (isLimited && name.includes(':') ? networkIp(name.split('/', 1)[0], {}) : undefined),
   };
 }

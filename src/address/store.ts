@@ -1,13 +1,13 @@
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { Decision, WindowStatus } from '../core/decision.ts';
-import type { Plan } from '../core/plan.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
+import type { WindowSet } from '../core/window-set.ts';
 
-/** The plans of addresses. */
-export interface AddressPlans {
-  readonly ofAddress: Plan;
+/** The window sets of addresses. */
+export interface AddressWindowSets {
+  readonly ofAddress: WindowSet;
   /** For an address that is in a network: its own windows, then those that all addresses of the network share. */
-  readonly inNetwork: Plan;
+  readonly inNetwork: WindowSet;
   /** The network of an address; undefined if it is in none. */
   networkOf(address: string): string | undefined;
 }
@@ -22,26 +22,26 @@ export class AddressStore implements LimitStore {
 
   constructor(
     private readonly store: LimitStore,
-    private readonly plans: AddressPlans,
+    private readonly windowSets: AddressWindowSets,
   ) {
     this.synchronous = store.synchronous;
     this.identity = store.identity ?? store;
   }
 
-  consume(address: string, route: string, _plan: Plan, cost: number): MaybePromise<Decision> {
-    const { store, plans } = this;
-    const network = plans.networkOf(address);
+  consume(address: string, route: string, _windowSet: WindowSet, cost: number): MaybePromise<Decision> {
+    const { store, windowSets } = this;
+    const network = windowSets.networkOf(address);
     return network === undefined
-      ? store.consume(address, route, plans.ofAddress, cost)
-      : store.consume(network, address, plans.inNetwork, cost);
+      ? store.consume(address, route, windowSets.ofAddress, cost)
+      : store.consume(network, address, windowSets.inNetwork, cost);
   }
 
-  peek(address: string, route: string, _plan: Plan): MaybePromise<readonly WindowStatus[]> {
-    const { store, plans } = this;
-    const network = plans.networkOf(address);
+  peek(address: string, route: string, _windowSet: WindowSet): MaybePromise<readonly WindowStatus[]> {
+    const { store, windowSets } = this;
+    const network = windowSets.networkOf(address);
     return network === undefined
-      ? store.peek(address, route, plans.ofAddress)
-      : store.peek(network, address, plans.inNetwork);
+      ? store.peek(address, route, windowSets.ofAddress)
+      : store.peek(network, address, windowSets.inNetwork);
   }
 
   settle(decision: Decision, cost: number): MaybePromise<boolean> {

@@ -1,6 +1,6 @@
 import type { Block } from './block.ts';
 import { Decision } from './decision.ts';
-import type { Plan } from './plan.ts';
+import type { WindowSet } from './window-set.ts';
 
 /** Neither the index of a window nor FITS, so that no window is shown or traced. */
 const BY_BLOCK = -2;
@@ -16,13 +16,13 @@ export class BlockedDecision extends Decision {
   constructor(
     account: string,
     route: string,
-    plan: Plan,
+    windowSet: WindowSet,
     cost: number,
     decidedAt: number,
     block: Block,
     degraded = false,
   ) {
-    super(account, route, plan, cost, decidedAt, BY_BLOCK, [], degraded);
+    super(account, route, windowSet, cost, decidedAt, BY_BLOCK, [], degraded);
     this.#block = block;
   }
 
@@ -35,7 +35,7 @@ export class BlockedDecision extends Decision {
   }
 
   override asDegraded(): BlockedDecision {
-    const { account, route, plan, cost, decidedAt } = this;
-    return new BlockedDecision(account, route, plan, cost, decidedAt, this.#block, true);
+    const { account, route, windowSet, cost, decidedAt } = this;
+    return new BlockedDecision(account, route, windowSet, cost, decidedAt, this.#block, true);
   }
 }

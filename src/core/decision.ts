@@ -1,7 +1,7 @@
 import type { Block } from './block.ts';
 import type { LimitName } from './limit.ts';
-import type { Plan, PlanWindow } from './plan.ts';
 import { add, type Counters, fits, isOver, NEVER, SLOTS_PER_WINDOW } from './window.ts';
+import type { LimitWindow, WindowSet } from './window-set.ts';
 
 /** The state of one window at one moment. A copy, never a live record (S19). */
 export interface WindowStatus {
@@ -24,13 +24,13 @@ export interface WindowStatus {
 export const FITS = -1;
 
 /**
- * The rule of the whole product: checks the windows of `plan` in order for room for `cost` (S2, S11).
+ * The rule of the whole product: checks the windows of `windowSet` in order for room for `cost` (S2, S11).
  * It changes nothing, so that a rejected request cannot have charged anything (S5). {@link charge} is the second half.
- * @param at index in `counters` of the plan's first window
+ * @param at index in `counters` of the window set's first window
  * @returns index of the first window without room, or {@link FITS}
  */
-export function evaluate(plan: Plan, counters: Counters, at: number, cost: number, now: number): number {
-  const { maxes, durations } = plan;
+export function evaluate(windowSet: WindowSet, counters: Counters, at: number, cost: number, now: number): number {
+  const { maxes, durations } = windowSet;
   for (let i = 0, place = at; i < maxes.length; i++, place += SLOTS_PER_WINDOW) {
     if (!fits(counters, place, maxes[i] as number, durations[i] as number, cost, now)) return i;
   }
@@ -38,8 +38,8 @@ export function evaluate(plan: Plan, counters: Counters, at: number, cost: numbe
 }
 
 /** Adds `cost` to every window, once {@link evaluate} returned FITS (S5). Returns whether an instance was started. */
-export function charge(plan: Plan, counters: Counters, at: number, cost: number, now: number): boolean {
-  const { durations } = plan;
+export function charge(windowSet: WindowSet, counters: Counters, at: number, cost: number, now: number): boolean {
+  const { durations } = windowSet;
   let started = false;
   for (let i = 0, place = at; i < durations.length; i++, place += SLOTS_PER_WINDOW) {
     if (add(counters, place, durations[i] as number, cost, now)) started = true;
@@ -67,19 +67,19 @@ export class Decision {
    */
   declare readonly degraded: boolean;
   /** Every configured window, whether it was checked or not. */
-  declare readonly plan: Plan;
+  declare readonly windowSet: WindowSet;
   readonly #rejectedBy: number;
   readonly #counters: ArrayLike<number>;
   #isUnsettled: boolean;
 
   /**
-   * @param rejectedBy index in `plan.windows`, or {@link FITS}
+   * @param rejectedBy index in `windowSet.windows`, or {@link FITS}
    * @param counters of every window that was checked, after the charge. The decision owns them from now on.
    */
   constructor(
     account: string,
     route: string,
-    plan: Plan,
+    windowSet: WindowSet,
     cost: number,
     decidedAt: number,
     rejectedBy: number,
@@ -92,25 +92,25 @@ export class Decision {
     this.cost = cost;
     this.decidedAt = decidedAt;
     this.degraded = degraded;
-    this.plan = plan;
+    this.windowSet = windowSet;
     this.#rejectedBy = rejectedBy;
     this.#counters = counters;
     this.#isUnsettled = this.accepted;
   }
 
   /**
-   * The window that headers show: the one that rejected, else the plan's last, or the one that the plan's `shows`
-   * chooses. Undefined without windows, and if a block rejected (S6).
+   * The window that headers show: the one that rejected, else the window set's last, or the one that the window set's
+   * `shows` chooses. Undefined without windows, and if a block rejected (S6).
    */
   get shown(): WindowStatus | undefined {
-    if (this.accepted && this.plan.shows === 'least') return this.#leastOfLimits();
-    const index = this.accepted ? this.plan.windows.length - 1 : this.#rejectedBy;
+    if (this.accepted && this.windowSet.shows === 'least') return this.#leastOfLimits();
+    const index = this.accepted ? this.windowSet.windows.length - 1 : this.#rejectedBy;
     return index < 0 ? undefined : this.#status(index);
   }
 
   /** Every window that was checked, in order. Windows after the one that rejected are not included (S2). */
   get trace(): readonly WindowStatus[] {
-    const checked = this.accepted ? this.plan.windows.length : this.#rejectedBy + 1;
+    const checked = this.accepted ? this.windowSet.windows.length : this.#rejectedBy + 1;
     const trace: WindowStatus[] = [];
     // A loop, because Array.from takes several times as long, and a gateway reads the trace of every decision.
     for (let index = 0; index < checked; index++) trace.push(this.#status(index));
@@ -119,7 +119,7 @@ export class Decision {
 
   /** True if waiting will not help, because the cost is more than the max of the window that rejected (S9, S11). */
   get impossible(): boolean {
-    return !this.accepted && this.cost > (this.plan.windows[this.#rejectedBy] as PlanWindow).max;
+    return !this.accepted && this.cost > (this.windowSet.windows[this.#rejectedBy] as LimitWindow).max;
   }
 
   /** The block that rejected the request before any window was checked (S21). Undefined for any other decision. */
@@ -142,7 +142,7 @@ export class Decision {
   /** Returns the same decision, marked as made by the failure policy. */
   asDegraded(): Decision {
     const { account, route, cost, decidedAt } = this;
-    return new Decision(account, route, this.plan, cost, decidedAt, this.#rejectedBy, this.#counters, true);
+    return new Decision(account, route, this.windowSet, cost, decidedAt, this.#rejectedBy, this.#counters, true);
   }
 
   /** All readable fields, for logs. */
@@ -153,7 +153,7 @@ export class Decision {
 
   /** Of the last window of each limit the one with the least remaining; if they are equal, the route's. */
   #leastOfLimits(): WindowStatus | undefined {
-    const { routeWindows, windows } = this.plan;
+    const { routeWindows, windows } = this.windowSet;
     const [ofRoute, last] = [routeWindows - 1, windows.length - 1]
       .filter((at) => at >= 0)
       .map((at) => this.#status(at));
@@ -161,14 +161,14 @@ export class Decision {
   }
 
   #status(index: number): WindowStatus {
-    const window = this.plan.windows[index] as PlanWindow;
+    const window = this.windowSet.windows[index] as LimitWindow;
     return windowStatus(window, this.#counters, index * SLOTS_PER_WINDOW, this.decidedAt, window.durationMs);
   }
 }
 
 /** State of the window at `counters[at]`. `idleResetMs` is the `resetMs` if the window has no active instance. */
 export function windowStatus(
-  window: PlanWindow,
+  window: LimitWindow,
   counters: ArrayLike<number>,
   at: number,
   now: number,

@@ -12,7 +12,7 @@ import type {
   HeldReply,
 } from './claim.ts';
 import type { Decision, WindowStatus } from './decision.ts';
-import type { Plan } from './plan.ts';
+import type { WindowSet } from './window-set.ts';
 
 /** Counters to delete: of an account, of a route of every account, of one route of one account, or (neither) all. */
 export interface ResetTarget {
@@ -36,7 +36,7 @@ export interface ReadyOptions {
  * prove it with the suites in `headgate/testing`.
  *
  * `account` and `route` are any strings, of any length and with any characters. Two different pairs never share
- * counters. Each call passes a plan. Counters are identified by (account, route, limit, duration): a changed max
+ * counters. Each call passes a window set. Counters are identified by (account, route, limit, duration): a changed max
  * applies to the existing count, and a changed duration starts a new count (S10). The caller has checked that `cost` is
  * a positive safe integer.
  *
@@ -50,10 +50,10 @@ export interface LimitStore {
    * @default the store itself
    */
   readonly identity?: object;
-  /** Charges every window of the plan or none (S5), as one atomic step. */
-  consume(account: string, route: string, plan: Plan, cost: number): MaybePromise<Decision>;
-  /** Returns the state of every window of the plan. Changes nothing (S14). */
-  peek(account: string, route: string, plan: Plan): MaybePromise<readonly WindowStatus[]>;
+  /** Charges every window of the window set or none (S5), as one atomic step. */
+  consume(account: string, route: string, windowSet: WindowSet, cost: number): MaybePromise<Decision>;
+  /** Returns the state of every window of the window set. Changes nothing (S14). */
+  peek(account: string, route: string, windowSet: WindowSet): MaybePromise<readonly WindowStatus[]>;
   /**
    * Changes the count of each window instance that the decision has charged, from `decision.cost` to `cost`, once
    * (S13). 0 is a refund. The caller has checked that `cost` is a safe integer, 0 or more.
@@ -64,15 +64,15 @@ export interface LimitStore {
   reset(target: ResetTarget): MaybePromise<void>;
   /**
    * Blocks an account, or one of its routes (S21). It replaces the block of the same target. `consume` then returns a
-   * `BlockedDecision`, except for a plan without windows. A store has all three methods of blocks or none. The caller has
-   * checked the block.
+   * `BlockedDecision`, except for a window set without windows. A store has all three methods of blocks or none. The
+   * caller has checked the block.
    */
   block?(target: BlockTarget, block: Block): MaybePromise<void>;
   /** Lifts the block of exactly this target, if there is one. */
   unblock?(target: BlockTarget): MaybePromise<void>;
   /**
-   * Returns the block that rejects requests of the target, and how much longer; of two, the one that ends last. Undefined
-   * without one.
+   * Returns the block that rejects requests of the target, and how much longer; of two, the one that ends last.
+   * Undefined without one.
    */
   blocked?(target: BlockTarget): MaybePromise<Block | undefined>;
   /** Waits until the store's server answers, and then decides without delay. Absent if there is no server. */
@@ -153,8 +153,8 @@ export interface ClaimStore {
    * that is in the store during the whole scan is on at least one page. Any other claim may be on one.
    * @param cursor `next` of the page before; undefined for the first page. A store may answer an old cursor with the
    * beginning of the scan, and throws `OptionError` for a text that it cannot have made
-   * @param count how many keys to look at, from 1 to 1,000. The caller has checked it. A store that can only read its keys
-   * in groups may look at a few more
+   * @param count how many keys to look at, from 1 to 1,000. The caller has checked it. A store that can only read its
+   * keys in groups may look at a few more
    */
   list?(cursor: string | undefined, count: number): MaybePromise<ClaimPage>;
   /** Waits until the store's server answers. Absent if there is no server. */

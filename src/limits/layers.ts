@@ -2,7 +2,7 @@ import { LimitError, OptionError } from '../base/errors.ts';
 import { getOrCreate } from '../base/get-or-create.ts';
 import { checkOptions, isPlainObject, readByName } from '../base/options.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
-import { type AllMethodsScope, createPlan, type Plan } from '../core/plan.ts';
+import { type AllMethodsScope, createWindowSet, type WindowSet } from '../core/window-set.ts';
 
 /** The limit that applies to all routes, and the scope of its counters. */
 export interface ScopedLimitInput {
@@ -33,8 +33,8 @@ export interface LayeredLimits {
   /** Limits of every account. With `plans` it is required: it has the limits of requests without a plan. */
   readonly default?: LimitSet | undefined;
   /**
-   * Limits per plan of a customer, such as `free` and `pro`. They replace those of `default`. A request whose plan is not
-   * listed is an `UnknownPlanError`, so that a misspelt plan cannot lift a limit.
+   * Limits per plan of a customer, such as `free` and `pro`. They replace those of `default`. A request whose plan is
+   * not listed is an `UnknownPlanError`, so that a misspelt plan cannot lift a limit.
    */
   readonly plans?: Readonly<Record<string, LimitSet>> | undefined;
   /** Limits per provider. They replace those of `plans` and `default`, because they protect the account. */
@@ -52,7 +52,7 @@ interface AllMethods {
   readonly scope: AllMethodsScope | undefined;
 }
 
-/** What a plan takes from a layer. */
+/** What a window set takes from a layer. */
 export interface LimitLayer {
   readonly allMethods: AllMethods | undefined;
   routeLimit(route: string): Limit | undefined;
@@ -76,7 +76,10 @@ interface CheckedLimits {
   readonly isUnlimited: boolean;
 }
 
-/** The limits of one layer, with adjustments over them. Immutable: plans are cached by the identity of their layers. */
+/**
+ * The limits of one layer, with adjustments over them. Immutable: window sets are cached by the identity of their
+ * layers.
+ */
 export class Layer implements LimitLayer {
   readonly #initial: CheckedLimits;
   readonly #unadjusted: Layer;
@@ -179,21 +182,21 @@ export function layerOfRoute(limits: LimitInput): LimitLayer {
 }
 
 /**
- * Creates the plan of a route from layers. The same limits give the same plan, also after one of the layers was
- * replaced: stores cache by the identity of a plan.
+ * Creates the window set of a route from layers. The same limits give the same window set, also after one of the layers
+ * was replaced: stores cache by the identity of a window set.
  */
-export class PlanFactory {
-  /** By the route's own limit, which few plans have, then by that of All methods. */
-  readonly #plans = new WeakMap<Limit, WeakMap<Limit, Map<AllMethodsScope, Plan>>>();
+export class WindowSetFactory {
+  /** By the route's own limit, which few window sets have, then by that of All methods. */
+  readonly #windowSets = new WeakMap<Limit, WeakMap<Limit, Map<AllMethodsScope, WindowSet>>>();
 
   /** @param layers the most specific first */
-  createPlan(layers: readonly LimitLayer[], route: string): Plan {
+  createWindowSet(layers: readonly LimitLayer[], route: string): WindowSet {
     const routeLimit = firstDefined(layers, (layer) => layer.routeLimit(route)) ?? NO_LIMIT;
     const allMethods = firstDefined(layers, (layer) => layer.allMethods)?.windows ?? NO_LIMIT;
     const scope = firstDefined(layers, (layer) => layer.allMethods?.scope) ?? 'route';
-    const ofRouteLimit = getOrCreate(this.#plans, routeLimit, () => new WeakMap());
+    const ofRouteLimit = getOrCreate(this.#windowSets, routeLimit, () => new WeakMap());
     const byScope = getOrCreate(ofRouteLimit, allMethods, () => new Map());
-    return getOrCreate(byScope, scope, () => createPlan(routeLimit, allMethods, scope));
+    return getOrCreate(byScope, scope, () => createWindowSet(routeLimit, allMethods, scope));
   }
 }
 

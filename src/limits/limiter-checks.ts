@@ -2,7 +2,7 @@ import { describe } from '../base/errors.ts';
 import type { MisuseLog } from '../core/misuse.ts';
 import type { LimitStore } from '../core/ports.ts';
 import { LatestLimiters } from './latest-limiters.ts';
-import { isPlanSource, type Limits, type PlanSource } from './plans.ts';
+import { isWindowSetSource, type Limits, type WindowSetSource } from './window-sets.ts';
 
 /** Decisions after which every route with limits of its own should have been seen. */
 const DECISIONS = 1_000;
@@ -14,7 +14,7 @@ const LOOKED_AT = 64;
 const SHOWN_NAMES = 5;
 
 /** The limits of the limiter that has the counters, by the identity of the counters. */
-const limitsByCounters = /* @__PURE__ */ new WeakMap<object, Limits | PlanSource>();
+const limitsByCounters = /* @__PURE__ */ new WeakMap<object, Limits | WindowSetSource>();
 
 /** Those of this process. */
 const latestLimiters = /* @__PURE__ */ new LatestLimiters();
@@ -48,7 +48,7 @@ export class LimiterChecks {
   }
 
   /** Call it when the limiter is created. */
-  created(store: LimitStore, limits: Limits | PlanSource): void {
+  created(store: LimitStore, limits: Limits | WindowSetSource): void {
     const counters = store.identity ?? store;
     const others = limitsByCounters.get(counters);
     limitsByCounters.set(counters, limits);
@@ -89,8 +89,8 @@ export class LimiterChecks {
 }
 
 /** Functions and sources are equal only if they are the same one, because what they return is not known. */
-function areEqual(limits: Limits | PlanSource, others: Limits | PlanSource): boolean {
-  if ([limits, others].some((each) => typeof each === 'function' || isPlanSource(each))) return limits === others;
+function areEqual(limits: Limits | WindowSetSource, others: Limits | WindowSetSource): boolean {
+  if ([limits, others].some((each) => typeof each === 'function' || isWindowSetSource(each))) return limits === others;
   return JSON.stringify(limits) === JSON.stringify(others);
 }
 

@@ -6,21 +6,21 @@ import type { Block, BlockTarget } from '../core/block.ts';
 import type { Decision, WindowStatus } from '../core/decision.ts';
 import type { LimitInput } from '../core/limit.ts';
 import { createMisuseLog } from '../core/misuse.ts';
-import type { Plan } from '../core/plan.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
+import type { WindowSet } from '../core/window-set.ts';
 import { checkBlock, checkBlockTarget } from './blocks.ts';
 import { LimiterChecks } from './limiter-checks.ts';
-import { isPlanSource, type Limits, type PlanSource, Plans, type Subject } from './plans.ts';
+import { isWindowSetSource, type Limits, type Subject, type WindowSetSource, WindowSets } from './window-sets.ts';
 
 /** Options of {@link createLimiter}. */
 export interface LimiterOptions {
   /** Where counters are stored, e.g. `createMemoryStore()`. {@link Limiter.close} closes it. */
   readonly store: LimitStore;
   /**
-   * Limits for every account, limits in layers, a function that returns the limits of a subject, or a source of plans,
-   * such as `createSharedLimits()` returns.
+   * Limits for every account, limits in layers, a function that returns the limits of a subject, or a source of window
+   * sets, such as `createSharedLimits()` returns.
    */
-  readonly limits: Limits | PlanSource;
+  readonly limits: Limits | WindowSetSource;
   /**
    * Whether signs of a mistake are logged, once each, such as a route of `limits` that no request has. `docs/misuse.md`
    * lists them.
@@ -43,7 +43,7 @@ export interface LimitRequest extends Subject {
   readonly cost?: number | undefined;
 }
 
-/** Decides, per account and route, whether a request fits every window of its plan. */
+/** Decides, per account and route, whether a request fits every window of its window set. */
 export interface Limiter {
   /** Whether the store decides without a promise, so that {@link Limiter.consumeSync} works. */
   readonly synchronous: boolean;
@@ -58,7 +58,7 @@ export interface Limiter {
    * @throws StoreNotSynchronousError if the store is not synchronous
    */
   consumeSync(request: LimitRequest): Decision;
-  /** Returns the current state of every window of the subject's plan. Changes nothing (S14). */
+  /** Returns the current state of every window of the subject's window set. Changes nothing (S14). */
   peek(subject: Subject): Promise<readonly WindowStatus[]>;
   /**
    * Refunds an accepted decision: settles it with a cost of 0. False if nothing was refunded, because the decision is a
@@ -66,15 +66,19 @@ export interface Limiter {
    */
   refund(decision: Decision): Promise<boolean>;
   /**
-   * Corrects the cost of an accepted decision, once, in the windows that it has charged (S13). If the cost is higher, the
-   * difference is charged even if it does not fit, because the work is done.
+   * Corrects the cost of an accepted decision, once, in the windows that it has charged (S13). If the cost is higher,
+   * the difference is charged even if it does not fit, because the work is done.
    * @param cost what the request cost in the end: a safe integer, 0 or more
-   * @returns false if nothing was changed, because the decision is a rejection, was settled before, or its windows are over
-   * @throws CostError; nothing was changed then. Also what the store throws: the decision counts as settled then, because
-   * the store may have changed the counts
+   * @returns false if nothing was changed, because the decision is a rejection, was settled before, or its windows are
+   * over
+   * @throws CostError; nothing was changed then. Also what the store throws: the decision counts as settled then,
+   * because the store may have changed the counts
    */
   settle(decision: Decision, cost: number): Promise<boolean>;
-  /** Deletes the counters of an account, of a route, or of one route of one account (S14). With `{}`, of all. Blocks stay. */
+  /**
+   * Deletes the counters of an account, of a route, or of one route of one account (S14). With `{}`, of all. Blocks
+   * stay.
+   */
   reset(target: ResetTarget): Promise<void>;
   /**
    * Rejects every request of an account, or of one of its routes, for `forMs` from now on, in every process that shares
@@ -93,11 +97,11 @@ export interface Limiter {
   /**
    * Changes a limit at run time, with immediate effect, also for active windows (S10). `'recommended'` restores the
    * values of `limits`. Only in this process; `headgate/shared-limits` has limits that all processes share.
-   * @throws LimitError, OptionError (also if `limits` is a source of plans)
+   * @throws LimitError, OptionError (also if `limits` is a source of window sets)
    */
   adjust(target: AdjustTarget, windows: LimitInput | 'recommended'): void;
-  /** Returns the plan that a request of the subject must fit now. */
-  plan(subject: Subject): Plan;
+  /** Returns the window set that a request of the subject must fit now. */
+  windowSet(subject: Subject): WindowSet;
   /** Closes the store. Later calls reject or throw. */
   close(): Promise<void>;
 }
@@ -118,18 +122,18 @@ export function createLimiter(options: LimiterOptions): Limiter {
     if (typeof store?.[method] !== 'function')
       throw new OptionError('store', store, `must have ${method}(), as createMemoryStore() does`);
   }
-  const plans = isPlanSource(limits) ? limits : new Plans(limits);
+  const windowSets = isWindowSetSource(limits) ? limits : new WindowSets(limits);
   const misuse = createMisuseLog(options);
-  const checks = misuse && new LimiterChecks(misuse, plans.limitedRoutes ?? []);
+  const checks = misuse && new LimiterChecks(misuse, windowSets.limitedRoutes ?? []);
   checks?.created(store, limits);
-  if (checks !== undefined && plans instanceof Plans) {
-    plans.onUnknownProvider = (provider) => {
-      plans.onUnknownProvider = undefined;
+  if (checks !== undefined && windowSets instanceof WindowSets) {
+    windowSets.onUnknownProvider = (provider) => {
+      windowSets.onUnknownProvider = undefined;
       checks.unknownProvider(provider);
     };
   }
   // A computed name in the class would keep bundlers from leaving the class out.
-  return Object.defineProperty(new StoreLimiter(store, plans, checks), STORE, { value: store });
+  return Object.defineProperty(new StoreLimiter(store, windowSets, checks), STORE, { value: store });
 }
 
 /** Under this name a limiter has its store, also if two copies of the package are loaded (ESM and CJS). */
@@ -144,7 +148,7 @@ const NOT_ADJUSTABLE = 'must be changed at their source, as with put() of shared
 
 class StoreLimiter implements Limiter {
   readonly #store: LimitStore;
-  readonly #plans: PlanSource;
+  readonly #windowSets: WindowSetSource;
   readonly #checks: LimiterChecks | undefined;
   #closed = false;
 
@@ -152,9 +156,9 @@ class StoreLimiter implements Limiter {
     return this.#store.synchronous;
   }
 
-  constructor(store: LimitStore, plans: PlanSource, checks: LimiterChecks | undefined) {
+  constructor(store: LimitStore, windowSets: WindowSetSource, checks: LimiterChecks | undefined) {
     this.#store = store;
-    this.#plans = plans;
+    this.#windowSets = windowSets;
     this.#checks = checks;
   }
 
@@ -177,8 +181,8 @@ class StoreLimiter implements Limiter {
   }
 
   async peek(subject: Subject): Promise<readonly WindowStatus[]> {
-    const plan = this.plan(subject);
-    return this.#store.peek(subject.account, subject.route, plan);
+    const windowSet = this.windowSet(subject);
+    return this.#store.peek(subject.account, subject.route, windowSet);
   }
 
   async refund(decision: Decision): Promise<boolean> {
@@ -214,18 +218,18 @@ class StoreLimiter implements Limiter {
   }
 
   adjust(target: AdjustTarget, windows: LimitInput | 'recommended'): void {
-    if (!(this.#plans instanceof Plans)) throw new OptionError('limits', this.#plans, NOT_ADJUSTABLE);
-    this.#plans.adjust(target, windows);
+    if (!(this.#windowSets instanceof WindowSets)) throw new OptionError('limits', this.#windowSets, NOT_ADJUSTABLE);
+    this.#windowSets.adjust(target, windows);
   }
 
-  plan(subject: Subject): Plan {
+  windowSet(subject: Subject): WindowSet {
     this.#checkOpen();
     checkSubject(subject);
     checkString('account', subject.account);
     checkString('route', subject.route);
     if (subject.provider !== undefined) checkString('provider', subject.provider);
     if (subject.plan !== undefined) checkString('plan', subject.plan);
-    return this.#plans.plan(subject);
+    return this.#windowSets.windowSet(subject);
   }
 
   async close(): Promise<void> {
@@ -235,11 +239,11 @@ class StoreLimiter implements Limiter {
   }
 
   #consume(request: LimitRequest): Decision | Promise<Decision> {
-    const plan = this.plan(request);
+    const windowSet = this.windowSet(request);
     const { account, route, cost = 1 } = request;
     checkCost(cost);
     this.#checks?.decides(account, route);
-    return this.#store.consume(account, route, plan, cost);
+    return this.#store.consume(account, route, windowSet, cost);
   }
 
   #blockStore(): Required<LimitStore> {

@@ -5,10 +5,10 @@ import { isPromise } from '../base/maybe-promise.ts';
 import { onNextTurn } from '../base/slices.ts';
 import type { Decision } from '../core/decision.ts';
 import type { LimitName } from '../core/limit.ts';
-import type { Plan } from '../core/plan.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
+import type { WindowSet } from '../core/window-set.ts';
 import type { LimitRequest } from '../limits/limiter.ts';
-import type { PlanSource } from '../limits/plans.ts';
+import type { WindowSetSource } from '../limits/window-sets.ts';
 import { PendingCalls } from './calls.ts';
 import { type ShadowCounts, type ShadowFigures, type ShadowOutcome, ShadowTally } from './figures.ts';
 import { isInSample } from './sample.ts';
@@ -17,8 +17,8 @@ import { isInSample } from './sample.ts';
 export interface ShadowDecision {
   readonly outcome: ShadowOutcome;
   /**
-   * The limit that rejected the request: the candidate's, or else the current one. `block`: a block has rejected it, for
-   * both. `none`: both accept it.
+   * The limit that rejected the request: the candidate's, or else the current one. `block`: a block has rejected it,
+   * for both. `none`: both accept it.
    */
   readonly limit: LimitName | 'block' | 'none';
   /** The decision that the caller got. */
@@ -29,7 +29,7 @@ export interface ShadowDecision {
 
 /** What {@link ShadowChecks} needs, checked. */
 export interface ShadowSettings {
-  readonly plans: PlanSource;
+  readonly windowSets: WindowSetSource;
   readonly store: LimitStore;
   readonly sample: number;
   readonly maxUnderWay: number;
@@ -53,8 +53,8 @@ export interface ShadowRequest {
 const AT_ONCE = 100;
 
 /**
- * Asks a candidate about requests after they were decided. Nobody waits for it. What the candidate's store does wrong is
- * counted, and changes nothing else.
+ * Asks a candidate about requests after they were decided. Nobody waits for it. What the candidate's store does wrong
+ * is counted, and changes nothing else.
  */
 export class ShadowChecks {
   readonly #settings: ShadowSettings;
@@ -69,8 +69,8 @@ export class ShadowChecks {
   readonly #onTurn = (): void => this.#run();
   /** By the decision that the caller got, so that what it settles is settled here too. */
   readonly #requests = new WeakMap<Decision, ShadowRequest>();
-  /** One per plan, because stores cache by the identity of a plan. */
-  readonly #copies = new WeakMap<Plan, Plan>();
+  /** One per window set, because stores cache by the identity of a window set. */
+  readonly #copies = new WeakMap<WindowSet, WindowSet>();
   /** A call has reached its deadline, and the store has not answered any call since. */
   #isStuck = false;
   #isClosed = false;
@@ -198,18 +198,20 @@ export class ShadowChecks {
       return;
     }
     this.#requests.set(current, shadow);
-    const { plans, store } = this.#settings;
+    const { windowSets, store } = this.#settings;
     this.#call(
       route,
-      () => store.consume(account, route, this.#copyOf(plans.plan(shadow.request)), cost),
+      () => store.consume(account, route, this.#copyOf(windowSets.windowSet(shadow.request)), cost),
       (candidate) => this.#compare(shadow, current, candidate),
     );
   }
 
-  /** A store can write to the numbers of a plan, and the limits in force may have the same source of plans. */
-  #copyOf(plan: Plan): Plan {
-    const { windows, durations, maxes, routeWindows, allMethodsScope, shows } = plan;
-    return getOrCreate(this.#copies, plan, () =>
+  /**
+   * A store can write to the numbers of a window set, and the limits in force may have the same source of window sets.
+   */
+  #copyOf(windowSet: WindowSet): WindowSet {
+    const { windows, durations, maxes, routeWindows, allMethodsScope, shows } = windowSet;
+    return getOrCreate(this.#copies, windowSet, () =>
       Object.freeze({
         ...{ windows, routeWindows, allMethodsScope, shows },
         durations: durations.slice(),

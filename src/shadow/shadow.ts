@@ -1,6 +1,6 @@
 /**
- * Shadow limits: a candidate decides about the same requests as the limits in force, on counters of its own, and changes
- * no answer.
+ * Shadow limits: a candidate decides about the same requests as the limits in force, on counters of its own, and
+ * changes no answer.
  * @module headgate/shadow
  */
 
@@ -9,7 +9,7 @@ import { createLogger, type Logger } from '../base/logger.ts';
 import { checkInteger, checkOptions } from '../base/options.ts';
 import type { LimitStore } from '../core/ports.ts';
 import { type Limiter, storeOf } from '../limits/limiter.ts';
-import { isPlanSource, type Limits, type PlanSource, Plans } from '../limits/plans.ts';
+import { isWindowSetSource, type Limits, type WindowSetSource, WindowSets } from '../limits/window-sets.ts';
 import { ShadowChecks, type ShadowDecision } from './checks.ts';
 import type { ShadowFigures } from './figures.ts';
 import { ShadowedLimiter } from './shadowed-limiter.ts';
@@ -20,7 +20,7 @@ export type { NewlyRejectedAccount, ShadowCounts, ShadowFigures, ShadowOutcome }
 /** Options of {@link withShadow}. */
 export interface ShadowOptions {
   /** The candidate: limits as `createLimiter` takes them. */
-  readonly limits: Limits | PlanSource;
+  readonly limits: Limits | WindowSetSource;
   /**
    * Where the candidate counts: another store than the limiter's, or one with another prefix. {@link Limiter.close}
    * closes it. Let a store in Redis refuse if Redis is away (`onStoreFailure: 'refuse'`).
@@ -91,9 +91,9 @@ export function withShadow(limiter: Limiter, options: ShadowOptions): LimiterWit
   checkInteger('timeoutMs', timeoutMs, 1, 60_000);
   if (onDecision !== undefined && typeof onDecision !== 'function')
     throw new OptionError('onDecision', onDecision, 'must be a function');
-  const plans = isPlanSource(limits) ? limits : new Plans(limits);
+  const windowSets = isWindowSetSource(limits) ? limits : new WindowSets(limits);
   const log = createLogger(logger);
-  const checks = new ShadowChecks({ plans, store, sample, maxUnderWay, timeoutMs, onDecision, log });
+  const checks = new ShadowChecks({ windowSets: windowSets, store, sample, maxUnderWay, timeoutMs, onDecision, log });
   return new LimiterWithChecks(limiter, checks);
 }
 

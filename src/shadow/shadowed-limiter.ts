@@ -2,10 +2,10 @@ import type { AdjustTarget } from '../core/adjustment.ts';
 import type { Block, BlockTarget } from '../core/block.ts';
 import type { Decision, WindowStatus } from '../core/decision.ts';
 import type { LimitInput } from '../core/limit.ts';
-import type { Plan } from '../core/plan.ts';
 import type { ResetTarget } from '../core/ports.ts';
+import type { WindowSet } from '../core/window-set.ts';
 import type { Limiter, LimitRequest } from '../limits/limiter.ts';
-import type { Subject } from '../limits/plans.ts';
+import type { Subject } from '../limits/window-sets.ts';
 import type { ShadowChecks } from './checks.ts';
 
 /** A limiter whose calls a candidate hears of, after they have returned. */
@@ -90,8 +90,8 @@ export class ShadowedLimiter implements Limiter {
     this.#limiter.adjust(target, windows);
   }
 
-  plan(subject: Subject): Plan {
-    return this.#limiter.plan(subject);
+  windowSet(subject: Subject): WindowSet {
+    return this.#limiter.windowSet(subject);
   }
 
   async close(): Promise<void> {

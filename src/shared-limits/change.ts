@@ -2,7 +2,7 @@ import { OptionError } from '../base/errors.ts';
 import { checkOptions } from '../base/options.ts';
 import { type AdjustTarget, targetKey } from '../core/adjustment.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
-import { placeOfTarget, type Subject } from '../limits/plans.ts';
+import { placeOfTarget, type Subject } from '../limits/window-sets.ts';
 
 /** Who changes limits, why, and for how long. */
 export interface ChangeOptions {
@@ -26,8 +26,8 @@ export interface KnownLimit {
   /** Version of the adjustment that the caller has seen; 0 if there was none. Another one is a conflict. */
   readonly ifVersion?: number | undefined;
   /**
-   * Of the account that the target names. What applies to it now depends on them: `preview` and the warnings then say it
-   * as `explain` does.
+   * Of the account that the target names. What applies to it now depends on them: `preview` and the warnings then say
+   * it as `explain` does.
    */
   readonly subject?: AccountSubject | undefined;
 }

@@ -1,5 +1,5 @@
 import type { AdjustedLimit, Adjustment, AdjustmentEntry, Head } from '../core/adjustment.ts';
-import { placeOfTarget } from '../limits/plans.ts';
+import { placeOfTarget } from '../limits/window-sets.ts';
 import type { CheckedChange } from './change.ts';
 import { AdjustmentConflictError, TooManyAdjustmentsError } from './errors.ts';
 import { randomText } from './revision.ts';

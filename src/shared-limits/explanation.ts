@@ -1,7 +1,7 @@
 import { type Adjustment, type TargetLayer, targetKey } from '../core/adjustment.ts';
 import type { Limit, LimitName } from '../core/limit.ts';
 import { type Layer, layerOfRoute } from '../limits/layers.ts';
-import type { Plans, Subject } from '../limits/plans.ts';
+import type { Subject, WindowSets } from '../limits/window-sets.ts';
 
 /** A limit, and the layer that has it. */
 export interface LimitSource {
@@ -29,14 +29,14 @@ type LimitInLayers = { readonly [Name in 'account' | 'provider' | 'plan' | 'rout
 /** @param adjustments those that apply now, by `targetKey` */
 export function explainLimits(
   subject: Subject,
-  plans: Plans,
+  windowSets: WindowSets,
   adjustments: ReadonlyMap<string, Adjustment>,
 ): readonly LimitOrigin[] {
   const { limits, ...names } = subject;
-  const defaults = plans.defaultLayer(subject);
+  const defaults = windowSets.defaultLayer(subject);
   return (['route', 'all-methods'] as const).map((limit) => {
     const route = limit === 'route' ? subject.route : undefined;
-    const sources = sourcesOf({ ...names, route }, plans, defaults, adjustments);
+    const sources = sourcesOf({ ...names, route }, windowSets, defaults, adjustments);
     if (route !== undefined && limits !== undefined) {
       const windows = layerOfRoute(limits).routeLimit(route) as Limit;
       sources.push({ layer: 'route', name: '', windows, adjustment: undefined });
@@ -52,14 +52,14 @@ export function explainLimits(
  */
 export function sourcesOf(
   limit: LimitInLayers,
-  plans: Plans,
+  windowSets: WindowSets,
   defaults: Layer | undefined,
   adjustments: ReadonlyMap<string, Adjustment>,
 ): LimitSource[] {
   const { route } = limit;
   const named = (['account', 'provider', 'plan'] as const).flatMap((layer) => {
     const name = limit[layer];
-    return name === undefined ? [] : [{ layer, name, limits: plans.layer({ layer, name }) }];
+    return name === undefined ? [] : [{ layer, name, limits: windowSets.layer({ layer, name }) }];
   });
   return [...named, { layer: 'default' as const, name: '', limits: defaults }].flatMap(({ layer, name, limits }) => {
     const adjustment = adjustments.get(targetKey({ ...(layer === 'default' ? {} : { [layer]: name }), route }));

@@ -2,7 +2,7 @@ import { describe } from '../base/errors.ts';
 import type { Adjustment, AdjustTarget } from '../core/adjustment.ts';
 import { formatWindow, type Limit } from '../core/limit.ts';
 import { NO_LAYER } from '../limits/layers.ts';
-import { type Plans, placeOfTarget } from '../limits/plans.ts';
+import { placeOfTarget, type WindowSets } from '../limits/window-sets.ts';
 import type { CheckedChange } from './change.ts';
 import { sourcesOf } from './explanation.ts';
 
@@ -11,8 +11,8 @@ export interface LimitPreview {
   readonly target: AdjustTarget;
   /**
    * The windows that apply now: the layer's own, or those of the default layer. An account's come from its provider and
-   * plan too, if the change has a `subject`. Undefined if there is no such limit, or if it is not known, because the base
-   * is a function.
+   * plan too, if the change has a `subject`. Undefined if there is no such limit, or if it is not known, because the
+   * base is a function.
    */
   readonly before: Limit | undefined;
   /** The windows that would apply. */
@@ -30,16 +30,16 @@ const MAX_FACTOR = 10;
 /** @param adjustments those that apply now, by `targetKey` */
 export function previewChange(
   { key, target, subject, windows }: CheckedChange,
-  plans: Plans,
+  windowSets: WindowSets,
   adjustments: ReadonlyMap<string, Adjustment>,
 ): LimitPreview {
-  const sources = sourcesOf({ ...subject, ...target }, plans, plans.layer(DEFAULT_LAYER), adjustments);
+  const sources = sourcesOf({ ...subject, ...target }, windowSets, windowSets.layer(DEFAULT_LAYER), adjustments);
   const adjustment = adjustments.get(key);
   const before = sources[0]?.windows;
   const afterReset = adjustment === undefined ? sources : sources.filter((each) => each.adjustment !== adjustment);
   const after = windows ?? afterReset[0]?.windows;
   const warnings = windows === undefined ? [] : warningsOf(target, before, windows);
-  if ((windows ?? adjustment) !== undefined) warnings.push(...warningsOfPlan(target, plans));
+  if ((windows ?? adjustment) !== undefined) warnings.push(...warningsOfPlan(target, windowSets));
   return { target, before, after, adjustment, warnings };
 }
 
@@ -62,10 +62,10 @@ function warningsOf(target: AdjustTarget, before: Limit | undefined, after: Limi
 }
 
 /** A plan that the base does not list exists only as long as a limit of it is adjusted. */
-function warningsOfPlan({ plan }: AdjustTarget, plans: Plans): string[] {
+function warningsOfPlan({ plan }: AdjustTarget, windowSets: WindowSets): string[] {
   // A base that is a function is asked about every plan.
-  if (plan === undefined || plans.layer(DEFAULT_LAYER) === undefined) return [];
-  const layer = plans.layer({ layer: 'plan', name: plan });
+  if (plan === undefined || windowSets.layer(DEFAULT_LAYER) === undefined) return [];
+  const layer = windowSets.layer({ layer: 'plan', name: plan });
   if (layer !== undefined && layer.unadjusted !== NO_LAYER) return [];
   return [`limits.plans does not have ${describe(plan)}: its requests fail once no limit of it is adjusted any more.`];
 }

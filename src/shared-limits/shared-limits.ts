@@ -1,7 +1,7 @@
 import type { Logger } from '../base/logger.ts';
 import type { AdjustedLimit, Adjustment, AdjustmentEntry, AdjustTarget } from '../core/adjustment.ts';
 import type { LimitInput } from '../core/limit.ts';
-import type { Limits, PlanSource, Subject } from '../limits/plans.ts';
+import type { Limits, Subject, WindowSetSource } from '../limits/window-sets.ts';
 import type { ChangeOptions, LimitChange, PutOptions } from './change.ts';
 import type { LimitOrigin } from './explanation.ts';
 import type { AdjustmentStore, KeptFile } from './ports.ts';
@@ -76,8 +76,9 @@ export interface SharedLimitsState {
   /** The number of that change; 0 if there was none. */
   readonly version: number;
   /**
-   * `store`: the last reading succeeded. `kept`: it failed, or the store has lost what this process may not give back; the
-   * last known apply. `file`: none succeeded so far, and those of the kept file apply. `base`: the same without such a file.
+   * `store`: the last reading succeeded. `kept`: it failed, or the store has lost what this process may not give back;
+   * the last known apply. `file`: none succeeded so far, and those of the kept file apply. `base`: the same without
+   * such a file.
    */
   readonly source: 'store' | 'kept' | 'file' | 'base';
   /** Milliseconds since the store was read; undefined before. */
@@ -132,7 +133,7 @@ export interface Instance {
 }
 
 /** Limits that every process with the same store obeys, and that can be adjusted at run time. */
-export interface SharedLimits extends PlanSource {
+export interface SharedLimits extends WindowSetSource {
   readonly state: SharedLimitsState;
   /** Name of this process. */
   readonly instance: string;
@@ -154,7 +155,8 @@ export interface SharedLimits extends PlanSource {
    * Adjusts one limit. It holds here at once, and in every process that reaches the store within `refreshMs` and the
    * store's deadline (S23).
    * @throws OptionError, LimitError, AdjustmentConflictError, UnconfirmedError, TooManyAdjustmentsError, ReadOnlyError:
-   * nothing was changed then. What the store throws: after a StoreTimeoutError the change may be stored, which `list()` shows
+   * nothing was changed then. What the store throws: after a StoreTimeoutError the change may be stored, which `list()`
+   * shows
    */
   put(target: AdjustTarget, windows: LimitInput | 'recommended', options: PutOptions): Promise<Changed>;
   /** Removes the adjustment of one limit, if there is one. Throws as `put` does. */
@@ -174,8 +176,8 @@ export interface SharedLimits extends PlanSource {
    */
   applied(revision: string, options?: { readonly timeoutMs?: number | undefined }): Promise<Applied>;
   /**
-   * Replaces the base, for example after a config was read again. The adjustments stay. With many of them it is prepared in
-   * slices, and then applies at once.
+   * Replaces the base, for example after a config was read again. The adjustments stay. With many of them it is
+   * prepared in slices, and then applies at once.
    * @throws LimitError, OptionError; then nothing has changed
    */
   rebase(base: Limits): Promise<void>;

@@ -4,9 +4,9 @@ import { createLogger, type Logger } from '../base/logger.ts';
 import { type Adjustment, type AdjustmentEntry, type AdjustTarget, targetKey } from '../core/adjustment.ts';
 import { monotonicClock } from '../core/clock.ts';
 import type { LimitInput } from '../core/limit.ts';
-import type { Plan } from '../core/plan.ts';
-import type { Limits, Subject } from '../limits/plans.ts';
-import { AdjustedPlans } from './adjusted-plans.ts';
+import type { WindowSet } from '../core/window-set.ts';
+import type { Limits, Subject } from '../limits/window-sets.ts';
+import { AdjustedWindowSets } from './adjusted-window-sets.ts';
 import { type ChangeOptions, checkChangeOptions, type LimitChange, type PutOptions } from './change.ts';
 import { adjustedLimits, checkRoom, checkVersions, entryAfter, expiryAfter, textOfLost } from './entry.ts';
 import { ReadOnlyError, UnconfirmedError } from './errors.ts';
@@ -51,7 +51,7 @@ export class StoredLimits implements SharedLimits {
   readonly #log: Logger;
   readonly #replica: Replica;
   readonly #poll: Poll;
-  readonly #plans: AdjustedPlans;
+  readonly #windowSets: AdjustedWindowSets;
   #unreadable = 0;
   /** What the store's clock showed, and when. */
   #answer: { readonly now: number; readonly at: number } | undefined;
@@ -64,7 +64,7 @@ export class StoredLimits implements SharedLimits {
   constructor(settings: SharedLimitsOptions & Filled) {
     const { base, adjustments, keptFile, readOnly, refreshMs, onEvent, logger } = settings;
     this.instance = settings.instance;
-    this.#plans = new AdjustedPlans(base, (adjustment) => this.#isOver(adjustment));
+    this.#windowSets = new AdjustedWindowSets(base, (adjustment) => this.#isOver(adjustment));
     this.#store = adjustments;
     this.#isReadOnly = readOnly;
     this.#maxAdjustments = settings.maxAdjustments;
@@ -96,8 +96,8 @@ export class StoredLimits implements SharedLimits {
       source: this.#source,
       ageMs: this.#answer && monotonicClock.now() - this.#answer.at,
       durable: this.#store.durable,
-      adjustments: this.#plans.size,
-      unusable: this.#unreadable + this.#plans.unfit,
+      adjustments: this.#windowSets.size,
+      unusable: this.#unreadable + this.#windowSets.unfit,
     };
   }
 
@@ -108,11 +108,11 @@ export class StoredLimits implements SharedLimits {
   }
 
   get limitedRoutes(): readonly string[] {
-    return this.#plans.limitedRoutes;
+    return this.#windowSets.limitedRoutes;
   }
 
-  plan(subject: Subject): Plan {
-    return this.#plans.plan(subject);
+  windowSet(subject: Subject): WindowSet {
+    return this.#windowSets.windowSet(subject);
   }
 
   ready({ timeoutMs = READY_MS }: { readonly timeoutMs?: number | undefined } = {}): Promise<void> {
@@ -120,15 +120,15 @@ export class StoredLimits implements SharedLimits {
   }
 
   list(): readonly Adjustment[] {
-    return this.#plans.applied;
+    return this.#windowSets.applied;
   }
 
   explain(subject: Subject): readonly LimitOrigin[] {
-    return this.#plans.explain(subject);
+    return this.#windowSets.explain(subject);
   }
 
   preview(changes: readonly LimitChange[]): readonly LimitPreview[] {
-    return this.#plans.preview(this.#plans.check(changes));
+    return this.#windowSets.preview(this.#windowSets.check(changes));
   }
 
   put(target: AdjustTarget, windows: LimitInput | 'recommended', options: PutOptions): Promise<Changed> {
@@ -143,14 +143,14 @@ export class StoredLimits implements SharedLimits {
   async change(changes: readonly LimitChange[], options: ChangeOptions): Promise<Changed> {
     this.#checkOpen();
     if (this.#isReadOnly) throw new ReadOnlyError();
-    const checked = this.#plans.check(changes);
+    const checked = this.#windowSets.check(changes);
     const { by, reason, confirm } = { ...options };
     // A fault is an error without the store too. The store's clock may show another time.
     checkChangeOptions(options, this.#now);
     const entry = await this.#replica.append((head) => {
       const until = checkChangeOptions(options, this.#now);
       checkVersions(checked, (key) => this.#current(key));
-      const warnings = this.#plans.preview(checked).flatMap((each) => each.warnings);
+      const warnings = this.#windowSets.preview(checked).flatMap((each) => each.warnings);
       if (warnings.length > 0 && confirm !== true) throw new UnconfirmedError(warnings);
       const limits = adjustedLimits(checked, this.#replica.adjustments, until);
       checkRoom(checked, this.#replica.adjustments, this.#maxAdjustments);
@@ -178,7 +178,7 @@ export class StoredLimits implements SharedLimits {
   }
 
   async rebase(base: Limits): Promise<void> {
-    const takeOver = await this.#plans.prepare(this.#replica.adjustments, base);
+    const takeOver = await this.#windowSets.prepare(this.#replica.adjustments, base);
     takeOver(this.#replica.adjustments);
   }
 
@@ -208,11 +208,11 @@ export class StoredLimits implements SharedLimits {
     this.#kept?.follow(this.#replica.state);
   }
 
-  /** Has the plans forget adjustments that are over, and the store too. */
+  /** Has the window sets forget adjustments that are over, and the store too. */
   async #end(over: readonly Adjustment[]): Promise<void> {
     if (over.length === 0) return;
     const keys = over.map(({ target }) => targetKey(target));
-    this.#plans.apply(keys, this.#replica.adjustments);
+    this.#windowSets.apply(keys, this.#replica.adjustments);
     // Another process may come first, or the store may be away: the next reading tries again.
     if (!this.#isReadOnly)
       await this.#replica.append((head) => expiryAfter(head, this.#over(), this.#now)).catch(() => undefined);
@@ -234,12 +234,12 @@ export class StoredLimits implements SharedLimits {
 
   #onChange(entry: AdjustmentEntry): void {
     const keys = entry.limits.map(({ target }) => targetKey(target));
-    this.#plans.apply(keys, this.#replica.adjustments);
+    this.#windowSets.apply(keys, this.#replica.adjustments);
     this.#events.emit({ type: 'changed', revision: this.#revision, entries: [entry] });
   }
 
   async #prepare(adjustments: ReadonlyMap<string, Adjustment>) {
-    const takeOver = await this.#plans.prepare(adjustments);
+    const takeOver = await this.#windowSets.prepare(adjustments);
     return (entries: readonly AdjustmentEntry[]): void => {
       takeOver();
       this.#events.emit({ type: 'changed', revision: this.#revision, entries });

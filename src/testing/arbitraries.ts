@@ -1,6 +1,6 @@
 import type FastCheck from 'fast-check';
 import type { Limit, Window } from '../core/limit.ts';
-import { createPlan, type Plan } from '../core/plan.ts';
+import { createWindowSet, type WindowSet } from '../core/window-set.ts';
 
 /**
  * One step of a history. It is plain data, so a failing history can be saved as JSON. What depends on the state (which
@@ -9,9 +9,11 @@ import { createPlan, type Plan } from '../core/plan.ts';
 export type Command =
   | { readonly type: 'consume'; readonly account: string; readonly route: string; readonly cost: number }
   | { readonly type: 'peek'; readonly account: string; readonly route: string }
-  /** Settles the `pick`-th earlier decision with `cost`, even if it was a rejection or was settled before; 0 refunds. */
+  /**
+   * Settles the `pick`-th earlier decision with `cost`, even if it was a rejection or was settled before; 0 refunds.
+   */
   | { readonly type: 'settle'; readonly pick: number; readonly cost: number }
-  /** From now on the route has plan `pick`. */
+  /** From now on the route has window set `pick`. */
   | { readonly type: 'adjust'; readonly route: string; readonly pick: number }
   | { readonly type: 'reset'; readonly account?: string | undefined; readonly route?: string | undefined }
   /** Blocks an account, or with a route one of its routes. A store without blocks skips it. */
@@ -37,9 +39,9 @@ export type Command =
     }
   | { readonly type: 'step-back'; readonly ms: number };
 
-/** What happens to a store, from its creation. Every route starts with the first plan. */
+/** What happens to a store, from its creation. Every route starts with the first window set. */
 export interface History {
-  readonly plans: readonly Plan[];
+  readonly windowSets: readonly WindowSet[];
   readonly commands: readonly Command[];
 }
 
@@ -64,7 +66,7 @@ export interface Arbitraries {
   readonly duration: FastCheck.Arbitrary<number>;
   readonly window: FastCheck.Arbitrary<Window>;
   readonly limit: FastCheck.Arbitrary<Limit>;
-  readonly plan: FastCheck.Arbitrary<Plan>;
+  readonly windowSet: FastCheck.Arbitrary<WindowSet>;
   readonly history: FastCheck.Arbitrary<History>;
 }
 
@@ -114,15 +116,16 @@ export function createArbitraries(fc: typeof FastCheck, options: ArbitrariesOpti
     fc
       .uniqueArray(windowOf(durations), { maxLength: 3, selector: (window) => window.durationMs })
       .map((windows) => windows.sort((a, b) => a.durationMs - b.durationMs));
-  const planOf = (durations: FastCheck.Arbitrary<number>): FastCheck.Arbitrary<Plan> =>
+  const windowSetOf = (durations: FastCheck.Arbitrary<number>): FastCheck.Arbitrary<WindowSet> =>
     fc
       .tuple(limitOf(durations), limitOf(durations), fc.constantFrom('route' as const, 'account' as const))
-      .map(([route, allMethods, scope]) => createPlan(route, allMethods, scope));
+      .map(([route, allMethods, scope]) => createWindowSet(route, allMethods, scope));
 
-  // The plans of one history use a common pool of durations, so an adjustment keeps some windows and drops others.
-  const plans = fc
+  // The window sets of one history use a common pool of durations, so an adjustment keeps some windows and drops
+  // others.
+  const windowSets = fc
     .uniqueArray(duration, { minLength: 1, maxLength: 4 })
-    .chain((pool) => fc.array(planOf(fc.constantFrom(...pool)), { minLength: 1, maxLength: 3 }));
+    .chain((pool) => fc.array(windowSetOf(fc.constantFrom(...pool)), { minLength: 1, maxLength: 3 }));
 
   const account = fc.constantFrom(...accounts);
   const route = fc.constantFrom(...routes);
@@ -182,8 +185,11 @@ export function createArbitraries(fc: typeof FastCheck, options: ArbitrariesOpti
     duration,
     window: windowOf(duration),
     limit: limitOf(duration),
-    plan: planOf(duration),
+    windowSet: windowSetOf(duration),
     // 'max' makes all lengths equally likely. By default fast-check would mostly create histories of a few commands.
-    history: fc.record({ plans, commands: fc.array(command, { minLength: 1, maxLength: maxCommands, size: 'max' }) }),
+    history: fc.record({
+      windowSets,
+      commands: fc.array(command, { minLength: 1, maxLength: maxCommands, size: 'max' }),
+    }),
   };
 }

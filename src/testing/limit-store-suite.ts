@@ -2,8 +2,8 @@ import type FastCheck from 'fast-check';
 import type { Block, BlockTarget } from '../core/block.ts';
 import type { Decision, WindowStatus } from '../core/decision.ts';
 import { parseLimit } from '../core/limit.ts';
-import { type AllMethodsScope, createPlan, type Plan } from '../core/plan.ts';
 import type { LimitStore } from '../core/ports.ts';
+import { type AllMethodsScope, createWindowSet, type WindowSet } from '../core/window-set.ts';
 import { type Command, createArbitraries, type History } from './arbitraries.ts';
 import { assertEqual } from './assert-equal.ts';
 import { createFakeClock, type FakeClock } from './fake-clock.ts';
@@ -63,7 +63,7 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
     it('S1, S4: of simultaneous equal requests as many are accepted as fit, each with a remaining of its own', () =>
       withStore(async (store) => {
         const decisions = await Promise.all(
-          Array.from({ length: 10 }, () => store.consume('a', 'r', plan(['7/1m'], ['9/1d']), 1)),
+          Array.from({ length: 10 }, () => store.consume('a', 'r', windowSet(['7/1m'], ['9/1d']), 1)),
         );
         // A store may decide them in any order, as a pool of connections does.
         const shown = decisions.map(({ accepted, shown }) => [accepted, shown?.limit, shown?.remaining]);
@@ -79,7 +79,7 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
 
     it('S5: a rejected request charges nothing, in no window', () =>
       withStore(async (store) => {
-        const tight = plan(['5/1m'], ['2/1d']);
+        const tight = windowSet(['5/1m'], ['2/1d']);
         for (let i = 0; i < 5; i++) await store.consume('a', 'r', tight, 1);
         assertEqual(
           (await store.peek('a', 'r', tight)).map(({ remaining }) => remaining),
@@ -89,7 +89,7 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
 
     it('S13: a refund after the end of its window does not change the next window', () =>
       withStore(async (store, clock) => {
-        const minute = plan([], ['3/1m']);
+        const minute = windowSet([], ['3/1m']);
         const old = await store.consume('a', 'r', minute, 2);
         clock.advance(60_000);
         await store.consume('a', 'r', minute, 1);
@@ -99,7 +99,7 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
 
     it('S13: a decision is settled once, by the difference; what is more than was charged may exceed the max', () =>
       withStore(async (store) => {
-        const limits = plan(['9/1m'], ['20/1d']);
+        const limits = windowSet(['9/1m'], ['20/1d']);
         const remaining = async (): Promise<number[]> =>
           (await store.peek('a', 'r', limits)).map((window) => window.remaining);
         const [less, more] = [await store.consume('a', 'r', limits, 5), await store.consume('a', 'r', limits, 1)];
@@ -113,7 +113,7 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
 
     it('S13: settling never creates a key', () =>
       withStore(async (store, clock) => {
-        const minute = plan([], ['3/1m']);
+        const minute = windowSet([], ['3/1m']);
         const decision = await store.consume('a', 'r', minute, 1);
         await store.reset({});
         assertEqual(await store.settle(decision, 3), false);
@@ -126,7 +126,7 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
     it('S21: a block rejects before every window, charges nothing, and ends by itself or when it is lifted', () =>
       withStore(async (store, clock) => {
         if (store.block === undefined || store.unblock === undefined) return;
-        const minute = plan(['5/1m'], ['9/1d'], 'account');
+        const minute = windowSet(['5/1m'], ['9/1d'], 'account');
         const accepts = async (route = 'r'): Promise<boolean> => (await store.consume('a', route, minute, 1)).accepted;
         assertEqual(await accepts(), true);
         await store.block({ account: 'a' }, { forMs: 1_000, reason: 'too many failures' });
@@ -158,7 +158,7 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
       'two different accounts or routes are never confused, whatever their characters',
       () =>
         withStore(async (store) => {
-          const once = plan([], ['1/1d']);
+          const once = windowSet([], ['1/1d']);
           const names = [
             '',
             '%',
@@ -187,8 +187,8 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
   });
 }
 
-function plan(route: string[], allMethods: string[], scope?: AllMethodsScope): Plan {
-  return createPlan(parseLimit(route), parseLimit(allMethods), scope);
+function windowSet(route: string[], allMethods: string[], scope?: AllMethodsScope): WindowSet {
+  return createWindowSet(parseLimit(route), parseLimit(allMethods), scope);
 }
 
 /** Runs one history on the store and on the model, and compares their decisions. */
@@ -197,7 +197,7 @@ class HistoryRun {
   readonly #clock: FakeClock;
   readonly #model: Model;
   readonly #history: History;
-  readonly #planOf = new Map<string, Plan>();
+  readonly #windowSetOf = new Map<string, WindowSet>();
   readonly #decisions: { readonly actual: Decision; readonly expected: ModelDecision }[] = [];
   readonly #instances = new Instances();
 
@@ -227,7 +227,7 @@ class HistoryRun {
       case 'settle':
         return this.#settle(command.pick, command.cost);
       case 'adjust':
-        this.#planOf.set(command.route, at(this.#history.plans, command.pick));
+        this.#windowSetOf.set(command.route, at(this.#history.windowSets, command.pick));
         return;
       case 'reset':
         await this.#store.reset(command);
@@ -249,8 +249,8 @@ class HistoryRun {
   }
 
   async #consume(account: string, route: string, cost: number): Promise<void> {
-    const actual = await this.#store.consume(account, route, this.#plan(route), cost);
-    const expected = this.#model.consume(account, route, this.#plan(route), cost);
+    const actual = await this.#store.consume(account, route, this.#windowSet(route), cost);
+    const expected = this.#model.consume(account, route, this.#windowSet(route), cost);
     const { accepted, shown, trace, impossible, blocked } = actual;
     assertEqual({ accepted, shown, trace, impossible, blocked }, withoutCharges(expected));
     if (this.#store.blocked !== undefined)
@@ -260,8 +260,8 @@ class HistoryRun {
   }
 
   async #peek(account: string, route: string): Promise<void> {
-    const actual: readonly WindowStatus[] = await this.#store.peek(account, route, this.#plan(route));
-    assertEqual(actual, this.#model.peek(account, route, this.#plan(route)));
+    const actual: readonly WindowStatus[] = await this.#store.peek(account, route, this.#windowSet(route));
+    assertEqual(actual, this.#model.peek(account, route, this.#windowSet(route)));
   }
 
   async #block(command: BlockTarget, block: Block): Promise<void> {
@@ -279,7 +279,7 @@ class HistoryRun {
   }
 
   async #moveToEdge(account: string, route: string, which: number, offset: number): Promise<void> {
-    const windows = this.#model.peek(account, route, this.#plan(route));
+    const windows = this.#model.peek(account, route, this.#windowSet(route));
     if (windows.length === 0) return;
     const { durationMs, startedAt = this.#clock.now() } = at(windows, which);
     await this.#advanceTo(startedAt + durationMs + offset);
@@ -295,8 +295,8 @@ class HistoryRun {
     this.#clock.set(Math.max(now, ms));
   }
 
-  #plan(route: string): Plan {
-    return this.#planOf.get(route) ?? at(this.#history.plans, 0);
+  #windowSet(route: string): WindowSet {
+    return this.#windowSetOf.get(route) ?? at(this.#history.windowSets, 0);
   }
 }
 

@@ -2,8 +2,8 @@ import type { Block, BlockTarget } from '../core/block.ts';
 import type { Clock } from '../core/clock.ts';
 import type { WindowStatus } from '../core/decision.ts';
 import type { LimitName } from '../core/limit.ts';
-import type { Plan, PlanWindow } from '../core/plan.ts';
 import type { SynchronousLimitStore } from '../core/ports.ts';
+import type { LimitWindow, WindowSet } from '../core/window-set.ts';
 
 /**
  * What identifies the counter of a window (S1, S10). The max is not part of it, so the count stays when the max is
@@ -38,7 +38,7 @@ export interface ModelCharge extends CounterId {
 /** A decision as plain data, to compare with the decision of the store under test. */
 export interface ModelDecision {
   readonly accepted: boolean;
-  /** The one window that headers describe (S6); undefined when the plan is empty. */
+  /** The one window that headers describe (S6); undefined when the window set is empty. */
   readonly shown: WindowStatus | undefined;
   /** Every window that was checked, in the order of the checks (S2). */
   readonly trace: readonly WindowStatus[];
@@ -59,7 +59,7 @@ interface ModelBlock extends BlockTarget {
 export interface Model
   extends Required<Pick<SynchronousLimitStore, 'peek' | 'reset' | 'block' | 'unblock' | 'blocked'>> {
   /** Does what `consume` of a `LimitStore` must do. */
-  consume(account: string, route: string, plan: Plan, cost: number): ModelDecision;
+  consume(account: string, route: string, windowSet: WindowSet, cost: number): ModelDecision;
   /** Does what `settle` of a `LimitStore` must do. */
   settle(decision: ModelDecision, cost: number): boolean;
 }
@@ -111,21 +111,21 @@ export function createModel(clock: Clock): Model {
   }
 
   return {
-    consume(account, route, plan, cost) {
-      const blocked = plan.windows.length === 0 ? undefined : blockOf({ account, route });
+    consume(account, route, windowSet, cost) {
+      const blocked = windowSet.windows.length === 0 ? undefined : blockOf({ account, route });
       if (blocked !== undefined)
         return { accepted: false, shown: undefined, trace: [], impossible: false, blocked, charges: [] };
 
-      const ids = plan.windows.map((window) => counterId(account, route, plan, window));
+      const ids = windowSet.windows.map((window) => counterId(account, route, windowSet, window));
       const statuses = (count: number, isRejection: boolean): WindowStatus[] =>
-        plan.windows.slice(0, count).map(({ max }, i) => statusOf(ids[i] as CounterId, max, isRejection));
+        windowSet.windows.slice(0, count).map(({ max }, i) => statusOf(ids[i] as CounterId, max, isRejection));
 
-      const rejecting = plan.windows.findIndex(({ max }, i) => {
+      const rejecting = windowSet.windows.findIndex(({ max }, i) => {
         return (activeInstance(ids[i] as CounterId)?.count ?? 0) + cost > max;
       });
       if (rejecting >= 0) {
         const trace = statuses(rejecting + 1, true);
-        const impossible = cost > (plan.windows[rejecting] as PlanWindow).max;
+        const impossible = cost > (windowSet.windows[rejecting] as LimitWindow).max;
         return { accepted: false, shown: trace.at(-1), trace, impossible, blocked, charges: [] };
       }
 
@@ -135,8 +135,10 @@ export function createModel(clock: Clock): Model {
       return { accepted: true, shown: trace.at(-1), trace, impossible: false, blocked, charges };
     },
 
-    peek(account, route, plan) {
-      return plan.windows.map((window) => statusOf(counterId(account, route, plan, window), window.max, false));
+    peek(account, route, windowSet) {
+      return windowSet.windows.map((window) =>
+        statusOf(counterId(account, route, windowSet, window), window.max, false),
+      );
     },
 
     settle(decision, finalCost) {
@@ -170,8 +172,13 @@ function within(count: number): number {
   return Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, count));
 }
 
-function counterId(account: string, route: string, plan: Plan, { limit, durationMs }: PlanWindow): CounterId {
-  const isShared = limit === 'all-methods' && plan.allMethodsScope === 'account';
+function counterId(
+  account: string,
+  route: string,
+  windowSet: WindowSet,
+  { limit, durationMs }: LimitWindow,
+): CounterId {
+  const isShared = limit === 'all-methods' && windowSet.allMethodsScope === 'account';
   return { account, route: isShared ? undefined : route, limit, durationMs };
 }
 

@@ -1,5 +1,5 @@
 import type { Decision, WindowStatus } from '../core/decision.ts';
-import type { Plan } from '../core/plan.ts';
+import type { WindowSet } from '../core/window-set.ts';
 
 /**
  * While the failure policy decides, the store may be back long before the windows of this process are over. So the
@@ -18,40 +18,40 @@ export class Pause {
    */
   private constructor(
     readonly until: number,
-    private readonly plan: Plan,
+    private readonly windowSet: WindowSet,
     private readonly window: WindowStatus | undefined,
     readonly asksAt = until,
   ) {}
 
   /**
    * The pause after `decision`, or undefined if a job of `cost` may fit now. A window without room stays so until it is
-   * over, also after a decision that was accepted. So the job need not be rejected to know it. A block lasts until it is
-   * over or lifted (S21).
+   * over, also after a decision that was accepted. So the job need not be rejected to know it. A block lasts until it
+   * is over or lifted (S21).
    * @param now when the decision arrived, on the worker's clock
    * @param roundingMs how much later than the store's clock says a window may be over
    */
   static after(decision: Decision, cost: number, now: number, roundingMs: number): Pause | undefined {
-    const { blocked, degraded, plan } = decision;
+    const { blocked, degraded, windowSet } = decision;
     if (blocked !== undefined) {
       const waitMs = degraded ? Math.min(blocked.forMs, DEGRADED_PAUSE_MS) : blocked.forMs + roundingMs;
-      return new Pause(now + waitMs, plan, undefined, now + Math.min(waitMs, BLOCKED_PAUSE_MS));
+      return new Pause(now + waitMs, windowSet, undefined, now + Math.min(waitMs, BLOCKED_PAUSE_MS));
     }
     const [first, ...others] = decision.trace.filter(({ remaining }) => remaining < cost);
     if (first === undefined) return undefined;
     const last = others.reduce((latest, window) => (window.resetMs > latest.resetMs ? window : latest), first);
-    if (degraded) return new Pause(now + Math.min(last.resetMs, DEGRADED_PAUSE_MS), plan, undefined);
-    return new Pause(now + last.resetMs + roundingMs, plan, last);
+    if (degraded) return new Pause(now + Math.min(last.resetMs, DEGRADED_PAUSE_MS), windowSet, undefined);
+    return new Pause(now + last.resetMs + roundingMs, windowSet, last);
   }
 
   /**
    * The earliest time, on the worker's clock, at which all of several jobs can have been accepted.
    * @param cost the sum of their costs
-   * @param plan of these jobs; undefined if they have several
+   * @param windowSet of these jobs; undefined if they have several
    */
-  earliest(cost: number, plan: Plan | undefined): number {
+  earliest(cost: number, windowSet: WindowSet | undefined): number {
     const { window } = this;
-    if (window === undefined || plan !== this.plan) return this.until;
-    const waits = plan.windows.map(({ limit, max, durationMs }) => {
+    if (window === undefined || windowSet !== this.windowSet) return this.until;
+    const waits = windowSet.windows.map(({ limit, max, durationMs }) => {
       // The instance of another window may end just after it has accepted its max, and so may the one that follows.
       const atOnce = limit === window.limit && durationMs === window.durationMs ? 1 : 2;
       return Math.max(0, Math.ceil(cost / max) - atOnce) * durationMs;

@@ -1,5 +1,5 @@
 import type { Decision } from '../core/decision.ts';
-import type { Plan, PlanWindow } from '../core/plan.ts';
+import type { LimitWindow, WindowSet } from '../core/window-set.ts';
 import type { Timers } from '../idempotency/timers.ts';
 import type { Limiter, LimitRequest } from '../limits/limiter.ts';
 import { NeverFitsError, WaitTooLongError } from './errors.ts';
@@ -10,7 +10,7 @@ export interface Job {
   readonly request: LimitRequest;
   readonly cost: number;
   /** The windows that the job must fit, as they were when it came. */
-  readonly plan: Plan;
+  readonly windowSet: WindowSet;
   readonly maxWaitMs: number;
   /** When `maxWaitMs` is over, on the worker's clock. */
   readonly deadline: number;
@@ -20,7 +20,7 @@ export interface Job {
 
 /** Whether a decision for one job could as well be one for the other. Both are of the same account and route. */
 export function areAlike(one: Job, other: Job): boolean {
-  return one.cost === other.cost && one.plan === other.plan;
+  return one.cost === other.cost && one.windowSet === other.windowSet;
 }
 
 /** Most jobs that ask at once, so that a store gets no more checks at a time. */
@@ -44,8 +44,8 @@ export class JobQueue {
   readonly #timers: Timers;
   /** The sum of the costs of all jobs. */
   #cost = 0;
-  /** The plan of all jobs; undefined if they have several. */
-  #plan: Plan | undefined;
+  /** The window set of all jobs; undefined if they have several. */
+  #windowSet: WindowSet | undefined;
   #pause: Pause | undefined;
   #endPause: (() => void) | undefined;
 
@@ -56,10 +56,10 @@ export class JobQueue {
 
   /** Adds a job as the last one. Rejects it at once if it is known to wait too long. */
   add(job: Job): void {
-    this.#plan = this.#jobs.size === 0 || this.#plan === job.plan ? job.plan : undefined;
+    this.#windowSet = this.#jobs.size === 0 || this.#windowSet === job.windowSet ? job.windowSet : undefined;
     this.#jobs.add(job);
     this.#cost += job.cost;
-    this.#rejectIfTooLate(job, this.#pause?.earliest(this.#cost, this.#plan));
+    this.#rejectIfTooLate(job, this.#pause?.earliest(this.#cost, this.#windowSet));
   }
 
   /** Removes a job that gives up. Returns whether it was still waiting. */
@@ -93,7 +93,7 @@ export class JobQueue {
       asking = 1;
       const next = this.#first;
       const known = answers.rejected.at(-1) ?? fullest(answers.accepted);
-      // Limits of another cost or plan have to be asked for.
+      // Limits of another cost or window set have to be asked for.
       if (next === undefined || known === undefined || !areAlike(next, first)) continue;
       // The clock of a store on a server is another one. Both are rounded down.
       this.#pause = Pause.after(known, next.cost, receivedAt, this.#limiter.synchronous ? 0 : 1);
@@ -150,7 +150,7 @@ export class JobQueue {
     let cost = 0;
     for (const job of this.#jobs) {
       cost += job.cost;
-      if (this.#rejectIfTooLate(job, pause.earliest(cost, this.#plan))) cost -= job.cost;
+      if (this.#rejectIfTooLate(job, pause.earliest(cost, this.#windowSet))) cost -= job.cost;
       // The first job was rejected, and the next one may fit now.
       if (this.#pause !== pause) return;
     }
@@ -187,8 +187,8 @@ function fullest(decisions: readonly Decision[]): Decision | undefined {
   );
 }
 
-/** @throws NeverFitsError if a window of the plan can never have room for the cost */
-export function checkFits(plan: Plan, cost: number): void {
-  const tooSmall = plan.windows.find(({ max }: PlanWindow) => cost > max);
+/** @throws NeverFitsError if a window of the window set can never have room for the cost */
+export function checkFits(windowSet: WindowSet, cost: number): void {
+  const tooSmall = windowSet.windows.find(({ max }: LimitWindow) => cost > max);
   if (tooSmall !== undefined) throw new NeverFitsError(cost, tooSmall.max);
 }

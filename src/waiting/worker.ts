@@ -44,8 +44,8 @@ export interface Worker {
    * It rejects with the reason of `signal` if that is aborted, and with what the store throws if its failure policy is
    * to refuse. Other policies decide, and the decision is marked `degraded`.
    * @throws WaitTooLongError as soon as it is known that the wait would be longer than `maxWaitMs`; QueueFullError;
-   * NeverFitsError if the cost is more than the max of a window; ClosedError; SubjectError, UnknownPlanError, CostError,
-   * LimitError, OptionError. Nothing was charged then
+   * NeverFitsError if the cost is more than the max of a window; ClosedError; SubjectError, UnknownPlanError,
+   * CostError, LimitError, OptionError. Nothing was charged then
    */
   acquire(request: LimitRequest, options?: AcquireOptions): Promise<Decision>;
   /**
@@ -66,7 +66,7 @@ export interface Worker {
  * @throws OptionError
  */
 export function createWorker(limiter: Limiter, options: WorkerOptions = {}): Worker {
-  if (typeof limiter?.consume !== 'function' || typeof limiter.plan !== 'function')
+  if (typeof limiter?.consume !== 'function' || typeof limiter.windowSet !== 'function')
     throw new OptionError('limiter', limiter, 'must be what createLimiter() returned');
   checkOptions(options, ['maxQueue', 'timers'], 'options');
   const { maxQueue = 1_000, timers = createSystemTimers() } = options;
@@ -100,12 +100,12 @@ class LimiterWorker implements Worker {
   async acquire(given: LimitRequest, options: AcquireOptions = {}): Promise<Decision> {
     if (this.#closed) throw new ClosedError('the worker');
     const { maxWaitMs, signal } = checkAcquireOptions(options);
-    const plan = this.#limiter.plan(given);
+    const windowSet = this.#limiter.windowSet(given);
     // A copy, because the caller may change its object while the job waits.
     const request = { ...given };
     const { cost = 1 } = request;
     checkCost(cost);
-    checkFits(plan, cost);
+    checkFits(windowSet, cost);
     signal?.throwIfAborted();
     const { account } = request;
     const ofAccount = this.#waitingOf.get(account) ?? 0;
@@ -116,7 +116,7 @@ class LimiterWorker implements Worker {
     try {
       return await new Promise<Decision>((resolve, reject) => {
         const deadline = this.#timers.now() + maxWaitMs;
-        const job: Job = { request, cost, plan, maxWaitMs, deadline, resolve, reject };
+        const job: Job = { request, cost, windowSet, maxWaitMs, deadline, resolve, reject };
         const queue = this.#add(job);
         giveUp = () => {
           if (queue.remove(job)) reject(signal?.reason);

@@ -5,7 +5,7 @@ import { createRandom } from '../../bench/simulate/random.mjs';
 import { simulate } from '../../bench/simulate/simulate.mjs';
 import { shardsNeeded, utilisationOf } from '../../bench/simulate/sizing.mjs';
 import { parseLimit } from '../../src/core/limit.ts';
-import { createPlan } from '../../src/core/plan.ts';
+import { createWindowSet } from '../../src/core/window-set.ts';
 import { type CheckBatch, CheckBatcher } from '../../src/stores/shared/check-batcher.ts';
 
 const SECOND = 1e6;
@@ -137,13 +137,14 @@ describe('a slice shorter than a window', () => {
 
 describe('calls', () => {
   const limit = parseLimit(['60/1m']);
-  const plan = createPlan(limit, limit);
+  const windowSet = createWindowSet(limit, limit);
 
   /** The batches that the Redis store sends. */
   function sent(accounts: readonly string[], oneAccountPerBatch: boolean): Promise<readonly CheckBatch[]> {
     return new Promise((resolve) => {
       const batcher = new CheckBatcher({ oneAccountPerBatch, send: resolve });
-      for (const account of accounts) void batcher.add({ keys: [account], account, route: 'route', plan, cost: 1 });
+      for (const account of accounts)
+        void batcher.add({ keys: [account], account, route: 'route', windowSet, cost: 1 });
     });
   }
   const shapeOf = (batches: readonly CheckBatch[]) =>

@@ -1,20 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import { charge, Decision, evaluate, FITS, windowStatus } from '../../src/core/decision.ts';
 import { parseLimit } from '../../src/core/limit.ts';
-import { createPlan, type PlanWindow } from '../../src/core/plan.ts';
 import { NEVER } from '../../src/core/window.ts';
-import { planFrom } from '../support/plan.ts';
+import { createWindowSet, type LimitWindow } from '../../src/core/window-set.ts';
+import { windowSetFrom } from '../support/window-set.ts';
 
 const NOW = 10_000;
-const plan = planFrom(['3/1s', '5/1m'], ['4/1s', '9/1h']);
+const windowSet = windowSetFrom(['3/1s', '5/1m'], ['4/1s', '9/1h']);
 
 /** Counters of the plan's windows with these counts. All instances started 100 ms ago. */
 const started = (...counts: number[]): Float64Array => Float64Array.from(counts.flatMap((count) => [NOW - 100, count]));
 
 function decide(counters: Float64Array, cost: number): Decision {
-  const rejectedBy = evaluate(plan, counters, 0, cost, NOW);
-  if (rejectedBy === FITS) charge(plan, counters, 0, cost, NOW);
-  return new Decision('a', 'r', plan, cost, NOW, rejectedBy, counters.slice());
+  const rejectedBy = evaluate(windowSet, counters, 0, cost, NOW);
+  if (rejectedBy === FITS) charge(windowSet, counters, 0, cost, NOW);
+  return new Decision('a', 'r', windowSet, cost, NOW, rejectedBy, counters.slice());
 }
 
 describe('evaluate and charge', () => {
@@ -25,28 +25,28 @@ describe('evaluate and charge', () => {
     { counts: [2, 4, 4, 9], by: 2 },
     { counts: [2, 4, 3, 9], by: 3 },
   ])('S2: with $counts counted, the first window without room is $by', ({ counts, by }) => {
-    expect(evaluate(plan, started(...counts), 0, 1, NOW)).toBe(by);
+    expect(evaluate(windowSet, started(...counts), 0, 1, NOW)).toBe(by);
   });
 
   it('S5: evaluate changes nothing', () => {
     for (const cost of [1, 9]) {
       const counters = started(1, 1, 1, 1);
-      evaluate(plan, counters, 0, cost, NOW);
+      evaluate(windowSet, counters, 0, cost, NOW);
       expect(counters).toEqual(started(1, 1, 1, 1));
     }
   });
 
   it('S5: charge counts in every window, and returns whether an instance was started', () => {
     const counters = started(1, 1, 1, 1);
-    expect(charge(plan, counters, 0, 2, NOW)).toBe(false);
+    expect(charge(windowSet, counters, 0, 2, NOW)).toBe(false);
     expect(counters).toEqual(started(3, 3, 3, 3));
     counters[4] = NEVER;
-    expect(charge(plan, counters, 0, 1, NOW)).toBe(true);
+    expect(charge(windowSet, counters, 0, 1, NOW)).toBe(true);
     expect([...counters]).toEqual([NOW - 100, 4, NOW - 100, 4, NOW, 1, NOW - 100, 4]);
   });
 
   it('only the counters of the plan are read and written', () => {
-    const two = planFrom([], ['5/1s', '9/1h']);
+    const two = windowSetFrom([], ['5/1s', '9/1h']);
     const counters = Float64Array.of(-7, NOW - 100, 4, NOW - 100, 8, -7);
     expect(evaluate(two, counters, 1, 1, NOW)).toBe(evaluate(two, counters.slice(1), 0, 1, NOW));
     charge(two, counters, 1, 1, NOW);
@@ -54,8 +54,8 @@ describe('evaluate and charge', () => {
   });
 
   it('S6: without windows every cost fits', () => {
-    expect(evaluate(planFrom([]), new Float64Array(0), 0, 1, NOW)).toBe(FITS);
-    expect(charge(planFrom([]), new Float64Array(0), 0, 1, NOW)).toBe(false);
+    expect(evaluate(windowSetFrom([]), new Float64Array(0), 0, 1, NOW)).toBe(FITS);
+    expect(charge(windowSetFrom([]), new Float64Array(0), 0, 1, NOW)).toBe(false);
   });
 });
 
@@ -82,7 +82,7 @@ describe('decisions', () => {
   });
 
   it('S6: without All methods, the last window is the longest of the route', () => {
-    const own = planFrom(['3/1s', '5/1m']);
+    const own = windowSetFrom(['3/1s', '5/1m']);
     const counters = Float64Array.of(NOW, 1, NOW, 1);
     expect(new Decision('a', 'r', own, 1, NOW, FITS, counters).shown).toMatchObject({ limit: 'route', max: 5 });
   });
@@ -90,16 +90,16 @@ describe('decisions', () => {
   it("S6: a plan can show the one with the least left, of the last window of each limit; of equal ones the route's", () => {
     const route = parseLimit(['1/1s', '5/1m']);
     const shownWith = (allMethods: string[], ...counts: number[]) => {
-      const plan = createPlan(route, parseLimit(allMethods), 'account', 'least');
-      return new Decision('a', 'r', plan, 1, NOW, FITS, started(...counts)).shown;
+      const windowSet = createWindowSet(route, parseLimit(allMethods), 'account', 'least');
+      return new Decision('a', 'r', windowSet, 1, NOW, FITS, started(...counts)).shown;
     };
     expect(shownWith(['9/1h'], 1, 2, 2)).toMatchObject({ limit: 'route', max: 5, remaining: 3 });
     expect(shownWith(['9/1h'], 1, 2, 6)).toMatchObject({ limit: 'route', max: 5, remaining: 3 });
     expect(shownWith(['9/1h'], 1, 2, 7)).toMatchObject({ limit: 'all-methods', max: 9, remaining: 2 });
     expect(shownWith([], 1, 2)).toMatchObject({ limit: 'route', max: 5, remaining: 3 });
-    const own = createPlan([], parseLimit(['9/1h']), 'account', 'least');
+    const own = createWindowSet([], parseLimit(['9/1h']), 'account', 'least');
     expect(new Decision('a', 'r', own, 1, NOW, FITS, started(7)).shown).toMatchObject({ limit: 'all-methods' });
-    const rejected = createPlan(route, parseLimit(['9/1h']), 'account', 'least');
+    const rejected = createWindowSet(route, parseLimit(['9/1h']), 'account', 'least');
     expect(new Decision('a', 'r', rejected, 1, NOW, 2, started(0, 0, 9)).shown).toMatchObject({ remaining: 0, max: 9 });
   });
 
@@ -108,16 +108,16 @@ describe('decisions', () => {
     expect([decision.accepted, decision.impossible]).toEqual([false, false]);
     expect(decision.shown).toMatchObject({ limit: 'route', max: 5, remaining: 0, resetMs: 59_900 });
     expect(decision.trace.map(({ max }) => max)).toEqual([3, 5]);
-    expect(decision.plan).toBe(plan);
+    expect(decision.windowSet).toBe(windowSet);
   });
 
   it('S6: without a plan nothing is shown', () => {
-    const decision = new Decision('a', 'r', planFrom([]), 1, NOW, FITS, []);
+    const decision = new Decision('a', 'r', windowSetFrom([]), 1, NOW, FITS, []);
     expect([decision.accepted, decision.shown, decision.trace]).toEqual([true, undefined, []]);
   });
 
   it('S9: max 0 rejects, and its reset is its whole duration, with or without an instance', () => {
-    const zero = planFrom(['0/1s']);
+    const zero = windowSetFrom(['0/1s']);
     for (const counters of [[NEVER, NEVER], [NOW - 100, 4], []]) {
       const decision = new Decision('a', 'r', zero, 1, NOW, 0, counters);
       expect(decision.shown).toMatchObject({ max: 0, remaining: 0, resetMs: 1000 });
@@ -182,7 +182,7 @@ describe('decisions', () => {
 
 describe('window status', () => {
   const status = (max: number, counters: ArrayLike<number>): unknown =>
-    windowStatus({ limit: 'route', max, durationMs: 1000 } satisfies PlanWindow, counters, 0, NOW, 0);
+    windowStatus({ limit: 'route', max, durationMs: 1000 } satisfies LimitWindow, counters, 0, NOW, 0);
 
   it('S7: remaining is never negative, even if the max was lowered below the count (S10)', () => {
     expect(status(2, [NOW - 100, 5])).toMatchObject({ remaining: 0, resetMs: 900 });

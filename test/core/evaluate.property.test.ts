@@ -3,9 +3,9 @@ import { expectSame } from 'headgate-testbed/same';
 import { describe, it } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../src/core/decision.ts';
-import type { Plan, PlanWindow } from '../../src/core/plan.ts';
 import type { ResetTarget } from '../../src/core/ports.ts';
 import { type Counters, NEVER, settleWindow } from '../../src/core/window.ts';
+import type { LimitWindow, WindowSet } from '../../src/core/window-set.ts';
 import { createArbitraries, type History } from '../../src/testing/arbitraries.ts';
 import { keptHistories, replay, type Subject } from '../support/histories.ts';
 
@@ -19,34 +19,34 @@ class BareStore implements Subject<Decision> {
 
   constructor(readonly clock: Clock) {}
 
-  consume(account: string, route: string, plan: Plan, cost: number): Decision {
-    const pairs = plan.windows.map((window) => this.#pair(account, route, plan, window));
+  consume(account: string, route: string, windowSet: WindowSet, cost: number): Decision {
+    const pairs = windowSet.windows.map((window) => this.#pair(account, route, windowSet, window));
     // Three numbers before the windows that belong to other records.
     const counters = Float64Array.of(7, 7, 7, ...pairs.flatMap((pair) => [...pair]));
     const before = counters.slice();
     const now = this.clock.now();
-    const rejectedBy = evaluate(plan, counters, 3, cost, now);
+    const rejectedBy = evaluate(windowSet, counters, 3, cost, now);
     expectSame(counters, before);
     if (rejectedBy === FITS) {
-      charge(plan, counters, 3, cost, now);
+      charge(windowSet, counters, 3, cost, now);
       for (const [i, pair] of pairs.entries()) pair.set(counters.slice(3 + i * 2, 5 + i * 2));
     }
     expectSame(counters.slice(0, 3), before.slice(0, 3));
-    return new Decision(account, route, plan, cost, now, rejectedBy, counters.slice(3));
+    return new Decision(account, route, windowSet, cost, now, rejectedBy, counters.slice(3));
   }
 
-  peek(account: string, route: string, plan: Plan): WindowStatus[] {
-    return plan.windows.map((window) => {
-      return windowStatus(window, this.#pair(account, route, plan, window), 0, this.clock.now(), 0);
+  peek(account: string, route: string, windowSet: WindowSet): WindowStatus[] {
+    return windowSet.windows.map((window) => {
+      return windowStatus(window, this.#pair(account, route, windowSet, window), 0, this.clock.now(), 0);
     });
   }
 
   settle(decision: Decision, cost: number): boolean {
     if (!decision.takeCharge()) return false;
-    const { account, route, plan, trace } = decision;
+    const { account, route, windowSet, trace } = decision;
     const change = cost - decision.cost;
-    const taken = plan.windows.map((window, i) => {
-      const pair = this.#pair(account, route, plan, window);
+    const taken = windowSet.windows.map((window, i) => {
+      const pair = this.#pair(account, route, windowSet, window);
       return settleWindow(pair, 0, window.durationMs, trace[i]?.startedAt as number, change, this.clock.now());
     });
     if (!taken.includes(true)) decision.returnCharge();
@@ -60,8 +60,8 @@ class BareStore implements Subject<Decision> {
     }
   }
 
-  #pair(account: string, route: string, plan: Plan, { limit, durationMs }: PlanWindow): Counters {
-    const owner = limit === 'all-methods' && plan.allMethodsScope === 'account' ? undefined : route;
+  #pair(account: string, route: string, windowSet: WindowSet, { limit, durationMs }: LimitWindow): Counters {
+    const owner = limit === 'all-methods' && windowSet.allMethodsScope === 'account' ? undefined : route;
     const id = JSON.stringify([account, owner ?? null, limit, durationMs]);
     const counter = this.#counters.get(id) ?? { account, route: owner, pair: Float64Array.of(NEVER, 0) };
     this.#counters.set(id, counter);

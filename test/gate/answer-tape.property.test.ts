@@ -7,7 +7,7 @@ type Step =
   | { readonly do: 'write'; readonly size: number }
   | { readonly do: 'send' | 'end' | 'breakOff' | 'stored' | 'replaced' | 'discard' };
 
-interface Plan {
+interface WindowSet {
   readonly maxBytes: number;
   readonly storeBeforeSending: boolean;
   readonly method: string;
@@ -27,12 +27,12 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom<Step[]>({ do: 'replaced' }, { do: 'discard' }) },
 );
 
-const plan: fc.Arbitrary<Plan> = fc.record({
+const windowSet: fc.Arbitrary<WindowSet> = fc.record({
   maxBytes: fc.nat({ max: 20 }),
   storeBeforeSending: fc.boolean(),
   method: fc.constantFrom('GET', 'GET', 'POST', 'HEAD'),
   status: fc.constantFrom(200, 200, 201, 204, 304),
-  contentLength: fc.constantFrom<Plan['contentLength'][]>('none', 'right', 'zero', 'one more'),
+  contentLength: fc.constantFrom<WindowSet['contentLength'][]>('none', 'right', 'zero', 'one more'),
   steps: fc.array(step, { maxLength: 25 }),
 });
 
@@ -59,14 +59,14 @@ function possible(steps: readonly Step[]): Step[] {
 class Model {
   readonly #log: Step[] = [];
 
-  constructor(readonly plan: Plan) {}
+  constructor(readonly windowSet: WindowSet) {}
 
   happened(next: Step): void {
     this.#log.push(next);
   }
 
   get hasBody(): boolean {
-    return this.plan.method !== 'HEAD' && this.plan.status !== 204 && this.plan.status !== 304;
+    return this.windowSet.method !== 'HEAD' && this.windowSet.status !== 204 && this.windowSet.status !== 304;
   }
 
   /** Sizes of the pieces that were written, until one of these happened. */
@@ -81,7 +81,7 @@ class Model {
   sent(): number[] {
     const counts = this.#log.map((one, at) => {
       if (one.do !== 'send') return 0;
-      const past = new Model(this.plan);
+      const past = new Model(this.windowSet);
       for (const earlier of this.#log.slice(0, at)) past.happened(earlier);
       return past.#mayHave();
     });
@@ -93,19 +93,19 @@ class Model {
     if (this.#has('discard', 'replaced')) return 0;
     const all = this.written().length;
     if (this.#has('stored')) return all;
-    return this.plan.storeBeforeSending ? 0 : all - 1;
+    return this.windowSet.storeBeforeSending ? 0 : all - 1;
   }
 
   /** The length of the body that must be stored, asked when the response ends or breaks off first. */
   storedLength(contentLength: number | undefined): number | undefined {
     const sum = total(this.written('end', 'breakOff'));
     const first = this.#log.find((one) => one.do === 'end' || one.do === 'breakOff');
-    if (first?.do === 'breakOff' || sum > this.plan.maxBytes) return undefined;
+    if (first?.do === 'breakOff' || sum > this.windowSet.maxBytes) return undefined;
     return this.hasBody && contentLength !== undefined && contentLength !== sum ? undefined : sum;
   }
 
   isRecording(): boolean {
-    return !this.#has('end', 'breakOff') && total(this.written()) <= this.plan.maxBytes;
+    return !this.#has('end', 'breakOff') && total(this.written()) <= this.windowSet.maxBytes;
   }
 
   #has(...names: Step['do'][]): boolean {
@@ -116,7 +116,7 @@ class Model {
 const total = (sizes: readonly number[]): number => sizes.reduce((sum, size) => sum + size, 0);
 const numbered = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
 
-function contentLengthOf({ contentLength }: Plan, steps: readonly Step[]): number | undefined {
+function contentLengthOf({ contentLength }: WindowSet, steps: readonly Step[]): number | undefined {
   if (contentLength === 'none') return undefined;
   if (contentLength === 'zero') return 0;
   const sum = total(steps.flatMap((one) => (one.do === 'write' ? [one.size] : [])));
@@ -125,7 +125,7 @@ function contentLengthOf({ contentLength }: Plan, steps: readonly Step[]): numbe
 
 /** Plays the steps on a tape and on the model. */
 function play(
-  next: Plan,
+  next: WindowSet,
   check: (tape: AnswerTape, model: Model, sent: number[][], stored: CapturedResponse[]) => void,
 ) {
   const steps = possible(next.steps);
@@ -158,7 +158,7 @@ function play(
 describe('a tape, whatever happens in whatever order', () => {
   it('sends what the model sends: the beginning of the response, in the pieces that were written', () => {
     fc.assert(
-      fc.property(plan, (next) => {
+      fc.property(windowSet, (next) => {
         play(next, (tape, model, sent) => {
           const sizes = model.sent();
           expect(sent.map((piece) => piece.length)).toEqual(sizes);
@@ -172,7 +172,7 @@ describe('a tape, whatever happens in whatever order', () => {
 
   it('I4: before storing, never sends the last piece, and nothing at all if another response may win', () => {
     fc.assert(
-      fc.property(plan, (next) => {
+      fc.property(windowSet, (next) => {
         play(next, (tape, model, sent) => {
           if (tape.isStored) return;
           const written = model.written().length;
@@ -187,7 +187,7 @@ describe('a tape, whatever happens in whatever order', () => {
 
   it('sends the whole response in the end, if it is stored and no other one replaces it', () => {
     fc.assert(
-      fc.property(plan, (next) => {
+      fc.property(windowSet, (next) => {
         const kind = (one: Step) => one.do !== 'replaced' && one.do !== 'discard' && one.do !== 'breakOff';
         const ending: Step[] = [{ do: 'end' }, { do: 'stored' }, { do: 'send' }];
         const { model, sent } = play({ ...next, steps: [...next.steps.filter(kind), ...ending] }, () => {});
@@ -200,7 +200,7 @@ describe('a tape, whatever happens in whatever order', () => {
 
   it('I7: returns once what to store: the whole body, or none if it is too long or incomplete', () => {
     fc.assert(
-      fc.property(plan, (next) => {
+      fc.property(windowSet, (next) => {
         const { model, stored, length, fields, steps } = play(next, () => {});
         const hasEnded = steps.some((one) => one.do === 'end' || one.do === 'breakOff');
         expect(stored).toHaveLength(hasEnded ? 1 : 0);
@@ -216,7 +216,7 @@ describe('a tape, whatever happens in whatever order', () => {
 
   it('sends nothing of a response after it was replaced', () => {
     fc.assert(
-      fc.property(plan, (next) => {
+      fc.property(windowSet, (next) => {
         let before: number | undefined;
         play(next, (tape, _model, sent) => {
           if (!tape.isDiscarded) return;

@@ -27,7 +27,7 @@ function limiterOf(limits: LimiterOptions['limits'] = LIMITS) {
   const timers = createFakeTimers(0);
   const limiter = createLimiter({ store: createMemoryStore({ clock: timers }), limits });
   const maxes = (subject: Partial<Subject> = {}) =>
-    limiter.plan({ account: 'a', route: EMAILS, ...subject }).windows.map(({ max }) => max);
+    limiter.windowSet({ account: 'a', route: EMAILS, ...subject }).windows.map(({ max }) => max);
   return { timers, limiter, maxes };
 }
 
@@ -99,9 +99,11 @@ describe('the plan of a customer', () => {
     const names = Array.from({ length: 12 }, (_, i) => `p${i}`);
     const plans = Object.fromEntries(names.map((name) => [name, {}]));
     const { limiter } = limiterOf({ default: { allMethods: ['1/1m'] }, plans });
-    expect(() => limiter.plan({ account: 'a', route: 'r', plan: 'x' })).toThrow(/^unknown plan "x": .*"p8", "p9", …$/);
+    expect(() => limiter.windowSet({ account: 'a', route: 'r', plan: 'x' })).toThrow(
+      /^unknown plan "x": .*"p8", "p9", …$/,
+    );
     const { limiter: empty } = limiterOf({ default: { allMethods: ['1/1m'] }, plans: {} });
-    expect(() => empty.plan({ account: 'a', route: 'r', plan: 'x' })).toThrow(/limits\.plans has none$/);
+    expect(() => empty.windowSet({ account: 'a', route: 'r', plan: 'x' })).toThrow(/limits\.plans has none$/);
   });
 
   it('is an error too if limits.plans is missing, unless limits is a function', () => {

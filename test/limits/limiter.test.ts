@@ -3,7 +3,7 @@ import type { LimitStore } from '../../src/core/ports.ts';
 import { createLimiter, isHeadgateError, type Limiter, type LimiterOptions } from '../../src/index.ts';
 import { recommendedLimits } from '../../src/limits/recommended.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
-import { createPlan } from '../../src/stores.ts';
+import { createWindowSet } from '../../src/stores.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 
 const EMAILS = 'POST /api/v1/emails';
@@ -108,7 +108,7 @@ describe('layers', () => {
   };
   const maxes = (subject: { account: string; route: string; provider?: string }) =>
     limiterOf(limits)
-      .limiter.plan(subject)
+      .limiter.windowSet(subject)
       .windows.map((window) => window.max);
 
   it('uses the most specific layer, per limit', () => {
@@ -129,7 +129,7 @@ describe('layers', () => {
 
   it.each([undefined, null, 5, []])('rejects %j from a limits function, and names the function', (returned) => {
     const { limiter } = limiterOf(() => returned as never);
-    expect(() => limiter.plan({ account: 'a', route: EMAILS })).toThrow(
+    expect(() => limiter.windowSet({ account: 'a', route: EMAILS })).toThrow(
       /^limits\(subject\): must .*allMethods(,| or) routes/,
     );
   });
@@ -138,9 +138,11 @@ describe('layers', () => {
     const free = { allMethods: ['1/1m'] };
     const paid = { allMethods: ['9/1m'] };
     const { limiter } = limiterOf(({ account }) => (account.startsWith('free') ? free : paid));
-    expect(limiter.plan({ account: 'free_1', route: 'r' }).windows[0]?.max).toBe(1);
-    expect(limiter.plan({ account: 'paid_1', route: 'r' }).windows[0]?.max).toBe(9);
-    expect(limiter.plan({ account: 'free_1', route: 'r' })).toBe(limiter.plan({ account: 'free_2', route: 'q' }));
+    expect(limiter.windowSet({ account: 'free_1', route: 'r' }).windows[0]?.max).toBe(1);
+    expect(limiter.windowSet({ account: 'paid_1', route: 'r' }).windows[0]?.max).toBe(9);
+    expect(limiter.windowSet({ account: 'free_1', route: 'r' })).toBe(
+      limiter.windowSet({ account: 'free_2', route: 'q' }),
+    );
   });
 
   it('there are recommendations for the eight providers', () => {
@@ -148,7 +150,7 @@ describe('layers', () => {
       ['google', 'imap', 'instagram', 'linkedin', 'mock', 'outlook', 'telegram', 'whatsapp'].sort(),
     );
     const { limiter } = limiterOf({ providers: recommendedLimits });
-    expect(limiter.plan({ account: 'a', route: EMAILS, provider: 'google' }).windows).toHaveLength(4);
+    expect(limiter.windowSet({ account: 'a', route: EMAILS, provider: 'google' }).windows).toHaveLength(4);
   });
 });
 
@@ -172,12 +174,13 @@ describe('S10: adjusting', () => {
       (_, i) => limiter.consumeSync({ account: 'a', route: `r${i % 5}` }).accepted,
     );
     expect(accepted.filter(Boolean)).toHaveLength(4);
-    expect(limiter.plan({ account: 'a', route: 'r' }).allMethodsScope).toBe('account');
+    expect(limiter.windowSet({ account: 'a', route: 'r' }).allMethodsScope).toBe('account');
   });
 
   it('adjusts one account, one route or the default, and undoes each', () => {
     const { limiter } = limiterOf({ allMethods: ['60/1m'] });
-    const max = (account: string, route = 'r') => limiter.plan({ account, route }).windows.map((window) => window.max);
+    const max = (account: string, route = 'r') =>
+      limiter.windowSet({ account, route }).windows.map((window) => window.max);
     limiter.adjust({ account: 'a' }, ['5/1m']);
     limiter.adjust({ route: EMAILS }, ['3/1m']);
     expect([max('a'), max('b'), max('a', EMAILS), max('b', EMAILS)]).toEqual([[5], [60], [3, 5], [3, 60]]);
@@ -197,7 +200,7 @@ describe('S10: adjusting', () => {
     expect(() => limiter.adjust({ account: 'a' }, ['1/1m', '2/60s'])).toThrow(/accounts\["a"\]\.allMethods.*distinct/);
     expect(() => limiter.adjust({ acount: 'a' } as object, ['1/1m'])).toThrow(/target\.acount: unknown option/);
     expect(() => limiterOf(() => ({})).limiter.adjust({}, ['1/1m'])).toThrow(/limits is a function/);
-    expect(limiter.plan({ account: 'a', route: 'r' }).windows[0]?.max).toBe(60);
+    expect(limiter.windowSet({ account: 'a', route: 'r' }).windows[0]?.max).toBe(60);
   });
 });
 
@@ -280,7 +283,7 @@ describe('invalid input', () => {
 
   it('limits of one layer suffice', () => {
     for (const limits of [{ accounts: { a: { allMethods: ['1/1m'] } } }, { default: {}, providers: recommendedLimits }])
-      expect(limiterOf(limits).limiter.plan({ account: 'x', route: 'r' }).windows).toEqual([]);
+      expect(limiterOf(limits).limiter.windowSet({ account: 'x', route: 'r' }).windows).toEqual([]);
   });
 
   it.each([
@@ -330,10 +333,12 @@ describe('invalid input', () => {
     expect(() => createLimiter({ store: {} as LimitStore, limits: {} })).toThrow(/store: must have consume/);
     expect(() => createLimiter({ store, limits: {}, limit: {} } as never)).toThrow(/options\.limit: unknown option/);
     expect(() => createMemoryStore({ maxkeys: 5 } as never)).toThrow(/options\.maxkeys: unknown option/);
-    expect(() => limiterOf((async () => ({})) as never).limiter.plan({ account: 'a', route: 'r' })).toThrow(
+    expect(() => limiterOf((async () => ({})) as never).limiter.windowSet({ account: 'a', route: 'r' })).toThrow(
       /limits\(subject\)/,
     );
-    expect(() => limiterOf(() => 5 as never).limiter.plan({ account: 'a', route: 'r' })).toThrow(/limits\(subject\)/);
+    expect(() => limiterOf(() => 5 as never).limiter.windowSet({ account: 'a', route: 'r' })).toThrow(
+      /limits\(subject\)/,
+    );
   });
 
   it.each([Number.NaN, 0, -1, 1.5, 2 ** 53, Number.POSITIVE_INFINITY, '1', null])(
@@ -399,6 +404,6 @@ describe('S1: scope', () => {
   });
 });
 
-it('exports createPlan for authors of stores', () => {
-  expect(createPlan([], []).windows).toEqual([]);
+it('exports createWindowSet for authors of stores', () => {
+  expect(createWindowSet([], []).windows).toEqual([]);
 });

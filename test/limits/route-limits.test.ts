@@ -11,7 +11,7 @@ function limiterOf(limits: LimiterOptions['limits']) {
   const limiter = createLimiter({ store: createMemoryStore({ clock }), limits });
   const windows = (subject: Partial<Subject> = {}) =>
     limiter
-      .plan({ account: 'a', route: EMAILS, limits: OWN, ...subject })
+      .windowSet({ account: 'a', route: EMAILS, limits: OWN, ...subject })
       .windows.map(({ limit, max }) => `${limit} ${max}`);
   return { clock, limiter, windows };
 }
@@ -31,7 +31,7 @@ describe('limits that are declared with a route', () => {
     const { limiter } = limiterOf({ allMethods: ['60/1m'] });
     for (let i = 0; i < 5; i++) limiter.consumeSync({ account: 'a', route: EMAILS, limits: OWN });
     expect(limiter.consumeSync({ account: 'a', route: 'GET /', limits: OWN }).accepted).toBe(true);
-    expect(limiter.plan({ account: 'a', route: 'GET /' }).windows).toHaveLength(1);
+    expect(limiter.windowSet({ account: 'a', route: 'GET /' }).windows).toHaveLength(1);
     expect(limiter.consumeSync({ account: 'b', route: EMAILS, limits: OWN }).accepted).toBe(true);
   });
 
@@ -65,11 +65,11 @@ describe('limits that are declared with a route', () => {
 
   it('are checked once per array, so that a decision of the same array has the same plan', () => {
     const { limiter } = limiterOf(({ account }) => (account === 'a' ? FREE : PAID));
-    const planOf = (account: string, limits: readonly string[], route = EMAILS) =>
-      limiter.plan({ account, route, limits });
-    expect(planOf('a', OWN)).toBe(planOf('a', OWN, 'GET /'));
-    expect(planOf('a', OWN)).not.toBe(planOf('b', OWN));
-    expect(planOf('a', ['5/1m'])).toEqual(planOf('a', OWN));
+    const windowSetOf = (account: string, limits: readonly string[], route = EMAILS) =>
+      limiter.windowSet({ account, route, limits });
+    expect(windowSetOf('a', OWN)).toBe(windowSetOf('a', OWN, 'GET /'));
+    expect(windowSetOf('a', OWN)).not.toBe(windowSetOf('b', OWN));
+    expect(windowSetOf('a', ['5/1m'])).toEqual(windowSetOf('a', OWN));
   });
 
   it.each([

@@ -5,10 +5,10 @@
 import { once } from 'node:events';
 import { openRaw, rawRequest } from 'headgate-testbed/raw-http';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { Plan } from '../../src/core/plan.ts';
 import type { LimitStore, ResetTarget } from '../../src/core/ports.ts';
+import type { WindowSet } from '../../src/core/window-set.ts';
 import { createLimiter, type Limiter } from '../../src/limits/limiter.ts';
-import { Plans } from '../../src/limits/plans.ts';
+import { WindowSets } from '../../src/limits/window-sets.ts';
 import { withShadow } from '../../src/shadow/shadow.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
@@ -65,7 +65,7 @@ async function bytesOf(isSynchronous: boolean, shadowStore: LimitStore | undefin
     block: async (...given: Parameters<typeof memory.block>) => memory.block(...given),
   });
   // One source for both, so that both have the same plan objects.
-  const limits = new Plans(LIMITS);
+  const limits = new WindowSets(LIMITS);
   const current = createLimiter({ store: isSynchronous ? memory : later, limits, validate: false });
   const shadowed = shadowStore && withShadow(current, { limits, store: shadowStore, timeoutMs: 10 });
   const limiter = shadowed ?? current;
@@ -193,8 +193,8 @@ const SILENT: [what: string, act: (...given: never[]) => unknown][] = [
 
 const OWN_ACCOUNT = 'an account of the store';
 /** Uses the limiter that it is the shadow of. Its own requests are checked as well. */
-function askAgain(account: string, route: string, plan: Plan | undefined) {
-  if (plan === undefined || account === OWN_ACCOUNT) return lie({ accepted: true })(account, route);
+function askAgain(account: string, route: string, windowSet: WindowSet | undefined) {
+  if (windowSet === undefined || account === OWN_ACCOUNT) return lie({ accepted: true })(account, route);
   const subject = { account: OWN_ACCOUNT, route };
   void limiterOfNow.consume(subject).then((decision) => limiterOfNow.refund(decision));
   void limiterOfNow.peek({ account, route });
@@ -220,10 +220,10 @@ const LYING: [what: string, act: (...given: never[]) => unknown][] = [
   ],
   [
     'writes to the plan that it was given',
-    (account: string, route: string, plan: Plan | undefined) => {
-      plan?.maxes.fill(0);
-      plan?.durations.fill(1);
-      for (const each of plan === undefined ? [] : [plan, plan.windows, ...plan.windows])
+    (account: string, route: string, windowSet: WindowSet | undefined) => {
+      windowSet?.maxes.fill(0);
+      windowSet?.durations.fill(1);
+      for (const each of windowSet === undefined ? [] : [windowSet, windowSet.windows, ...windowSet.windows])
         for (const name of Reflect.ownKeys(each)) Reflect.set(each, name, 0);
       return lie({ accepted: true })(account, route);
     },

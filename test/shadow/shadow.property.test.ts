@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import type { Decision } from '../../src/core/decision.ts';
 import type { LimitInput } from '../../src/core/limit.ts';
 import { createLimiter } from '../../src/limits/limiter.ts';
-import { Plans } from '../../src/limits/plans.ts';
+import { WindowSets } from '../../src/limits/window-sets.ts';
 import { type LimiterWithShadow, withShadow } from '../../src/shadow/shadow.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFakeClock, type FakeClock } from '../../src/testing/fake-clock.ts';
@@ -42,7 +42,7 @@ type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
 
 interface World {
   readonly limiter: LimiterWithShadow;
-  readonly limits: Plans;
+  readonly limits: WindowSets;
   readonly clock: FakeClock;
   readonly decisions: Decision[];
 }
@@ -67,7 +67,7 @@ it(`S27: in ${RUNS * ACCOUNTS.length} histories only one of the two never reject
     fc.asyncProperty(fc.array(step, { minLength: 60, maxLength: 120 }), async (steps) => {
       const clock = createFakeClock(1_000_000);
       const store = () => createMemoryStore({ clock });
-      const limits = new Plans(LIMITS);
+      const limits = new WindowSets(LIMITS);
       const current = createLimiter({ store: store(), limits, validate: false });
       const limiter = withShadow(current, { limits, store: store() });
       const decisions: Decision[] = [];

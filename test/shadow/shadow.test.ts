@@ -135,7 +135,7 @@ describe('what changes counters is mirrored', () => {
     await limiter.settle(decision, 2);
     await limiter.shadow.idle();
     expect(limiter.shadow.figures().total).toEqual({ ...counts, none: 1 });
-    expect(store.peek('acc_1', 'POST /emails', decision.plan)[0]?.remaining).toBe(0);
+    expect(store.peek('acc_1', 'POST /emails', decision.windowSet)[0]?.remaining).toBe(0);
   });
 
   it('a target that the caller changes after the call is reset as it was', async () => {
@@ -359,9 +359,9 @@ it('S27: a sample has the same accounts in every process', () => {
 it('every other call goes to the limiter', async () => {
   const limiter = start();
   expect(limiter.synchronous).toBe(true);
-  expect(limiter.plan(EMAILS).windows).toHaveLength(1);
+  expect(limiter.windowSet(EMAILS).windows).toHaveLength(1);
   limiter.adjust({ account: 'acc_1' }, ['9/1m']);
-  expect(limiter.plan(EMAILS).maxes[0]).toBe(9);
+  expect(limiter.windowSet(EMAILS).maxes[0]).toBe(9);
   await limiter.block(EMAILS, { forMs: 1_000, reason: 'INC-12' });
   expect(await limiter.blocked(EMAILS)).toMatchObject({ reason: 'INC-12' });
 });

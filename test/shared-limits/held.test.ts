@@ -6,7 +6,7 @@ import { longestHold } from 'headgate-testbed/longest-hold';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { AdjustmentState } from '../../src/core/adjustment.ts';
 import { createFileAdjustments, createKeptFile } from '../../src/file.ts';
-import { AdjustedPlans } from '../../src/shared-limits/adjusted-plans.ts';
+import { AdjustedWindowSets } from '../../src/shared-limits/adjusted-window-sets.ts';
 import { adjustmentsOf, stateOf } from '../support/many-adjustments.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-held-'));
@@ -41,10 +41,10 @@ describe('ten thousand adjustments', () => {
 
   it('stay over another base, in slices', async () => {
     const adjustments = adjustmentsOf(state);
-    const plans = new AdjustedPlans({ allMethods: ['60/1m'] }, () => false);
-    plans.apply(adjustments.keys(), adjustments);
-    const rebase = async () => (await plans.prepare(adjustments, { allMethods: ['50/1m'] }))();
+    const windowSets = new AdjustedWindowSets({ allMethods: ['60/1m'] }, () => false);
+    windowSets.apply(adjustments.keys(), adjustments);
+    const rebase = async () => (await windowSets.prepare(adjustments, { allMethods: ['50/1m'] }))();
     expect(await least(rebase)).toBeLessThan(MOST_MS);
-    expect(plans.plan({ account: 'acc_9999', route: 'r' }).windows[0]?.max).toBe(10);
+    expect(windowSets.windowSet({ account: 'acc_9999', route: 'r' }).windows[0]?.max).toBe(10);
   });
 });

@@ -36,7 +36,7 @@ function start(adjustments: AdjustmentStore, path: string, options: Partial<Shar
     ...options,
   });
   opened.push(limits);
-  const max = (): number | undefined => limits.plan({ ...TARGET, route: 'GET /emails' }).windows[0]?.max;
+  const max = (): number | undefined => limits.windowSet({ ...TARGET, route: 'GET /emails' }).windows[0]?.max;
   const named = (type: SharedLimitsEvent['type']) => events.filter((event) => event.type === type);
   return { limits, named, max };
 }

@@ -30,7 +30,7 @@ function startReader(stores: { readonly current: AdjustmentStore }) {
   };
   const limits = createSharedLimits({ base: BASE, adjustments, readOnly: true, refreshMs: 10, logger: false });
   opened.push(limits);
-  const max = () => limits.plan({ ...TARGET, route: 'r' }).windows[0]?.max;
+  const max = () => limits.windowSet({ ...TARGET, route: 'r' }).windows[0]?.max;
   return { limits, max, refused };
 }
 

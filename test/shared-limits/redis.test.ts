@@ -40,7 +40,7 @@ async function start(prefix: string, options: Partial<SharedLimitsOptions> = {},
   const limits = createSharedLimits({ base: BASE, adjustments, logger: false, ...options });
   opened.push(limits);
   await limits.ready();
-  const maxOf = (account: string) => limits.plan({ account, route: 'GET /emails' }).windows[0]?.max;
+  const maxOf = (account: string) => limits.windowSet({ account, route: 'GET /emails' }).windows[0]?.max;
   return { limits, maxOf };
 }
 

@@ -33,7 +33,7 @@ function start(adjustments: AdjustmentStore, options: Partial<SharedLimitsOption
     ...options,
   });
   opened.push(limits);
-  const maxOf = (subject: object = {}) => limits.plan({ ...ACCOUNT, ...subject }).windows.map(({ max }) => max);
+  const maxOf = (subject: object = {}) => limits.windowSet({ ...ACCOUNT, ...subject }).windows.map(({ max }) => max);
   return { limits, events, maxOf };
 }
 
@@ -71,9 +71,9 @@ describe('a change', () => {
 
   it('leaves the plans of all others as the same objects', async () => {
     const { limits } = start(createMemoryAdjustments());
-    const before = limits.plan({ account: 'acc_2', route: 'a', provider: 'linkedin' });
+    const before = limits.windowSet({ account: 'acc_2', route: 'a', provider: 'linkedin' });
     await limits.put({ account: 'acc_1' }, ['600/1m'], JANE);
-    expect(limits.plan({ account: 'acc_2', route: 'a', provider: 'linkedin' })).toBe(before);
+    expect(limits.windowSet({ account: 'acc_2', route: 'a', provider: 'linkedin' })).toBe(before);
   });
 
   it('applies to every layer, and a reset gives back the base', async () => {

@@ -26,7 +26,7 @@ export function createDistantStore(
     get checks() {
       return checks;
     },
-    async consume(account, route, plan, cost) {
+    async consume(account, route, windowSet, cost) {
       checks++;
       if (call === undefined) {
         calls++;
@@ -37,11 +37,11 @@ export function createDistantStore(
         });
       }
       await call;
-      const decision = store.consume(account, route, plan, cost);
+      const decision = store.consume(account, route, windowSet, cost);
       await travel();
       return decision;
     },
-    peek: (account, route, plan) => store.peek(account, route, plan),
+    peek: (account, route, windowSet) => store.peek(account, route, windowSet),
     async settle(decision, cost) {
       await travel();
       return store.settle(decision, cost);

@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs';
 import type { Block, BlockTarget } from '../../src/core/block.ts';
 import type { WindowStatus } from '../../src/core/decision.ts';
 import type { LimitInput } from '../../src/core/limit.ts';
-import type { AllMethodsScope, Plan } from '../../src/core/plan.ts';
 import type { ResetTarget } from '../../src/core/ports.ts';
+import type { AllMethodsScope, WindowSet } from '../../src/core/window-set.ts';
 import type { Command, History } from '../../src/testing/arbitraries.ts';
 import { createFakeClock, type FakeClock } from '../../src/testing/fake-clock.ts';
 import { Instances } from '../../src/testing/instances.ts';
 import { createModel, type ModelDecision } from '../../src/testing/model.ts';
-import { planFrom } from './plan.ts';
+import { windowSetFrom } from './window-set.ts';
 
 /** The part of a decision that the model has too. */
 export interface Outcome {
@@ -21,8 +21,8 @@ export interface Outcome {
 
 /** What is compared with the model. */
 export interface Subject<D extends Outcome = Outcome> {
-  consume(account: string, route: string, plan: Plan, cost: number): D;
-  peek(account: string, route: string, plan: Plan): readonly WindowStatus[];
+  consume(account: string, route: string, windowSet: WindowSet, cost: number): D;
+  peek(account: string, route: string, windowSet: WindowSet): readonly WindowStatus[];
   settle(decision: D, cost: number): boolean;
   reset(target: ResetTarget): void;
   /** Without them, the blocks of a history are skipped. */
@@ -58,19 +58,19 @@ export class World<D extends Outcome> {
   readonly model = createModel(this.clock);
   readonly subject: Subject<D>;
   readonly decisions: { readonly actual: D; readonly expected: ModelDecision }[] = [];
-  readonly #plans: readonly Plan[];
+  readonly #windowSets: readonly WindowSet[];
   readonly #options: ReplayOptions<D>;
-  readonly #planOf = new Map<string, Plan>();
+  readonly #windowSetOf = new Map<string, WindowSet>();
   readonly #instances = new Instances();
 
-  constructor({ plans }: History, options: ReplayOptions<D>) {
-    this.#plans = plans;
+  constructor({ windowSets }: History, options: ReplayOptions<D>) {
+    this.#windowSets = windowSets;
     this.#options = options;
     this.subject = options.create(this.clock);
   }
 
-  planOf(route: string): Plan {
-    return this.#planOf.get(route) ?? at(this.#plans, 0);
+  windowSetOf(route: string): WindowSet {
+    return this.#windowSetOf.get(route) ?? at(this.#windowSets, 0);
   }
 
   run(command: Command, step: string): void {
@@ -79,13 +79,13 @@ export class World<D extends Outcome> {
         this.#consume(command.account, command.route, command.cost, step);
         break;
       case 'peek':
-        this.#peek(command.account, command.route, this.planOf(command.route), step);
+        this.#peek(command.account, command.route, this.windowSetOf(command.route), step);
         break;
       case 'settle':
         this.#settle(command.pick, command.cost, step);
         break;
       case 'adjust':
-        this.#planOf.set(command.route, at(this.#plans, command.pick));
+        this.#windowSetOf.set(command.route, at(this.#windowSets, command.pick));
         break;
       case 'reset':
         this.subject.reset(command);
@@ -112,15 +112,16 @@ export class World<D extends Outcome> {
   compareEverything(): void {
     for (const account of ACCOUNTS) {
       for (const route of ROUTES) {
-        for (const plan of this.#plans) this.#peek(account, route, plan, `at the end: ${account}, ${route}`);
+        for (const windowSet of this.#windowSets)
+          this.#peek(account, route, windowSet, `at the end: ${account}, ${route}`);
       }
     }
   }
 
   #consume(account: string, route: string, cost: number, step: string): void {
-    const plan = this.planOf(route);
-    const actual = this.subject.consume(account, route, plan, cost);
-    const { charges, ...expected } = this.model.consume(account, route, plan, cost);
+    const windowSet = this.windowSetOf(route);
+    const actual = this.subject.consume(account, route, windowSet, cost);
+    const { charges, ...expected } = this.model.consume(account, route, windowSet, cost);
     const { accepted, shown, trace, impossible, blocked } = actual;
     this.#options.compare({ accepted, shown, trace, impossible, blocked }, expected, step);
     this.decisions.push({ actual, expected: { ...expected, charges } });
@@ -133,9 +134,9 @@ export class World<D extends Outcome> {
     this.#instances.addBlock({ startedAt: this.clock.now(), durationMs: forMs });
   }
 
-  #peek(account: string, route: string, plan: Plan, step: string): void {
-    const actual = this.subject.peek(account, route, plan);
-    this.#options.compare(actual, this.model.peek(account, route, plan), step);
+  #peek(account: string, route: string, windowSet: WindowSet, step: string): void {
+    const actual = this.subject.peek(account, route, windowSet);
+    this.#options.compare(actual, this.model.peek(account, route, windowSet), step);
   }
 
   #settle(pick: number, cost: number, step: string): void {
@@ -145,7 +146,7 @@ export class World<D extends Outcome> {
   }
 
   #moveToEdge(account: string, route: string, pick: number, offset: number): void {
-    const windows = this.model.peek(account, route, this.planOf(route));
+    const windows = this.model.peek(account, route, this.windowSetOf(route));
     if (windows.length === 0) return;
     const { durationMs, startedAt = this.clock.now() } = at(windows, pick);
     this.#advanceTo(startedAt + durationMs + offset);
@@ -175,7 +176,10 @@ export function keptHistories(): { readonly name: string; readonly history: Hist
   const kept = JSON.parse(readFileSync(file, 'utf8')) as readonly KeptHistory[];
   return kept.map(({ name, plans, commands }) => ({
     name,
-    history: { plans: plans.map(({ route = [], allMethods, scope }) => planFrom(route, allMethods, scope)), commands },
+    history: {
+      windowSets: plans.map(({ route = [], allMethods, scope }) => windowSetFrom(route, allMethods, scope)),
+      commands,
+    },
   }));
 }
 

@@ -5,8 +5,8 @@ import { createRedisStore } from '../../src/stores/redis/limits.ts';
 import { createFakeClock, type FakeClock } from '../../src/testing/fake-clock.ts';
 import type { LimitStoreSubject } from '../../src/testing/limit-store-suite.ts';
 import type { AdjustmentStoreSubject } from './adjustment-suite/suite.ts';
-import { planFrom } from './plan.ts';
 import type { Connect, ConnectedClient } from './redis-clients.ts';
+import { windowSetFrom } from './window-set.ts';
 
 /** Number of random histories for one subject. HEADGATE_RUNS multiplies it, as in `npm run test:long`. */
 export const histories = (ordinarily: number): number => ordinarily * Number(process.env.HEADGATE_RUNS ?? 1);
@@ -38,7 +38,7 @@ export function redisSubject<Where>(
   it(`S4: ${name} decides requests that come at once in the order of the calls`, async () => {
     const store = create(createFakeClock(1_000));
     const decisions = await Promise.all(
-      Array.from({ length: 10 }, () => store.consume('a', 'r', planFrom(['7/1m'], ['9/1d']), 1)),
+      Array.from({ length: 10 }, () => store.consume('a', 'r', windowSetFrom(['7/1m'], ['9/1d']), 1)),
     );
     expect(decisions.map(({ shown }) => shown?.remaining)).toEqual([8, 7, 6, 5, 4, 3, 2, 0, 0, 0]);
   });

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Caller, type Outcome, startLoad } from 'headgate-testbed/redis-load';
 import { parseLimit } from '../../src/core/limit.ts';
-import { createPlan } from '../../src/core/plan.ts';
+import { createWindowSet } from '../../src/core/window-set.ts';
 import { createRedisStore } from '../../src/stores/redis/limits.ts';
 import type { OnStoreFailure } from '../../src/stores/shared/failover.ts';
 import { CLIENTS, type Connect } from './redis-clients.ts';
@@ -36,8 +36,8 @@ const TIMERS_MS = 4_000;
 const order: LoadOrder = JSON.parse(process.argv[2] as string);
 const print = (line: LoadLine): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
 const routes = Object.keys(order.limits);
-const plans = Object.fromEntries(
-  Object.entries(order.limits).map(([route, limit]) => [route, createPlan([], parseLimit([limit]))]),
+const windowSets = Object.fromEntries(
+  Object.entries(order.limits).map(([route, limit]) => [route, createWindowSet([], parseLimit([limit]))]),
 );
 let unhandled = 0;
 process.on('unhandledRejection', () => unhandled++);
@@ -62,7 +62,7 @@ async function main(): Promise<void> {
   const connected = await Promise.all(order.clients.map((name) => (CLIENTS[name] as Connect<number>)(order.port)));
   const loads = connected.map(({ client }, i) => {
     const store = createRedisStore(client, { deadlineMs: order.deadlineMs, onStoreFailure: order.policy });
-    const caller = new WatchedCaller(store, plans);
+    const caller = new WatchedCaller(store, windowSets);
     caller.name = order.clients[i] as string;
     return startLoad(caller, { routes });
   });

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Cluster, Redis } from 'ioredis';
 import { parseLimit } from '../../src/core/limit.ts';
-import { createPlan } from '../../src/core/plan.ts';
+import { createWindowSet } from '../../src/core/window-set.ts';
 import { createRedisStore } from '../../src/stores/redis/limits.ts';
 
 /** The work of a child process: `checks` on one key, `inFlight` at a time. */
@@ -28,7 +28,7 @@ const order: WorkerOrder = JSON.parse(process.argv[2] as string);
 const nodes = order.ports.map((port) => ({ host: '127.0.0.1', port }));
 const client = order.cluster ? new Cluster(nodes) : new Redis({ host: '127.0.0.1', port: order.ports[0] as number });
 const store = createRedisStore(client, { prefix: order.prefix, deadlineMs: 10_000, denyCacheMaxMs: 0 });
-const plan = createPlan([], parseLimit([order.limit]));
+const windowSet = createWindowSet([], parseLimit([order.limit]));
 
 const results = { accepted: 0, rejected: 0, degraded: 0, unhandled: 0 };
 process.on('unhandledRejection', () => results.unhandled++);
@@ -36,7 +36,7 @@ let left = order.checks;
 
 async function check(): Promise<void> {
   while (left-- > 0) {
-    const { accepted, degraded } = await store.consume('acc', 'route', plan, 1);
+    const { accepted, degraded } = await store.consume('acc', 'route', windowSet, 1);
     results[accepted ? 'accepted' : 'rejected']++;
     if (degraded) results.degraded++;
   }

@@ -459,10 +459,10 @@ describe('if the store fails', () => {
     const state = { down: true, calls: 0 };
     const store: LimitStore = {
       ...methodsOf(memory),
-      async consume(account, route, plan, cost) {
+      async consume(account, route, windowSet, cost) {
         state.calls++;
-        if (!state.down) return memory.consume(account, route, plan, cost);
-        return failover.decide(account, route, plan, cost, new StoreUnavailableError(new Error('down')));
+        if (!state.down) return memory.consume(account, route, windowSet, cost);
+        return failover.decide(account, route, windowSet, cost, new StoreUnavailableError(new Error('down')));
       },
     };
     const worker = createWorker(createLimiter({ store, limits: { allMethods: ['1/1h'] } }), { timers });

@@ -1,6 +1,6 @@
-/** Decisions of the PostgreSQL store beside those of the Redis store, in turns, on servers of this machine. */
+/** Decisions of the PostgreSQL store and of the Redis store, in turns, on servers of this machine. */
 import { createRedisStore } from 'headgate/redis';
-import { createPlan, type LimitStore } from 'headgate/stores';
+import { createWindowSet, type LimitStore } from 'headgate/stores';
 import { startRedis } from 'headgate-testbed/redis-server';
 import { Redis } from 'ioredis';
 import pg from 'pg';
@@ -9,7 +9,7 @@ import { startPostgres } from '../../communication-api/test/support/postgres-ser
 import { createPostgresStore, migrate } from '../src/index.ts';
 
 const ROUNDS = 30;
-const PLAN = createPlan([{ max: 1e9, durationMs: 60_000 }], [{ max: 1e9, durationMs: 86_400_000 }]);
+const PLAN = createWindowSet([{ max: 1e9, durationMs: 60_000 }], [{ max: 1e9, durationMs: 86_400_000 }]);
 
 /** Milliseconds per decision. */
 type Load = (store: LimitStore) => Promise<number>;

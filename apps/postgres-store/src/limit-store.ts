@@ -5,10 +5,10 @@ import {
   Decision,
   type LimitStore,
   NEVER,
-  type Plan,
   type ReadyOptions,
   type ResetTarget,
   StoreUnavailableError,
+  type WindowSet,
   type WindowStatus,
   windowStatus,
 } from 'headgate/stores';
@@ -21,10 +21,10 @@ import { Turns } from './turns.ts';
 /** The route of an account's row, and of a block of the whole account. */
 const NO_ROUTE = Buffer.alloc(0);
 
-/** `[startedAt, count]`; null if the row does not have the window. */
+/** `[startedAt, count]`; null if the row does not contain the window. */
 type StoredWindow = readonly [number, number] | null;
 
-/** What a plan asks of the tables: see limits.sql. */
+/** The rows and windows that a window set reads and writes: see limits.sql. */
 interface Layout {
   /** Of each window: the name of its row, and its own name in it. */
   readonly rowOf: readonly string[];
@@ -33,21 +33,21 @@ interface Layout {
   readonly usesRoute: boolean;
 }
 
-const layouts = new WeakMap<Plan, Layout>();
+const layouts = new WeakMap<WindowSet, Layout>();
 
-function layoutOf(plan: Plan): Layout {
-  let layout = layouts.get(plan);
+function layoutOf(windowSet: WindowSet): Layout {
+  let layout = layouts.get(windowSet);
   if (layout === undefined) {
-    const isShared = plan.allMethodsScope === 'account';
-    const rowOf = plan.windows.map(({ limit }) => (isShared && limit === 'all-methods' ? 'account' : 'route'));
-    const keys = plan.windows.map(({ limit, durationMs }) => `${limit}/${durationMs}`);
+    const isShared = windowSet.allMethodsScope === 'account';
+    const rowOf = windowSet.windows.map(({ limit }) => (isShared && limit === 'all-methods' ? 'account' : 'route'));
+    const keys = windowSet.windows.map(({ limit, durationMs }) => `${limit}/${durationMs}`);
     layout = { rowOf, keys, usesAccount: rowOf.includes('account'), usesRoute: rowOf.includes('route') };
-    layouts.set(plan, layout);
+    layouts.set(windowSet, layout);
   }
   return layout;
 }
 
-/** The rows that a plan uses, in the order of their locks. */
+/** The rows that a windowSet uses, in the order of their locks. */
 function placeOf(account: string, route: string, { usesAccount, usesRoute }: Layout) {
   const [accountId, routeId] = [digest(account), digest(route)];
   const routes = [...(usesAccount ? [NO_ROUTE] : []), ...(usesRoute ? [routeId] : [])];
@@ -56,8 +56,8 @@ function placeOf(account: string, route: string, { usesAccount, usesRoute }: Lay
   return { accountId, routeId, routes, rows, locks };
 }
 
-const countersOf = (plan: Plan, windows: readonly (StoredWindow | undefined)[]): Float64Array =>
-  Float64Array.from(plan.windows.flatMap((_, i) => windows[i] ?? [NEVER, 0]));
+const countersOf = (windowSet: WindowSet, windows: readonly (StoredWindow | undefined)[]): Float64Array =>
+  Float64Array.from(windowSet.windows.flatMap((_, i) => windows[i] ?? [NEVER, 0]));
 
 class PostgresLimitStore implements LimitStore {
   readonly synchronous = false;
@@ -69,21 +69,21 @@ class PostgresLimitStore implements LimitStore {
     this.#turns = new Turns(database.deadlineMs);
   }
 
-  /** Two stores with one pool and one schema have the same counters. */
+  /** Two stores with one pool and one schema share their counters. */
   get identity(): object {
     return identityOf(this.#database);
   }
 
-  async consume(account: string, route: string, plan: Plan, cost: number): Promise<Decision> {
+  async consume(account: string, route: string, windowSet: WindowSet, cost: number): Promise<Decision> {
     const database = this.#database;
-    const layout = layoutOf(plan);
+    const layout = layoutOf(windowSet);
     const { accountId, routeId, routes, rows, locks } = placeOf(account, route, layout);
     const [row] = await this.#turns.take(account, (deadlineMs) =>
       database.query<{ decision: string }>(
         'select headgate.consume($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) as decision',
         [
           ...[accountId, routes, rows, locks, [NO_ROUTE, routeId], layout.rowOf, layout.keys],
-          ...[[...plan.durations], [...plan.maxes], cost, deadlineMs, database.now()],
+          ...[[...windowSet.durations], [...windowSet.maxes], cost, deadlineMs, database.now()],
         ],
         deadlineMs,
       ),
@@ -91,13 +91,13 @@ class PostgresLimitStore implements LimitStore {
     const [now, rejectedBy, windows, forMs, reason]: [number, number, StoredWindow[], number | null, string | null] =
       JSON.parse(row?.decision ?? '');
     if (forMs !== null) {
-      return new BlockedDecision(account, route, plan, cost, now, { forMs, reason: fromText(reason) });
+      return new BlockedDecision(account, route, windowSet, cost, now, { forMs, reason: fromText(reason) });
     }
-    return new Decision(account, route, plan, cost, now, rejectedBy, countersOf(plan, windows));
+    return new Decision(account, route, windowSet, cost, now, rejectedBy, countersOf(windowSet, windows));
   }
 
-  async peek(account: string, route: string, plan: Plan): Promise<readonly WindowStatus[]> {
-    const layout = layoutOf(plan);
+  async peek(account: string, route: string, windowSet: WindowSet): Promise<readonly WindowStatus[]> {
+    const layout = layoutOf(windowSet);
     const { accountId, routes } = placeOf(account, route, layout);
     const [row] = await this.#database.query<{ found: string }>(
       `select json_build_array(coalesce($3, headgate.clock()), coalesce(
@@ -107,22 +107,22 @@ class PostgresLimitStore implements LimitStore {
     );
     const [now, found]: [number, Record<string, Record<string, StoredWindow>>] = JSON.parse(row?.found ?? '');
     const windows = layout.keys.map((key, i) => found[layout.rowOf[i] ?? '']?.[key]);
-    const counters = countersOf(plan, windows);
-    return plan.windows.map((window, i) => windowStatus(window, counters, 2 * i, now, 0));
+    const counters = countersOf(windowSet, windows);
+    return windowSet.windows.map((window, i) => windowStatus(window, counters, 2 * i, now, 0));
   }
 
   async settle(decision: Decision, cost: number): Promise<boolean> {
     if (!decision.takeCharge()) return false;
-    const { account, route, plan, trace } = decision;
+    const { account, route, windowSet, trace } = decision;
     const database = this.#database;
-    const layout = layoutOf(plan);
+    const layout = layoutOf(windowSet);
     const { accountId, routes, rows, locks } = placeOf(account, route, layout);
     try {
       const [row] = await this.#turns.take(account, (deadlineMs) =>
         database.query<{ settled: boolean }>(
           'select headgate.settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) as settled',
           [
-            ...[accountId, routes, rows, locks, layout.rowOf, layout.keys, [...plan.durations]],
+            ...[accountId, routes, rows, locks, layout.rowOf, layout.keys, [...windowSet.durations]],
             ...[trace.map(({ startedAt }) => startedAt), cost - decision.cost, deadlineMs, database.now()],
           ],
           deadlineMs,
@@ -140,8 +140,8 @@ class PostgresLimitStore implements LimitStore {
 
   async reset({ account, route }: ResetTarget): Promise<void> {
     const ids = [account, route].map((name) => (name === undefined ? null : digest(name)));
-    // The rows are locked in the order of consume. They are deleted by their keys, because the snapshot of this statement
-    // does not have the rows that a consume has changed while this one waited for it.
+    // The rows are locked in the order of consume. They are deleted by their keys, because the snapshot of this
+    // statement lacks the rows that a consume changed while this statement waited for it.
     await this.#database.query(
       `with doomed as (
          select account, route from headgate.counters

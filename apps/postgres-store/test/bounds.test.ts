@@ -1,12 +1,12 @@
 import { OptionError } from 'headgate';
-import { createPlan, ScopeFullError, StoreUnavailableError } from 'headgate/stores';
+import { createWindowSet, ScopeFullError, StoreUnavailableError } from 'headgate/stores';
 import { createFakeClock } from 'headgate/testing';
 import { expect, test } from 'vitest';
 import { createPostgresClaimStore, createPostgresStore, migrate } from '../src/index.ts';
 import { countOf, migratedPool } from './support/pool.ts';
 
 const pool = await migratedPool('bounds');
-const plan = createPlan([], [{ max: 5, durationMs: 1_000 }]);
+const windowSet = createWindowSet([], [{ max: 5, durationMs: 1_000 }]);
 const BEGIN = { fingerprint: 'f', retentionMs: 1_000, leaseMs: 100, onOrphan: 'reject' as const, dispatch: false };
 
 test('S18: new rows remove rows that are over, so that tables do not grow', async () => {
@@ -17,7 +17,7 @@ test('S18: new rows remove rows that are over, so that tables do not grow', asyn
     await Promise.all(
       Array.from({ length: 40 }, async (_, i) => {
         const name = `${round} ${i}`;
-        await store.consume(name, 'GET /', plan, 1);
+        await store.consume(name, 'GET /', windowSet, 1);
         await store.block?.({ account: name }, { forMs: 1_000 });
         await claims.begin({ scope: 'app', key: name }, { ...BEGIN, token: name });
       }),
@@ -27,20 +27,20 @@ test('S18: new rows remove rows that are over, so that tables do not grow', asyn
   for (const table of ['counters', 'blocks', 'claims']) {
     const rows = await countOf(pool, `bounds.${table}`);
     expect(rows).toBeGreaterThan(0);
-    // Those of the last round, and what the first rows of a round have left.
+    // The rows of the last round, and the rows that the first rows of a round left.
     expect(rows).toBeLessThanOrEqual(80);
   }
 });
 
 test('a rejected request writes nothing', async () => {
   const store = createPostgresStore(pool, { schema: 'bounds' });
-  const closed = createPlan([], [{ max: 0, durationMs: 1_000 }]);
+  const closed = createWindowSet([], [{ max: 0, durationMs: 1_000 }]);
   const before = await countOf(pool, 'bounds.counters');
   expect((await store.consume('closed', 'GET /', closed, 1)).accepted).toBe(false);
   expect(await countOf(pool, 'bounds.counters')).toBe(before);
 });
 
-test('T1: a scope that has its share gets ScopeFullError for new keys, and other scopes do not', async () => {
+test('T1: a full scope gets ScopeFullError for new keys, and other scopes do not', async () => {
   const clock = createFakeClock();
   const claims = createPostgresClaimStore(pool, { schema: 'bounds', clock, maxClaimsPerScope: 10 });
   const begin = async (scope: string, key: string) =>
@@ -68,7 +68,7 @@ test('options that make no sense are refused', () => {
 test('without its tables, a store says how to get them', async () => {
   const store = createPostgresStore(pool, { schema: 'nowhere' });
   await expect(store.ready?.()).rejects.toThrow(StoreUnavailableError);
-  const error = await Promise.resolve(store.consume('a', 'GET /', plan, 1)).catch((thrown) => thrown);
+  const error = await Promise.resolve(store.consume('a', 'GET /', windowSet, 1)).catch((thrown) => thrown);
   expect(error).toMatchObject({ code: 'store_unavailable', sent: false });
   expect(error.cause.message).toBe('the schema "nowhere" is missing or incomplete: call migrate');
 });

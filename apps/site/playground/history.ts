@@ -133,7 +133,7 @@ function addStep(instances: Instance[], { startedAt = 0, durationMs, max, remain
 }
 
 export function planOf(limits: PlaygroundLimits): Decision['plan'] {
-  return createLimiter({ store: createMemoryStore(), limits, validate: false }).plan(SUBJECT);
+  return createLimiter({ store: createMemoryStore(), limits, validate: false }).windowSet(SUBJECT);
 }
 
 /** The instance that is active at a moment, with what is used then. */

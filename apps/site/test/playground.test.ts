@@ -55,7 +55,7 @@ describe('the playground, without a page', () => {
           limiter.consumeSync(SUBJECT);
         }
         goTo(atMs);
-        const plan = limiter.plan(SUBJECT);
+        const plan = limiter.windowSet(SUBJECT);
         const peeked = store.peek(SUBJECT.account, SUBJECT.route, plan);
         expect(rows).toEqual(
           plan.windows.map(({ limit, durationMs, max }, index) => [

@@ -1,6 +1,6 @@
 import type { Decision } from 'headgate';
 import { formatWindow } from 'headgate';
-import type { Plan, PlanWindow } from 'headgate/stores';
+import type { LimitWindow, WindowSet } from 'headgate/stores';
 import { getOrCreate } from './get-or-create.ts';
 import type { WindowHeadroom } from './report.ts';
 
@@ -12,7 +12,7 @@ const MAX_ACCOUNTS = 1_000_000;
 
 interface Cell {
   readonly route: string;
-  readonly window: PlanWindow;
+  readonly window: LimitWindow;
   readonly steps: Float64Array;
   readonly accounts: Set<string>;
   requests: number;
@@ -22,16 +22,16 @@ interface Cell {
 /** Counts how full windows are after each request that they accepted. */
 export class Headroom {
   readonly #cells = new Map<string, Cell>();
-  readonly #ofPlan = new WeakMap<Plan, Map<string, readonly Cell[]>>();
-  #plan: Plan | undefined;
+  readonly #ofWindowSet = new WeakMap<WindowSet, Map<string, readonly Cell[]>>();
+  #windowSet: WindowSet | undefined;
   #route = '';
   #last: readonly Cell[] = [];
 
   add(decision: Decision): void {
-    const { plan, route, account } = decision;
-    if (plan !== this.#plan || route !== this.#route) {
-      this.#last = this.#cellsOf(plan, route);
-      this.#plan = plan;
+    const { windowSet, route, account } = decision;
+    if (windowSet !== this.#windowSet || route !== this.#route) {
+      this.#last = this.#cellsOf(windowSet, route);
+      this.#windowSet = windowSet;
       this.#route = route;
     }
     const { trace } = decision;
@@ -63,10 +63,10 @@ export class Headroom {
       .sort((a, b) => b.p99 - a.p99 || b.max - a.max || b.requests - a.requests);
   }
 
-  #cellsOf(plan: Plan, route: string): readonly Cell[] {
-    const byRoute = getOrCreate(this.#ofPlan, plan, () => new Map<string, readonly Cell[]>());
+  #cellsOf(windowSet: WindowSet, route: string): readonly Cell[] {
+    const byRoute = getOrCreate(this.#ofWindowSet, windowSet, () => new Map<string, readonly Cell[]>());
     return getOrCreate(byRoute, route, () =>
-      plan.windows.map((window) =>
+      windowSet.windows.map((window) =>
         getOrCreate(this.#cells, JSON.stringify([route, window.limit, formatWindow(window)]), () => ({
           route,
           window,

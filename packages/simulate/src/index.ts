@@ -3,7 +3,7 @@
  * @module headgate-simulate
  */
 
-export type { LimitName, Limits, PlanSource, Subject } from 'headgate';
+export type { LimitName, Limits, Subject, WindowSetSource } from 'headgate';
 export { TraceError } from './lines.ts';
 export {
   type AccountPlace,

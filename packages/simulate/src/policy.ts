@@ -1,11 +1,11 @@
 import type { Clock, Decision } from 'headgate';
-import { createLimiter, isHeadgateError, type Limiter, type Limits, type PlanSource } from 'headgate';
-import { checkOptions, createUnshardedStore, isPlanSource, Plans } from 'headgate/internal';
+import { createLimiter, isHeadgateError, type Limiter, type Limits, type WindowSetSource } from 'headgate';
+import { checkOptions, createUnshardedStore, isWindowSetSource, WindowSets } from 'headgate/internal';
 import type { TraceRequest } from './trace.ts';
 
 /** The limits that a trace is judged by. */
 export interface Policy {
-  readonly limits: Limits | PlanSource;
+  readonly limits: Limits | WindowSetSource;
   /** Provider and customer's plan of an account. If it returns undefined, those of the trace count. */
   readonly account?: ((account: string) => AccountLimits | undefined) | undefined;
 }
@@ -42,9 +42,9 @@ export class SimulatedPolicy {
   constructor(policy: Policy, place: string, clock: Clock) {
     checkOptions(policy, ['limits', 'account'], place);
     const { limits, account } = policy;
-    const plans = isPlanSource(limits) ? limits : new Plans(limits, `${place}.limits`);
+    const windowSets = isWindowSetSource(limits) ? limits : new WindowSets(limits, `${place}.limits`);
     const store = createUnshardedStore({ maxKeys: MAX_KEYS, clock });
-    this.#limiter = createLimiter({ store, limits: plans, validate: false });
+    this.#limiter = createLimiter({ store, limits: windowSets, validate: false });
     this.#account = account;
   }
 

@@ -1,7 +1,7 @@
 import { formatWindow, OptionError, parseDuration, parseLimit } from 'headgate';
 import { checkOptions, createUnshardedStore } from 'headgate/internal';
 import type { MemoryStore } from 'headgate/memory';
-import { createPlan, type Plan } from 'headgate/stores';
+import { createWindowSet, type WindowSet } from 'headgate/stores';
 import { getOrCreate } from './get-or-create.ts';
 import { TraceClock } from './policy.ts';
 import { emptyFigures, type Trace, type TraceEvent, type TraceFigures, type TraceRequest } from './trace.ts';
@@ -66,7 +66,7 @@ const DEFAULT_KEEP = 0.999;
 
 /** A window with one max, and what it rejected of each route. */
 interface Step {
-  readonly plan: Plan;
+  readonly windowSet: WindowSet;
   readonly store: MemoryStore;
   readonly rejected: Map<string, RouteCount>;
 }
@@ -99,8 +99,9 @@ export async function recommend(options: RecommendOptions): Promise<Recommendati
     isLimited ||= request.logged === 'rejected';
     count(routes, request);
     for (const steps of windows)
-      for (const { plan, store, rejected } of steps)
-        if (!store.consume(request.account, request.route, plan, request.cost ?? 1).accepted) count(rejected, request);
+      for (const { windowSet, store, rejected } of steps)
+        if (!store.consume(request.account, request.route, windowSet, request.cost ?? 1).accepted)
+          count(rejected, request);
   };
   let figures = emptyFigures();
   if (Symbol.asyncIterator in trace) {
@@ -135,8 +136,8 @@ function durationsIn(windows: readonly string[]): number[] {
 }
 
 function createStep(max: number, durationMs: number, clock: TraceClock): Step {
-  const plan = createPlan([{ max, durationMs }], []);
-  return { plan, store: createUnshardedStore({ maxKeys: MAX_KEYS, clock }), rejected: new Map() };
+  const windowSet = createWindowSet([{ max, durationMs }], []);
+  return { windowSet, store: createUnshardedStore({ maxKeys: MAX_KEYS, clock }), rejected: new Map() };
 }
 
 function count(counts: Map<string, RouteCount>, { account, route }: TraceRequest): void {
@@ -156,8 +157,8 @@ function smallest(
   allowed: number,
 ): RecommendedLimit {
   let last: RecommendedLimit | undefined;
-  for (const { plan, rejected } of steps) {
-    const [window] = plan.windows as [Plan['windows'][number]];
+  for (const { windowSet, rejected } of steps) {
+    const [window] = windowSet.windows as [WindowSet['windows'][number]];
     const counted = rejected.get(route);
     const part = counted === undefined ? 0 : sizeOf(counted, by) / all;
     const text = formatWindow(window);

@@ -3,16 +3,16 @@ import type { Block, BlockTarget } from '../../core/block.ts';
 import { BlockedDecision } from '../../core/blocked-decision.ts';
 import type { Clock } from '../../core/clock.ts';
 import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
-import type { Plan } from '../../core/plan.ts';
 import type { ResetTarget, SynchronousLimitStore } from '../../core/ports.ts';
 import { isOver, SLOTS_PER_WINDOW, settleWindow } from '../../core/window.ts';
+import type { WindowSet } from '../../core/window-set.ts';
 import { Blocks } from './blocks.ts';
 import { copyCounters, emptyCounters, WINDOWS_PER_LITERAL } from './counters.ts';
 import type { RecordName } from './names.ts';
 import { fillOptions, type MemoryStoreOptions, readClock } from './options.ts';
-import { indexOfWindow, type PlanPart, partOf, partsOf } from './plan-part.ts';
 import { Records, type RecordView } from './records.ts';
 import { HEADER, NOWHERE } from './slab.ts';
+import { indexOfWindow, partOf, partsOf, type WindowSetPart } from './window-set-part.ts';
 
 export type { MemoryStoreOptions } from './options.ts';
 
@@ -71,13 +71,13 @@ class MemoryLimitStore implements MemoryStore {
   readonly #maxKeys: number;
   readonly #keysForShards: number;
   readonly #clock: Clock;
-  readonly #partsOfPlan = new WeakMap<Plan, readonly PlanPart[]>();
+  readonly #partsOfWindowSet = new WeakMap<WindowSet, readonly WindowSetPart[]>();
   #records: Records;
   /** Undefined until the first block, which saves a look-up per request. */
   #blocks: Blocks | undefined;
-  #lastPlan: Plan | undefined;
-  /** The part of the last plan, if it has only one and that is the route's own, which is usual. */
-  #lastPart: PlanPart | undefined;
+  #lastWindowSet: WindowSet | undefined;
+  /** The part of the last window set, if it has only one and that is the route's own, which is usual. */
+  #lastPart: WindowSetPart | undefined;
   #calls = 0;
   #refused = 0;
   #sweptBefore = 0;
@@ -90,23 +90,23 @@ class MemoryLimitStore implements MemoryStore {
     this.#records = new Records(keysForShards);
   }
 
-  consume(account: string, route: string, plan: Plan, cost: number): Decision {
+  consume(account: string, route: string, windowSet: WindowSet, cost: number): Decision {
     const now = this.#clock.now();
     if (!Number.isSafeInteger(now)) throw new ClockError(now);
     if (++this.#calls % CALLS_PER_SWEEP === 0) this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
-    if (this.#blocks !== undefined && plan.windows.length > 0) {
+    if (this.#blocks !== undefined && windowSet.windows.length > 0) {
       const block = this.#blocks.find({ account, route }, now);
-      if (block !== undefined) return new BlockedDecision(account, route, plan, cost, now, block);
+      if (block !== undefined) return new BlockedDecision(account, route, windowSet, cost, now, block);
     }
-    const part = plan === this.#lastPlan ? this.#lastPart : this.#onlyPart(plan);
+    const part = windowSet === this.#lastWindowSet ? this.#lastPart : this.#onlyPart(windowSet);
     const address = part === undefined ? NOWHERE : this.#records.find(account, route, part);
-    if (address === NOWHERE) return this.#consumeRecords(account, route, plan, cost, now);
+    if (address === NOWHERE) return this.#consumeRecords(account, route, windowSet, cost, now);
     const { slab } = this.#records;
     const counters = slab.chunk(address);
     const at = slab.offset(address) + HEADER;
-    const rejectedBy = evaluate(plan, counters, at, cost, now);
-    if (rejectedBy === FITS && charge(plan, counters, at, cost, now)) this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
-    const checked = rejectedBy === FITS ? plan.windows.length : rejectedBy + 1;
+    const rejectedBy = evaluate(windowSet, counters, at, cost, now);
+    if (rejectedBy === FITS && charge(windowSet, counters, at, cost, now)) this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
+    const checked = rejectedBy === FITS ? windowSet.windows.length : rejectedBy + 1;
     // A literal is the cheapest copy, and only inline, because the compiler then sees the whole check as one function
     // (docs/performance.md). It also copies the numbers after the last window, which are never read.
     const copied: ArrayLike<number> =
@@ -122,12 +122,12 @@ class MemoryLimitStore implements MemoryStore {
             counters[at + 6] as number,
             counters[at + 7] as number,
           ];
-    return new Decision(account, route, plan, cost, now, rejectedBy, copied);
+    return new Decision(account, route, windowSet, cost, now, rejectedBy, copied);
   }
 
-  peek(account: string, route: string, plan: Plan): readonly WindowStatus[] {
+  peek(account: string, route: string, windowSet: WindowSet): readonly WindowStatus[] {
     const now = readClock(this.#clock);
-    return this.#parts(plan).flatMap((part) => {
+    return this.#parts(windowSet).flatMap((part) => {
       const { windows, counters } = this.#view(account, route, part);
       return part.windows.map((window) =>
         windowStatus(window, counters, indexOfWindow(windows, window) * SLOTS_PER_WINDOW, now, 0),
@@ -138,10 +138,10 @@ class MemoryLimitStore implements MemoryStore {
   settle(decision: Decision, cost: number): boolean {
     const now = readClock(this.#clock);
     if (!decision.takeCharge()) return false;
-    const { account, route, plan, trace } = decision;
+    const { account, route, windowSet, trace } = decision;
     const change = cost - decision.cost;
     let settled = false;
-    for (const part of this.#parts(plan)) {
+    for (const part of this.#parts(windowSet)) {
       const { windows, counters } = this.#view(account, route, part);
       for (const window of trace.slice(part.from, part.to)) {
         const at = indexOfWindow(windows, window) * SLOTS_PER_WINDOW;
@@ -189,17 +189,17 @@ class MemoryLimitStore implements MemoryStore {
   }
 
   /**
-   * The general case: a plan can have two records, and a record can be missing or have other windows. All windows are
-   * charged, or none (S5).
+   * The general case: a window set can have two records, and a record can be missing or have other windows. All windows
+   * are charged, or none (S5).
    */
-  #consumeRecords(account: string, route: string, plan: Plan, cost: number, now: number): Decision {
-    const parts = this.#parts(plan);
+  #consumeRecords(account: string, route: string, windowSet: WindowSet, cost: number, now: number): Decision {
+    const parts = this.#parts(windowSet);
     const { slab } = this.#records;
-    const locate = (part: PlanPart) => this.#locate(account, nameOf(part, route), part, now);
+    const locate = (part: WindowSetPart) => this.#locate(account, nameOf(part, route), part, now);
     let addresses = parts.map(locate);
-    const counters = emptyCounters(plan);
+    const counters = emptyCounters(windowSet);
     for (const [i, { from, to }] of parts.entries()) slab.load(addresses[i] as number, counters, from, to);
-    const rejectedBy = evaluate(plan, counters, 0, cost, now);
+    const rejectedBy = evaluate(windowSet, counters, 0, cost, now);
     // A rejection must not create a record (S5).
     if (rejectedBy === FITS) {
       if (!this.#hasRoom(addresses)) {
@@ -211,7 +211,7 @@ class MemoryLimitStore implements MemoryStore {
           throw new StoreFullError(this.#maxKeys);
         }
       }
-      const started = charge(plan, counters, 0, cost, now);
+      const started = charge(windowSet, counters, 0, cost, now);
       for (const [i, part] of parts.entries()) {
         let address = addresses[i] as number;
         if (address === NOWHERE) address = this.#records.add(account, nameOf(part, route), part);
@@ -219,26 +219,26 @@ class MemoryLimitStore implements MemoryStore {
       }
       if (started) this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
     }
-    return new Decision(account, route, plan, cost, now, rejectedBy, counters);
+    return new Decision(account, route, windowSet, cost, now, rejectedBy, counters);
   }
 
-  #view(account: string, route: string, part: PlanPart): RecordView {
+  #view(account: string, route: string, part: WindowSetPart): RecordView {
     return this.#records.view(this.#records.findAny(account, nameOf(part, route)));
   }
 
   /** Address of the record, which is rebuilt if it does not have the part's windows. */
-  #locate(account: string, name: RecordName, part: PlanPart, now: number): number {
+  #locate(account: string, name: RecordName, part: WindowSetPart, now: number): number {
     const address = this.#records.findAny(account, name);
     if (address === NOWHERE || this.#records.hasLayout(address, part)) return address;
     return this.#rebuild(account, name, address, part, now);
   }
 
   /**
-   * Makes the record start with the part's windows, and returns its new address (S10). Windows of an earlier plan that
-   * are not over follow them: if that plan comes back, its counts still apply. That happens when two gateways have
-   * different plans for some minutes during a deployment.
+   * Makes the record start with the part's windows, and returns its new address (S10). Windows of an earlier window set
+   * that are not over follow them: if that window set comes back, its counts still apply. That happens when two
+   * gateways have different window sets for some minutes during a deployment.
    */
-  #rebuild(account: string, name: RecordName, before: number, part: PlanPart, now: number): number {
+  #rebuild(account: string, name: RecordName, before: number, part: WindowSetPart, now: number): number {
     const { windows, ...view } = this.#records.view(before);
     const counters = view.counters.slice();
     const leftover = windows.filter(
@@ -263,23 +263,23 @@ class MemoryLimitStore implements MemoryStore {
     return this.#records.size + addresses.filter((address) => address === NOWHERE).length <= this.#maxKeys;
   }
 
-  #onlyPart(plan: Plan): PlanPart | undefined {
-    const [first, second] = this.#parts(plan);
-    this.#lastPlan = plan;
+  #onlyPart(windowSet: WindowSet): WindowSetPart | undefined {
+    const [first, second] = this.#parts(windowSet);
+    this.#lastWindowSet = windowSet;
     this.#lastPart = second === undefined && !first?.shared ? first : undefined;
     return this.#lastPart;
   }
 
-  #parts(plan: Plan): readonly PlanPart[] {
-    let parts = this.#partsOfPlan.get(plan);
+  #parts(windowSet: WindowSet): readonly WindowSetPart[] {
+    let parts = this.#partsOfWindowSet.get(windowSet);
     if (parts === undefined) {
-      parts = partsOf(plan);
-      this.#partsOfPlan.set(plan, parts);
+      parts = partsOf(windowSet);
+      this.#partsOfWindowSet.set(windowSet, parts);
     }
     return parts;
   }
 }
 
-function nameOf({ shared }: PlanPart, route: string): RecordName {
+function nameOf({ shared }: WindowSetPart, route: string): RecordName {
   return shared ? ALL_ROUTES : route;
 }

@@ -1,9 +1,9 @@
-import type { PlanWindow } from '../../core/plan.ts';
 import { type Counters, isOver, SLOTS_PER_WINDOW } from '../../core/window.ts';
+import type { LimitWindow } from '../../core/window-set.ts';
 import { Names, type RecordName, UNKNOWN } from './names.ts';
-import type { PlanPart } from './plan-part.ts';
 import { ShardedMap } from './sharded-map.ts';
 import { HEADER, NEXT, NOWHERE, Slab, TAG } from './slab.ts';
+import type { WindowSetPart } from './window-set-part.ts';
 
 /** Up to this many routes, the records of an account are a linked list; an account with more has a map. */
 const MAX_LINKED = 8;
@@ -24,7 +24,7 @@ type ShouldDelete = (address: number, routeId: number) => boolean;
 
 /** A record's windows in its order, and their counters. Writing to the counters changes the record. */
 export interface RecordView {
-  readonly windows: readonly PlanWindow[];
+  readonly windows: readonly LimitWindow[];
   readonly counters: Counters;
 }
 
@@ -35,12 +35,12 @@ export class Records {
   readonly slab = new Slab();
   readonly #routes = new Names();
   readonly #layoutNames = new Names();
-  readonly #layouts: (readonly PlanWindow[])[] = [];
+  readonly #layouts: (readonly LimitWindow[])[] = [];
   readonly #accounts: ShardedMap<AccountRecords>;
   #size = 0;
   #swept = 0;
   #lastRoute: RecordName | undefined;
-  #lastPart: PlanPart | undefined;
+  #lastPart: WindowSetPart | undefined;
   #lastTag = UNKNOWN;
 
   constructor(maxKeys: number) {
@@ -58,8 +58,8 @@ export class Records {
   }
 
   /** Address of the pair's record if it has exactly the part's windows, else {@link NOWHERE}. */
-  find(account: string, route: RecordName, part: PlanPart): number {
-    // Requests of one route and plan often follow each other: then two comparisons replace two look-ups by name.
+  find(account: string, route: RecordName, part: WindowSetPart): number {
+    // Requests of one route and window set often follow each other: then two comparisons replace two look-ups by name.
     const tag = route === this.#lastRoute && part === this.#lastPart ? this.#lastTag : this.#tag(route, part);
     const found = this.#accounts.get(account);
     // Most accounts have few routes at a time, and the newest record is the first.
@@ -79,7 +79,7 @@ export class Records {
   }
 
   /** Whether a record has exactly the part's windows. */
-  hasLayout(address: number, part: PlanPart): boolean {
+  hasLayout(address: number, part: WindowSetPart): boolean {
     return this.#layoutNames.find(part.layout) === this.#layoutId(address);
   }
 
@@ -91,7 +91,7 @@ export class Records {
   }
 
   /** Adds a record for a pair that has none. Its windows have no instance yet. Returns its address. */
-  add(account: string, route: RecordName, part: PlanPart): number {
+  add(account: string, route: RecordName, part: WindowSetPart): number {
     const { windows } = part;
     const address = this.slab.allocate(windows.length);
     const routeId = this.#routes.acquire(route);
@@ -149,11 +149,11 @@ export class Records {
     return address;
   }
 
-  #windows(address: number): readonly PlanWindow[] {
-    return this.#layouts[this.#layoutId(address)] as readonly PlanWindow[];
+  #windows(address: number): readonly LimitWindow[] {
+    return this.#layouts[this.#layoutId(address)] as readonly LimitWindow[];
   }
 
-  #tag(route: RecordName, part: PlanPart): number {
+  #tag(route: RecordName, part: WindowSetPart): number {
     const routeId = this.#routes.find(route);
     const layoutId = this.#layoutNames.find(part.layout);
     if (routeId === UNKNOWN || layoutId === UNKNOWN) return UNKNOWN;
@@ -228,7 +228,7 @@ export class Records {
     const first = this.slab.offset(address) + HEADER;
     const windows = this.#windows(address);
     for (let i = 0; i < windows.length; i++) {
-      const { durationMs } = windows[i] as PlanWindow;
+      const { durationMs } = windows[i] as LimitWindow;
       if (!isOver(counters[first + i * SLOTS_PER_WINDOW] as number, durationMs, now)) return false;
     }
     return true;

@@ -4,22 +4,23 @@
  * `lua/consume.lua` decides in Redis and charges there, because reading, deciding and writing must be one atomic step.
  * Then TypeScript applies the same rule again, to the counters in the script's reply. The reason is coalescing:
  *
- * 1. Equal requests of one turn of the event loop (same account, route, plan and cost) are sent as one number. So a
+ * 1. Equal requests of one turn of the event loop (same account, route, window set and cost) are sent as one number. So
+ *    a
  *    burst on one account costs one script call with few arguments. The script charges as many requests as fit.
  * 2. The reply is small as well: the server's time, and the counters as they were before these requests.
  * 3. From there `#settle` runs `evaluate` and `charge` of core/decision.ts for one request after the other. So each
  *    request gets its own decision, with the exact trace and headers that it would have got if it had been sent alone.
  *
- * Both sides come to the same result, because they have the same counters, time and plan, and all numbers are safe
- * integers. The suites in headgate/testing check this.
+ * Both sides come to the same result, because they have the same counters, time and window set, and all numbers are
+ * safe integers. The suites in headgate/testing check this.
  */
 
 import { StoreUnavailableError } from '../../base/errors.ts';
 import { BlockedDecision } from '../../core/blocked-decision.ts';
 import { type Clock, monotonicClock } from '../../core/clock.ts';
 import { charge, Decision, evaluate, FITS } from '../../core/decision.ts';
-import type { Plan } from '../../core/plan.ts';
 import type { Counters } from '../../core/window.ts';
+import type { WindowSet } from '../../core/window-set.ts';
 import { type Check, type CheckBatch, CheckBatcher } from '../shared/check-batcher.ts';
 import type { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import type { Failover } from '../shared/failover.ts';
@@ -74,9 +75,15 @@ export class CheckCalls {
   }
 
   /** Decides one request. */
-  decide(account: string, route: string, plan: Plan, cost: number, keys: readonly string[]): Promise<Decision> {
+  decide(
+    account: string,
+    route: string,
+    windowSet: WindowSet,
+    cost: number,
+    keys: readonly string[],
+  ): Promise<Decision> {
     return traceCall('limits', 'consume', this.#parts.breaker, (call) =>
-      this.#batcher.add({ keys, account, route, plan, cost, call }),
+      this.#batcher.add({ keys, account, route, windowSet, cost, call }),
     );
   }
 
@@ -87,12 +94,12 @@ export class CheckCalls {
   async read(
     account: string,
     route: string,
-    plan: Plan,
+    windowSet: WindowSet,
     keys: readonly string[],
   ): Promise<{ readonly now: number; readonly counters: Counters }> {
     // No request waits for this check, so the script charges nothing.
     const check = { keys, account, route, waiting: [] };
-    const { now, checks } = await this.#run({ plan, cost: 1, checks: [check], position: 0 });
+    const { now, checks } = await this.#run({ windowSet, cost: 1, checks: [check], position: 0 });
     const counters = checks[0] as Counters | number;
     if (typeof counters === 'number') throw this.#recordFault(check, counters);
     return { now, counters };
@@ -121,14 +128,14 @@ export class CheckCalls {
   /** Decides the requests of a check one after the other, starting from the counters that the script found. */
   #settle(check: Check, batch: CheckBatch, counters: Counters, now: number, sentAt: number, receivedAt: number): void {
     const { keys, account, route, waiting } = check;
-    const { plan, cost } = batch;
+    const { windowSet, cost } = batch;
     this.#parts.knownBlocks.deleteAll(account, route);
     let left = waiting.length;
     for (const { resolve } of waiting) {
-      const rejectedBy = evaluate(plan, counters, 0, cost, now);
-      if (rejectedBy === FITS) charge(plan, counters, 0, cost, now);
+      const rejectedBy = evaluate(windowSet, counters, 0, cost, now);
+      if (rejectedBy === FITS) charge(windowSet, counters, 0, cost, now);
       const own = --left === 0 ? counters : counters.slice();
-      const decision = new Decision(account, route, plan, cost, now, rejectedBy, own);
+      const decision = new Decision(account, route, windowSet, cost, now, rejectedBy, own);
       if (rejectedBy !== FITS)
         this.#parts.denials.remember(keys[0] as string, decision, rejectedBy, own, sentAt, receivedAt);
       resolve(decision);
@@ -138,7 +145,7 @@ export class CheckCalls {
   /** Rejects the requests of a check, because its account or its route is blocked (S21). */
   #reject(
     check: Check,
-    { plan, cost }: CheckBatch,
+    { windowSet, cost }: CheckBatch,
     found: FoundBlock,
     now: number,
     sentAt: number,
@@ -147,20 +154,20 @@ export class CheckCalls {
     const { keys, account, route, waiting } = check;
     const { denials, knownBlocks } = this.#parts;
     const { block, isOfAccount } = found;
-    const decision = new BlockedDecision(account, route, plan, cost, now, block);
+    const decision = new BlockedDecision(account, route, windowSet, cost, now, block);
     denials.remember(keys[0] as string, decision, FITS, NO_COUNTERS, sentAt, receivedAt);
     knownBlocks.add(isOfAccount ? { account } : { account, route }, block);
     for (const { resolve } of waiting) resolve(decision);
   }
 
-  #failOver({ account, route, waiting }: Check, { plan, cost }: CheckBatch, error: unknown): void {
+  #failOver({ account, route, waiting }: Check, { windowSet, cost }: CheckBatch, error: unknown): void {
     const { failover, knownBlocks } = this.#parts;
     const block = knownBlocks.find(account, route);
     for (const { call, resolve, reject } of waiting) {
       if (call !== undefined) call.error = error;
       try {
-        if (block === undefined) resolve(failover.decide(account, route, plan, cost, error));
-        else resolve(new BlockedDecision(account, route, plan, cost, monotonicClock.now(), block, true));
+        if (block === undefined) resolve(failover.decide(account, route, windowSet, cost, error));
+        else resolve(new BlockedDecision(account, route, windowSet, cost, monotonicClock.now(), block, true));
         this.degraded++;
       } catch (reason) {
         reject(reason);
@@ -169,7 +176,7 @@ export class CheckCalls {
   }
 
   /** Runs `consume.lua` for a batch. */
-  async #run({ plan, cost, checks }: CheckBatch): Promise<ConsumeReply> {
+  async #run({ windowSet, cost, checks }: CheckBatch): Promise<ConsumeReply> {
     const { commands, breaker, clock } = this.#parts;
     const keys: string[] = [];
     let decisions = 0;
@@ -177,7 +184,7 @@ export class CheckCalls {
       keys.push(...check.keys);
       decisions += check.waiting.length;
     }
-    const { listEnd, heads } = layoutOf(plan);
+    const { listEnd, heads } = layoutOf(windowSet);
     const args = [scriptTime(clock), `[${cost},${listEnd}`, ...heads];
     // Without the numbers, the script assumes one request per check. The check of a peek has none.
     if (checks.some(({ waiting }) => waiting.length !== 1))
@@ -186,7 +193,7 @@ export class CheckCalls {
     this.coalesced += Math.max(0, decisions - 1);
     // The circuit breaker also runs the reading, because an invalid reply is a failure like any other.
     return breaker.run(async () =>
-      readConsumeReply(await consumeScript.run(commands, keys, args), checks.length, plan.windows.length),
+      readConsumeReply(await consumeScript.run(commands, keys, args), checks.length, windowSet.windows.length),
     );
   }
 

@@ -2,12 +2,12 @@ import { LRUCache } from 'lru-cache';
 import type { Block } from '../../core/block.ts';
 import { BlockedDecision } from '../../core/blocked-decision.ts';
 import { Decision } from '../../core/decision.ts';
-import type { Plan } from '../../core/plan.ts';
 import type { Counters } from '../../core/window.ts';
+import type { WindowSet } from '../../core/window-set.ts';
 
 /** A rejection that is certain until a known time, because a full window or a block stays until it ends (S20). */
 interface Denial {
-  readonly plan: Plan;
+  readonly windowSet: WindowSet;
   readonly decidedAt: number;
   readonly rejectedBy: number;
   readonly counters: Counters;
@@ -51,15 +51,22 @@ export class Denials {
   }
 
   /** Returns the rejection as it is at `now` (on this process's clock), or undefined. */
-  get(key: string, account: string, route: string, plan: Plan, cost: number, now: number): Decision | undefined {
+  get(
+    key: string,
+    account: string,
+    route: string,
+    windowSet: WindowSet,
+    cost: number,
+    now: number,
+  ): Decision | undefined {
     const denial = this.#byPair.get(key);
     if (denial === undefined || 'forgottenAt' in denial) return undefined;
     if (now >= denial.until) {
       this.#byPair.delete(key);
       return undefined;
     }
-    // Another plan can have another max (S10).
-    if (denial.plan !== plan) return undefined;
+    // Another window set can have another max (S10).
+    if (denial.windowSet !== windowSet) return undefined;
     this.#hits++;
     // The server decided between sending and receiving. Counting from the later one, the wait shown is never too short
     // (S7).
@@ -68,9 +75,9 @@ export class Denials {
     const { block } = denial;
     if (block !== undefined) {
       const left = { ...block, forMs: block.forMs - ageMs };
-      return new BlockedDecision(account, route, plan, cost, decidedAt, left);
+      return new BlockedDecision(account, route, windowSet, cost, decidedAt, left);
     }
-    return new Decision(account, route, plan, cost, decidedAt, denial.rejectedBy, denial.counters);
+    return new Decision(account, route, windowSet, cost, decidedAt, denial.rejectedBy, denial.counters);
   }
 
   /** @param sentAt when the check was sent, on this process's clock; `receivedAt` is when its reply arrived */
@@ -82,7 +89,7 @@ export class Denials {
     sentAt: number,
     receivedAt: number,
   ): void {
-    const { shown, plan, decidedAt, blocked: block } = decision;
+    const { shown, windowSet, decidedAt, blocked: block } = decision;
     // If the window has room left, a request with a lower cost could still fit.
     const certainMs = shown === undefined || shown.remaining > 0 ? block?.forMs : shown.resetMs;
     if (this.#maxMs === 0 || certainMs === undefined) return;
@@ -90,7 +97,7 @@ export class Denials {
     const known = this.#byPair.peek(key);
     if (known !== undefined && 'forgottenAt' in known && sentAt <= known.forgottenAt) return;
     const until = sentAt + Math.min(certainMs, this.#maxMs);
-    this.#byPair.set(key, { plan, decidedAt, rejectedBy, counters, block, receivedAt, until });
+    this.#byPair.set(key, { windowSet, decidedAt, rejectedBy, counters, block, receivedAt, until });
   }
 
   /** Forgets a rejection, and ignores the replies to checks that were sent until `now`. */

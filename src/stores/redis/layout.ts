@@ -1,7 +1,8 @@
-import type { Plan, PlanWindow } from '../../core/plan.ts';
+import type { LimitWindow, WindowSet } from '../../core/window-set.ts';
 
 /**
- * How the windows of a plan are stored in records, as the scripts' arguments. They are the same strings in every call.
+ * How the windows of a window set are stored in records, as the scripts' arguments. They are the same strings in every
+ * call.
  */
 export interface Layout {
   /** How many windows are in the record of the (account, route). */
@@ -12,24 +13,24 @@ export interface Layout {
   readonly heads: readonly string[];
 }
 
-const layouts = new WeakMap<Plan, Layout>();
+const layouts = new WeakMap<WindowSet, Layout>();
 
-/** Returns the layout of a plan. It is created once per plan, because plans are shared. */
-export function layoutOf(plan: Plan): Layout {
-  let layout = layouts.get(plan);
+/** Returns the layout of a window set. It is created once per window set, because window sets are shared. */
+export function layoutOf(windowSet: WindowSet): Layout {
+  let layout = layouts.get(windowSet);
   if (layout === undefined) {
-    layout = createLayout(plan);
-    layouts.set(plan, layout);
+    layout = createLayout(windowSet);
+    layouts.set(windowSet, layout);
   }
   return layout;
 }
 
 /** A window's name in the head of a record: limit and duration, which identify a window (S10). */
-export function windowName({ limit, durationMs }: Pick<PlanWindow, 'limit' | 'durationMs'>): string {
+export function windowName({ limit, durationMs }: Pick<LimitWindow, 'limit' | 'durationMs'>): string {
   return `${limit === 'route' ? 'r' : 'a'}${durationMs}`;
 }
 
-function createLayout({ windows, allMethodsScope, routeWindows }: Plan): Layout {
+function createLayout({ windows, allMethodsScope, routeWindows }: WindowSet): Layout {
   const ownWindows = allMethodsScope === 'account' ? routeWindows : windows.length;
   const records = allMethodsScope === 'account' ? [windows.slice(0, ownWindows), windows.slice(ownWindows)] : [windows];
   const numbers = windows.flatMap(({ max, durationMs }) => [max, durationMs]);
@@ -40,6 +41,6 @@ function createLayout({ windows, allMethodsScope, routeWindows }: Plan): Layout 
   };
 }
 
-function headOf(windows: readonly PlanWindow[]): string {
+function headOf(windows: readonly LimitWindow[]): string {
   return `${windows.map(windowName).join('')}|`;
 }

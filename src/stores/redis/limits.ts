@@ -2,9 +2,9 @@ import { OptionError } from '../../base/errors.ts';
 import type { Block, BlockTarget } from '../../core/block.ts';
 import { monotonicClock } from '../../core/clock.ts';
 import { Decision, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
-import { createPlan, type Plan } from '../../core/plan.ts';
 import type { LimitStore, ReadyOptions, ResetTarget } from '../../core/ports.ts';
 import { SLOTS_PER_WINDOW } from '../../core/window.ts';
+import { createWindowSet, type WindowSet } from '../../core/window-set.ts';
 import { DEFAULT_MAX_KEYS } from '../memory/options.ts';
 import { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import { createFailover, type OnStoreFailure } from '../shared/failover.ts';
@@ -66,7 +66,7 @@ const EFFECTS: Readonly<Record<OnStoreFailure, string>> = {
   refuse: 'every request is refused',
 };
 /** Plan and subject of a call that only tests the server. It charges nothing. */
-const PROBE = /* @__PURE__ */ createPlan([{ max: 1, durationMs: 1_000 }], []);
+const PROBE = /* @__PURE__ */ createWindowSet([{ max: 1, durationMs: 1_000 }], []);
 const PROBED = 'headgate:ready';
 const identities = /* @__PURE__ */ new WeakMap<RedisClient, Map<string, object>>();
 
@@ -133,33 +133,34 @@ class RedisLimitStore implements RedisStore {
     this.#calls = new CheckCalls(parts);
   }
 
-  consume(account: string, route: string, plan: Plan, cost: number): Decision | Promise<Decision> {
+  consume(account: string, route: string, windowSet: WindowSet, cost: number): Decision | Promise<Decision> {
     // The request is not limited.
-    if (plan.windows.length === 0) return new Decision(account, route, plan, cost, monotonicClock.now(), FITS, []);
+    if (windowSet.windows.length === 0)
+      return new Decision(account, route, windowSet, cost, monotonicClock.now(), FITS, []);
     const name = this.#parts.names.record(account, route);
-    const denied = this.#parts.denials.get(name, account, route, plan, cost, monotonicClock.now());
-    return denied ?? this.#calls.decide(account, route, plan, cost, this.#keysOf(name, account, plan));
+    const denied = this.#parts.denials.get(name, account, route, windowSet, cost, monotonicClock.now());
+    return denied ?? this.#calls.decide(account, route, windowSet, cost, this.#keysOf(name, account, windowSet));
   }
 
-  async peek(account: string, route: string, plan: Plan): Promise<readonly WindowStatus[]> {
-    if (plan.windows.length === 0) return [];
+  async peek(account: string, route: string, windowSet: WindowSet): Promise<readonly WindowStatus[]> {
+    if (windowSet.windows.length === 0) return [];
     const name = this.#parts.names.record(account, route);
     const { now, counters } = await traceCall('limits', 'peek', this.#parts.breaker, () =>
-      this.#calls.read(account, route, plan, this.#keysOf(name, account, plan)),
+      this.#calls.read(account, route, windowSet, this.#keysOf(name, account, windowSet)),
     );
-    return plan.windows.map((window, i) => windowStatus(window, counters, i * SLOTS_PER_WINDOW, now, 0));
+    return windowSet.windows.map((window, i) => windowStatus(window, counters, i * SLOTS_PER_WINDOW, now, 0));
   }
 
   async settle(decision: Decision, cost: number): Promise<boolean> {
     const { commands, names, failover, clock } = this.#parts;
     if (decision.degraded) return failover.settle(decision, cost);
     if (!decision.takeCharge()) return false;
-    const { account, route, plan, trace } = decision;
+    const { account, route, windowSet, trace } = decision;
     const windows = trace.flatMap((window) => [windowName(window), String(window.startedAt)]);
-    const args = [scriptTime(clock), String(cost - decision.cost), String(layoutOf(plan).ownWindows), ...windows];
+    const args = [scriptTime(clock), String(cost - decision.cost), String(layoutOf(windowSet).ownWindows), ...windows];
     const name = names.record(account, route);
-    const keys = this.#keysOf(name, account, plan);
-    const settled = await this.#forgetRejections(plan.allMethodsScope === 'account' ? undefined : name, () =>
+    const keys = this.#keysOf(name, account, windowSet);
+    const settled = await this.#forgetRejections(windowSet.allMethodsScope === 'account' ? undefined : name, () =>
       this.#run('settle', async () => readSettleReply(await settleScript.run(commands, keys, args)) > 0),
     );
     if (!settled) decision.returnCharge();
@@ -273,7 +274,7 @@ class RedisLimitStore implements RedisStore {
     return traceCall('limits', operation, breaker, () => breaker.run(send));
   }
 
-  #keysOf(name: string, account: string, plan: Plan): string[] {
-    return plan.allMethodsScope === 'account' ? [name, this.#parts.names.record(account)] : [name];
+  #keysOf(name: string, account: string, windowSet: WindowSet): string[] {
+    return windowSet.allMethodsScope === 'account' ? [name, this.#parts.names.record(account)] : [name];
   }
 }

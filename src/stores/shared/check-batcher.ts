@@ -1,6 +1,6 @@
 import type { Decision } from '../../core/decision.ts';
-import type { Plan } from '../../core/plan.ts';
 import type { StoreCall } from '../../core/store-channel.ts';
+import type { WindowSet } from '../../core/window-set.ts';
 
 /** One request for a decision. */
 export interface CheckRequest {
@@ -8,7 +8,7 @@ export interface CheckRequest {
   readonly keys: readonly string[];
   readonly account: string;
   readonly route: string;
-  readonly plan: Plan;
+  readonly windowSet: WindowSet;
   readonly cost: number;
   /** The call as it is published; undefined if nothing listens. */
   readonly call?: StoreCall | undefined;
@@ -26,9 +26,9 @@ export interface Check extends Pick<CheckRequest, 'keys' | 'account' | 'route'> 
   readonly waiting: WaitingRequest[];
 }
 
-/** Checks with the same plan and cost, which are sent in one call. */
+/** Checks with the same window set and cost, which are sent in one call. */
 export interface CheckBatch {
-  readonly plan: Plan;
+  readonly windowSet: WindowSet;
   readonly cost: number;
   readonly checks: Check[];
   /** Its position among the batches of the turn. */
@@ -55,15 +55,17 @@ const MAX_CHECKS = 32;
 const MIN_CHECKS = 4;
 
 /**
- * Collects the requests of one turn of the event loop. Requests with the same plan and cost are sent together; equal
- * requests are sent once, with their number. Requests that touch the same counters keep their order, so that the
+ * Collects the requests of one turn of the event loop. Requests with the same window set and cost are sent together;
+ * equal requests are sent once, with their number. Requests that touch the same counters keep their order, so that the
  * decisions are the same as if each request had been sent by itself.
  */
 export class CheckBatcher {
   readonly #options: CheckBatcherOptions;
   #batches: CheckBatch[] = [];
-  /** For each plan and cost (and account, if a batch has only one), the last batch. Further checks can join it. */
-  #joinable = new Map<Plan, Map<string, CheckBatch>>();
+  /**
+   * For each window set and cost (and account, if a batch has only one), the last batch. Further checks can join it.
+   */
+  #joinable = new Map<WindowSet, Map<string, CheckBatch>>();
   /** For each record, the last check that touches it. */
   #last = new Map<string, BatchedCheck>();
 
@@ -72,7 +74,7 @@ export class CheckBatcher {
   }
 
   /** Resolves with the decision. */
-  add({ keys, account, route, plan, cost, call }: CheckRequest): Promise<Decision> {
+  add({ keys, account, route, windowSet, cost, call }: CheckRequest): Promise<Decision> {
     if (this.#batches.length === 0) setImmediate(() => this.#endTurn());
     let last: BatchedCheck | undefined;
     let minPosition = 0;
@@ -83,10 +85,10 @@ export class CheckBatcher {
       last = lastOfKey;
       minPosition = Math.max(minPosition, lastOfKey?.batch.position ?? 0);
     }
-    if (canJoin && last?.check.keys[0] === keys[0] && last?.batch.plan === plan && last.batch.cost === cost) {
+    if (canJoin && last?.check.keys[0] === keys[0] && last?.batch.windowSet === windowSet && last.batch.cost === cost) {
       return wait(last.check, call);
     }
-    const batch = this.#batchFor(account, plan, cost, minPosition);
+    const batch = this.#batchFor(account, windowSet, cost, minPosition);
     const check: Check = { keys, account, route, waiting: [] };
     batch.checks.push(check);
     const batched = { check, batch };
@@ -95,18 +97,18 @@ export class CheckBatcher {
   }
 
   /** @param minPosition the batch must not come before this position */
-  #batchFor(account: string, plan: Plan, cost: number, minPosition: number): CheckBatch {
-    let ofPlan = this.#joinable.get(plan);
-    if (ofPlan === undefined) {
-      ofPlan = new Map();
-      this.#joinable.set(plan, ofPlan);
+  #batchFor(account: string, windowSet: WindowSet, cost: number, minPosition: number): CheckBatch {
+    let ofWindowSet = this.#joinable.get(windowSet);
+    if (ofWindowSet === undefined) {
+      ofWindowSet = new Map();
+      this.#joinable.set(windowSet, ofWindowSet);
     }
     const kind = this.#options.oneAccountPerBatch ? `${cost}:${account}` : String(cost);
-    let batch = ofPlan.get(kind);
+    let batch = ofWindowSet.get(kind);
     if (batch === undefined || batch.position < minPosition) {
-      batch = { plan, cost, checks: [], position: this.#batches.length };
+      batch = { windowSet, cost, checks: [], position: this.#batches.length };
       this.#batches.push(batch);
-      ofPlan.set(kind, batch);
+      ofWindowSet.set(kind, batch);
     }
     return batch;
   }

@@ -1,24 +1,24 @@
 import { StoreUnavailableError } from '../../base/errors.ts';
 import { Decision, FITS } from '../../core/decision.ts';
-import { createPlan, type Plan } from '../../core/plan.ts';
+import { createWindowSet, type WindowSet } from '../../core/window-set.ts';
 import { createMemoryStore } from '../memory/limits.ts';
 
 /**
- * What decides while the server cannot. `local`: this process's memory, with the same plan, so that each process admits
- * at most one allowance. `admit`: every request is accepted. `refuse`: the call throws, which is a 503 over HTTP.
- * Decisions of the first two are marked `degraded` (S17).
+ * What decides while the server cannot. `local`: this process's memory, with the same window set, so that each process
+ * admits at most one allowance. `admit`: every request is accepted. `refuse`: the call throws, which is a 503 over
+ * HTTP. Decisions of the first two are marked `degraded` (S17).
  */
 export type OnStoreFailure = 'local' | 'admit' | 'refuse';
 
 /** Decides instead of the store. */
 export interface Failover {
   /** @throws StoreUnavailableError, or what the local store throws */
-  decide(account: string, route: string, plan: Plan, cost: number, error: unknown): Decision;
+  decide(account: string, route: string, windowSet: WindowSet, cost: number, error: unknown): Decision;
   /** Settles a degraded decision. */
   settle(decision: Decision, cost: number): boolean;
 }
 
-const NO_PLAN = /* @__PURE__ */ createPlan([], []);
+const NO_PLAN = /* @__PURE__ */ createWindowSet([], []);
 
 /** @param localMaxKeys `maxKeys` of the memory store that `local` uses */
 export function createFailover(policy: OnStoreFailure, localMaxKeys?: number): Failover {
@@ -26,18 +26,18 @@ export function createFailover(policy: OnStoreFailure, localMaxKeys?: number): F
     case 'local': {
       const store = createMemoryStore(localMaxKeys === undefined ? {} : { maxKeys: localMaxKeys });
       return {
-        decide: (account, route, plan, cost) => store.consume(account, route, plan, cost).asDegraded(),
+        decide: (account, route, windowSet, cost) => store.consume(account, route, windowSet, cost).asDegraded(),
         settle: (decision, cost) => store.settle(decision, cost),
       };
     }
     case 'admit':
       return {
-        decide: (account, route, _plan, cost) => new Decision(account, route, NO_PLAN, cost, 0, FITS, [], true),
+        decide: (account, route, _windowSet, cost) => new Decision(account, route, NO_PLAN, cost, 0, FITS, [], true),
         settle: () => false,
       };
     case 'refuse':
       return {
-        decide(_account, _route, _plan, _cost, error) {
+        decide(_account, _route, _windowSet, _cost, error) {
           throw error instanceof Error ? error : new StoreUnavailableError(error);
         },
         settle: () => false,

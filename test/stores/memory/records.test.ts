@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { partOf } from '../../../src/stores/memory/plan-part.ts';
 import { Records } from '../../../src/stores/memory/records.ts';
 import { NOWHERE } from '../../../src/stores/memory/slab.ts';
-import { planFrom } from '../../support/plan.ts';
+import { partOf } from '../../../src/stores/memory/window-set-part.ts';
+import { windowSetFrom } from '../../support/window-set.ts';
 
 const NOW = 1_000_000;
-const [MINUTE, HOUR] = [partOf(planFrom(['9/1m']).windows), partOf(planFrom(['9/1h']).windows)];
+const [MINUTE, HOUR] = [partOf(windowSetFrom(['9/1m']).windows), partOf(windowSetFrom(['9/1h']).windows)];
 /** Up to 8 records of an account are a list, more are a map. */
 const COUNTS = [1, 2, 7, 8, 9, 20];
 const routesOf = (count: number): string[] => Array.from({ length: count }, (_, i) => `r${i}`);
@@ -107,7 +107,7 @@ it('S4: a sweep checks no more accounts than it may', () => {
 
 it('S4: a record stays while one of its windows is active', () => {
   const records = new Records(10);
-  const two = partOf(planFrom(['9/1s', '9/1m']).windows);
+  const two = partOf(windowSetFrom(['9/1s', '9/1m']).windows);
   const { counters } = records.view(records.add('a', 'r', two));
   for (const active of [2, 0]) {
     counters.fill(Number.NEGATIVE_INFINITY);

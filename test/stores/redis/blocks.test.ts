@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } fro
 import { BlockedDecision } from '../../../src/core/blocked-decision.ts';
 import type { Decision } from '../../../src/core/decision.ts';
 import { parseLimit } from '../../../src/core/limit.ts';
-import { createPlan, type Plan } from '../../../src/core/plan.ts';
+import { createWindowSet, type WindowSet } from '../../../src/core/window-set.ts';
 import { rateLimitFields } from '../../../src/http/rate-limit-fields.ts';
 import { createRedisStore, type RedisStore, type RedisStoreOptions } from '../../../src/stores/redis/limits.ts';
 import type { OnStoreFailure } from '../../../src/stores/shared/failover.ts';
@@ -23,8 +23,8 @@ let prefixes = 0;
 const newPrefix = (): string => `blocks-${process.pid}-${prefixes++}`;
 const newStore = (prefix = newPrefix(), options: RedisStoreOptions = {}): RedisStore =>
   createRedisStore(client, { prefix, deadlineMs: 10_000, ...options });
-const plan = createPlan([], parseLimit(['100/1h']));
-const consume = async (store: RedisStore, account = 'acc', route = 'r', of: Plan = plan): Promise<Decision> =>
+const windowSet = createWindowSet([], parseLimit(['100/1h']));
+const consume = async (store: RedisStore, account = 'acc', route = 'r', of: WindowSet = windowSet): Promise<Decision> =>
   store.consume(account, route, of, 1);
 const accepted = async (store: RedisStore, account?: string, route?: string): Promise<boolean> =>
   (await consume(store, account, route)).accepted;
@@ -61,7 +61,7 @@ describe('a block in Redis', () => {
     // Replies to checks that were sent in the same millisecond are not cached.
     await sleep(5);
     const [first] = [await consume(store), await consume(store)];
-    for (let i = 0; i < 100; i++) expect(store.consume('acc', 'r', plan, 1)).toBeInstanceOf(BlockedDecision);
+    for (let i = 0; i < 100; i++) expect(store.consume('acc', 'r', windowSet, 1)).toBeInstanceOf(BlockedDecision);
     expect(store.stats()).toMatchObject({ calls: 11, localRejections: 101 });
     await sleep(30);
     const later = await consume(store);
@@ -84,7 +84,7 @@ describe('a block in Redis', () => {
   it('S21: of many checks in one turn rejects exactly those of the account or the route', async () => {
     const store = newStore();
     for (const scope of ['route', 'account'] as const) {
-      const shared = createPlan(parseLimit(['50/1m']), parseLimit(['100/1h']), scope);
+      const shared = createWindowSet(parseLimit(['50/1m']), parseLimit(['100/1h']), scope);
       await store.block({ account: 'blocked' }, { forMs: 60_000, reason: 'account' });
       await store.block({ account: 'partly', route: 'r3' }, { forMs: 60_000 });
       for (let round = 0; round < 2; round++) {
@@ -101,7 +101,7 @@ describe('a block in Redis', () => {
         expect(new Set(rejected.map(({ blocked }) => blocked?.reason))).toEqual(new Set(['account', undefined]));
       }
     }
-    expect((await store.peek('blocked', 'r1', plan))[0]?.remaining).toBe(100);
+    expect((await store.peek('blocked', 'r1', windowSet))[0]?.remaining).toBe(100);
   });
 
   it('S21: once block() has resolved, no process accepts a request, whatever was on its way', async () => {
@@ -259,7 +259,7 @@ describe.each(Object.entries(CLUSTER_CLIENTS))('in a cluster that moves the slot
       for (const route of ['known', 'known', 'new'])
         expect(await consume(store, account, route)).toMatchObject({ accepted: true, degraded: false });
     };
-    await store.consume(account, 'known', plan, 1);
+    await store.consume(account, 'known', windowSet, 1);
     await tell(to, 'CLUSTER', 'SETSLOT', slot, 'IMPORTING', await idOf(from));
     await tell(from, 'CLUSTER', 'SETSLOT', slot, 'MIGRATING', await idOf(to));
     await expectDecided();

@@ -7,8 +7,8 @@ import { createRedisClaimStore, type RedisClaimStore } from '../../../src/stores
 import type { RedisClient } from '../../../src/stores/redis/client.ts';
 import { claimKey, claimPattern, parseClaimKey } from '../../../src/stores/redis/keys.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
-import { planFrom } from '../../support/plan.ts';
 import { CLIENTS_5, CLUSTER_CLIENTS_5, type ConnectedClient } from '../../support/redis-clients.ts';
+import { windowSetFrom } from '../../support/window-set.ts';
 
 const { port, clusterPorts } = inject('redis');
 const redis = new Redis({ port });
@@ -100,7 +100,7 @@ describe('a list', () => {
     await redis.hset(`${prefix}:claim:{app:long}`, { ...claim, generation: '1', keptUntil: '1e300' });
     await redis.set(`${prefix}:claim:{app:many}`, 'free|99999999999999999999|99999999999999|=f');
     await redis.set(`${prefix}:claim:{nothing`, 'x');
-    await createRedisStore(redis, { prefix: `${prefix}:claim` }).consume('acc', 'r}', planFrom(['1/1m']), 1);
+    await createRedisStore(redis, { prefix: `${prefix}:claim` }).consume('acc', 'r}', windowSetFrom(['1/1m']), 1);
     expect(keysOf(await scan(store))).toEqual(['mine']);
   });
 

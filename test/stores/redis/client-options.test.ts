@@ -3,13 +3,13 @@ import { Redis } from 'ioredis';
 import { createClient, RESP_TYPES } from 'redis';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
-import { createPlan } from '../../../src/core/plan.ts';
+import { createWindowSet } from '../../../src/core/window-set.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { type ConnectedClient, ofIoredis, ofNodeRedis } from '../../support/redis-clients.ts';
 
 const { port } = inject('redis');
 const url = `redis://127.0.0.1:${port}`;
-const plan = createPlan(parseLimit(['3/1m']), parseLimit(['5/1h']));
+const windowSet = createWindowSet(parseLimit(['3/1m']), parseLimit(['5/1h']));
 let prefixes = 0;
 
 const CONFIGURED: Record<string, () => Promise<ConnectedClient>> = {
@@ -36,8 +36,8 @@ describe.each(Object.entries(CONFIGURED))('%s', (_name, connect) => {
     onTestFinished(disconnect);
     const prefix = `options-${process.pid}-${prefixes++}`;
     const store = createRedisStore(client, { prefix, deadlineMs: 10_000, denyCacheMaxMs: 0 });
-    const consume = async () => store.consume('acc', 'route', plan, 1);
-    const remaining = async () => (await store.peek('acc', 'route', plan)).map((window) => window.remaining);
+    const consume = async () => store.consume('acc', 'route', windowSet, 1);
+    const remaining = async () => (await store.peek('acc', 'route', windowSet)).map((window) => window.remaining);
     const decisions = [await consume(), ...(await Promise.all([consume(), consume(), consume()]))];
     expect(decisions.map(({ accepted }) => accepted)).toEqual([true, true, true, false]);
     expect(await remaining()).toEqual([0, 2]);

@@ -8,7 +8,7 @@ import { Caller, HEALTHY, type Load, startLoad, totals } from 'headgate-testbed/
 import { until } from 'headgate-testbed/redis-server';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
-import { createPlan } from '../../../src/core/plan.ts';
+import { createWindowSet } from '../../../src/core/window-set.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLUSTER_CLIENTS, type ConnectedClient } from '../../support/redis-clients.ts';
 
@@ -16,7 +16,7 @@ const MAX = 150;
 /** Long enough for checks to find a key that was not migrated yet. */
 const CHECK_MS = 20;
 const ROUTES = Array.from({ length: 20 }, (_, i) => `route ${i}`);
-const plan = createPlan([], parseLimit([`${MAX}/1h`]));
+const windowSet = createWindowSet([], parseLimit([`${MAX}/1h`]));
 /**
  * Errors that can degrade a decision here. After none of them was the script executed. TRYAGAIN: the records of a call
  * are on both masters, and node-redis does not try again. A closed connection: ioredis that fails fast sends nothing to
@@ -56,7 +56,7 @@ it('S4, S5: while a slot is migrated there and back under load, each client acce
   for (const [i, { client }] of clients.entries()) {
     const callerOf = (prefix: string, account: string, onError?: (error: unknown) => void): Caller => {
       const options = { prefix, deadlineMs: 10_000, denyCacheMaxMs: 0, onError };
-      return new Caller(createRedisStore(client, options), plan, account);
+      return new Caller(createRedisStore(client, options), windowSet, account);
     };
     // A client of a cluster connects to a server when it sends the first command to it, which can fail.
     for (const { account } of [here, there]) {

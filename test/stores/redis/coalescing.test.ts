@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { type RedisServer, startRedis } from 'headgate-testbed/redis-server';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createPlan } from '../../../src/core/plan.ts';
+import { createWindowSet } from '../../../src/core/window-set.ts';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { createArbitraries } from '../../../src/testing/arbitraries.ts';
@@ -32,9 +32,9 @@ const checks = fc.array(fc.record({ pair: fc.nat(2), plan: fc.nat(30), cost: fc.
   minLength: 1,
   maxLength: 40,
 });
-const { plan } = createArbitraries(fc);
+const { windowSet } = createArbitraries(fc);
 const turns = fc.record({
-  plans: fc.array(plan, { minLength: 1, maxLength: 2 }),
+  plans: fc.array(windowSet, { minLength: 1, maxLength: 2 }),
   turns: fc.array(fc.record({ checks, wait: fc.nat(2_000) }), { minLength: 1, maxLength: 4 }),
 });
 
@@ -49,18 +49,20 @@ async function scriptsRun(): Promise<number> {
 
 describe('requests of one turn of the event loop', () => {
   it('get the same decisions as one by one in memory, whatever their pairs, plans and costs', async () => {
-    const property = fc.asyncProperty(turns, async ({ plans, turns }) => {
+    const property = fc.asyncProperty(turns, async ({ plans: windowSets, turns }) => {
       const clock = createFakeClock(1_000_000_000_000);
       const memory = createMemoryStore({ clock });
       const redis = createRedisStore(client, { clock, prefix: newPrefix(), deadlineMs: 10_000 });
       for (const { checks, wait } of turns) {
         const asked = checks.map(({ pair, plan, cost }) => ({
           of: PAIRS[pair] as (typeof PAIRS)[number],
-          plan: plans[plan % plans.length] as (typeof plans)[number],
+          plan: windowSets[plan % windowSets.length] as (typeof windowSets)[number],
           cost,
         }));
-        const actual = await Promise.all(asked.map(({ of, plan, cost }) => redis.consume(of[0], of[1], plan, cost)));
-        const expected = asked.map(({ of, plan, cost }) => memory.consume(of[0], of[1], plan, cost));
+        const actual = await Promise.all(
+          asked.map(({ of, plan: windowSet, cost }) => redis.consume(of[0], of[1], windowSet, cost)),
+        );
+        const expected = asked.map(({ of, plan: windowSet, cost }) => memory.consume(of[0], of[1], windowSet, cost));
         expect(actual.map((decision) => comparable(decision))).toEqual(
           expected.map((decision) => comparable(decision)),
         );
@@ -75,13 +77,13 @@ describe('requests of one turn of the event loop', () => {
     try {
       await own.ping();
       const store = createRedisStore(own, { prefix: newPrefix(), deadlineMs: 10_000, denyCacheMaxMs: 0 });
-      const one = createPlan([], [{ max: 5, durationMs: 60_000 }]);
-      const two = createPlan([], [{ max: 7, durationMs: 60_000 }]);
+      const one = createWindowSet([], [{ max: 5, durationMs: 60_000 }]);
+      const two = createWindowSet([], [{ max: 7, durationMs: 60_000 }]);
       await store.consume('warm', 'up', one, 1);
       const before = await scriptsRun();
       const callsBefore = store.stats().calls;
-      const ask = (times: number, account: string, plan: typeof one, cost: number): unknown[] =>
-        Array.from({ length: times }, () => store.consume(account, 'r', plan, cost));
+      const ask = (times: number, account: string, windowSet: typeof one, cost: number): unknown[] =>
+        Array.from({ length: times }, () => store.consume(account, 'r', windowSet, cost));
       await Promise.all([
         ...ask(50, 'a', one, 1),
         ...ask(20, 'b', one, 1),
@@ -103,7 +105,7 @@ describe('requests of one turn of the event loop', () => {
     const durations = [1_000, 60_000, 3_600_000, 86_400_000];
     const limit = durations.map((durationMs) => ({ max: 10, durationMs }));
     const before = await scriptsRun();
-    expect((await store.consume('a', 'r', createPlan(limit, limit), 1)).trace).toHaveLength(8);
+    expect((await store.consume('a', 'r', createWindowSet(limit, limit), 1)).trace).toHaveLength(8);
     expect((await scriptsRun()) - before).toBe(1);
   });
 });

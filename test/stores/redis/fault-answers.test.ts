@@ -4,12 +4,12 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Decision } from '../../../src/core/decision.ts';
 import { parseLimit } from '../../../src/core/limit.ts';
-import { createPlan } from '../../../src/core/plan.ts';
+import { createWindowSet } from '../../../src/core/window-set.ts';
 import { createRedisStore, type RedisStore, type RedisStoreOptions } from '../../../src/stores/redis/limits.ts';
 import { CLIENTS } from '../../support/redis-clients.ts';
 
 const MAX = 100;
-const plan = createPlan([], parseLimit([`${MAX}/1h`]));
+const windowSet = createWindowSet([], parseLimit([`${MAX}/1h`]));
 let server: RedisServer;
 let admin: Redis;
 beforeAll(async () => {
@@ -39,7 +39,7 @@ async function connect(
 }
 
 const consume = async (store: RedisStore, account = 'acc'): Promise<Decision> =>
-  store.consume(account, 'route', plan, 1);
+  store.consume(account, 'route', windowSet, 1);
 
 describe.each(Object.keys(CLIENTS))('a server that replies with errors, %s', (name) => {
   it('SCRIPT FLUSH under load: no request is counted twice, and no decision is degraded', async () => {
@@ -91,7 +91,7 @@ describe.each(Object.keys(CLIENTS))('a server that replies with errors, %s', (na
       await admin.config('SET', 'maxmemory', '0');
     }
     await until(async () => !(await consume(store)).degraded, 'decides again', 5_000);
-    expect((await store.peek('acc', 'route', plan))[0]?.remaining).toBe(MAX - 4);
+    expect((await store.peek('acc', 'route', windowSet))[0]?.remaining).toBe(MAX - 4);
   });
 
   it('a read-only replica: decisions are degraded until it is a master again', async () => {
@@ -118,7 +118,7 @@ describe.each(Object.keys(CLIENTS))('a server that replies with errors, %s', (na
     expect(performance.now() - before).toBeLessThan(1_200);
     expect(cut.accepted).toBe(true);
     await until(async () => !(await consume(store)).degraded, 'decides again', 5_000);
-    const used = MAX - ((await store.peek('acc', 'route', plan))[0]?.remaining as number);
+    const used = MAX - ((await store.peek('acc', 'route', windowSet))[0]?.remaining as number);
     // The request before, the cut one (twice if the client sends it again), and the one after.
     expect(used).toBeGreaterThanOrEqual(3);
     expect(used).toBeLessThanOrEqual(name.includes('by default') ? 4 : 3);

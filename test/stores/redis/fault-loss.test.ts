@@ -4,14 +4,14 @@ import { tell } from 'headgate-testbed/redis-cluster';
 import { startRedis, until } from 'headgate-testbed/redis-server';
 import { expect, it } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
-import { createPlan } from '../../../src/core/plan.ts';
+import { createWindowSet } from '../../../src/core/window-set.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLIENTS, type Connect } from '../../support/redis-clients.ts';
 
 const MAX = 5;
 const PROCESSES = 2;
 const connect = CLIENTS['ioredis that fails fast'] as Connect<number>;
-const plan = createPlan([], parseLimit([`${MAX}/1h`]));
+const windowSet = createWindowSet([], parseLimit([`${MAX}/1h`]));
 
 it('S17: with local, each loss and each process admit the max once more, and no second outage does', async ({
   onTestFinished,
@@ -29,7 +29,7 @@ it('S17: with local, each loss and each process admit the max once more, and no 
   const accepted = async (): Promise<number[]> => {
     const counts: number[] = [];
     for (const store of stores) {
-      const requests = Array.from({ length: 2 * MAX }, () => store.consume('acc', 'GET /', plan, 1));
+      const requests = Array.from({ length: 2 * MAX }, () => store.consume('acc', 'GET /', windowSet, 1));
       const decisions = await Promise.all(requests);
       counts.push(decisions.filter((decision) => decision.accepted).length);
     }
@@ -38,7 +38,7 @@ it('S17: with local, each loss and each process admit the max once more, and no 
   const becomes = (degraded: boolean): Promise<unknown> =>
     Promise.all(
       stores.map((store) =>
-        until(async () => (await store.consume('other', 'GET /', plan, 1)).degraded === degraded, `${degraded}`),
+        until(async () => (await store.consume('other', 'GET /', windowSet, 1)).degraded === degraded, `${degraded}`),
       ),
     );
   expect(await accepted()).toEqual([MAX, 0]);

@@ -10,7 +10,7 @@ import { startTcpProxy, type TcpProxy } from 'headgate-testbed/tcp-proxy';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
-import { createPlan } from '../../../src/core/plan.ts';
+import { createWindowSet } from '../../../src/core/window-set.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLIENTS, type ConnectedClient } from '../../support/redis-clients.ts';
 
@@ -20,7 +20,7 @@ const MAX = 1_000;
 const CHECKS = 8;
 const NAMES = Object.keys(CLIENTS);
 const POLICIES = ['admit', 'refuse'] as const;
-const plan = createPlan([], parseLimit([`${MAX}/1h`]));
+const windowSet = createWindowSet([], parseLimit([`${MAX}/1h`]));
 
 let server: RedisServer;
 let admin: Redis;
@@ -109,7 +109,7 @@ function subjectsOf(prefix: string, onStoreFailure: (typeof POLICIES)[number]): 
     const errors: Error[] = [];
     const onError = (error: unknown): void => void errors.push(error as Error);
     const options = { prefix, deadlineMs: DEADLINE_MS, onStoreFailure, denyCacheMaxMs: 0, onError };
-    return { name: NAMES[i] as string, caller: new Caller(createRedisStore(client, options), plan), errors };
+    return { name: NAMES[i] as string, caller: new Caller(createRedisStore(client, options), windowSet), errors };
   });
 }
 

@@ -3,7 +3,7 @@ import { Caller, HEALTHY, type Outcome } from 'headgate-testbed/redis-load';
 import { type RedisServer, startRedis, until } from 'headgate-testbed/redis-server';
 import { describe, expect, it } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
-import { createPlan } from '../../../src/core/plan.ts';
+import { createWindowSet } from '../../../src/core/window-set.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import type { OnStoreFailure } from '../../../src/stores/shared/failover.ts';
 import { CLIENTS } from '../../support/redis-clients.ts';
@@ -11,7 +11,7 @@ import { CLIENTS } from '../../support/redis-clients.ts';
 const DEADLINE_MS = 200;
 const SLACK_MS = 1_000;
 const MAX = 20;
-const plan = createPlan([], parseLimit([`${MAX}/1h`]));
+const windowSet = createWindowSet([], parseLimit([`${MAX}/1h`]));
 
 interface Fault {
   readonly name: string;
@@ -43,12 +43,12 @@ async function live(fault: Fault, policy: OnStoreFailure, connect: (typeof CLIEN
   try {
     const options = { deadlineMs: DEADLINE_MS, onStoreFailure: policy, denyCacheMaxMs: 0 };
     const store = createRedisStore(client, options);
-    const healthy = new Caller(store, plan);
+    const healthy = new Caller(store, windowSet);
     for (let i = 0; i < 5; i++) await healthy.check();
     expect(healthy.count('accepted')).toBe(5);
 
     await fault.begin(server);
-    const outage = new Caller(store, plan);
+    const outage = new Caller(store, windowSet);
     const checks: Promise<Outcome>[] = [];
     for (let i = 0; i < 40; i++) {
       checks.push(outage.check());
@@ -61,7 +61,7 @@ async function live(fault: Fault, policy: OnStoreFailure, connect: (typeof CLIEN
     if (policy !== 'refuse') expect(store.stats().degraded).toBe(40);
 
     await fault.end(server);
-    const after = new Caller(store, plan);
+    const after = new Caller(store, windowSet);
     await until(async () => HEALTHY.includes(await after.check()), 'decides again', 10_000);
     expect(store.stats().breaker).toBe('closed');
     for (let i = 0; i < MAX + 5; i++) await after.check();

@@ -7,11 +7,11 @@ import { tell } from 'headgate-testbed/redis-cluster';
 import { type RedisServer, startRedis } from 'headgate-testbed/redis-server';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
-import { createPlan } from '../../../src/core/plan.ts';
+import { createWindowSet } from '../../../src/core/window-set.ts';
 import { createRedisStore, type RedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLIENTS, CLIENTS_5 } from '../../support/redis-clients.ts';
 
-const plan = createPlan([], parseLimit(['10/1h']));
+const windowSet = createWindowSet([], parseLimit(['10/1h']));
 // A separate server, because its commands are counted.
 let server: RedisServer;
 beforeAll(async () => {
@@ -40,24 +40,24 @@ describe.each(Object.entries({ ...CLIENTS, ...CLIENTS_5 }))('%s', (_name, connec
   it('NOSCRIPT: the source is sent until the server has it; nothing is loaded beforehand', async () => {
     const store = await storeOn('noscript');
     const decisions = [];
-    for (let i = 0; i < 3; i++) decisions.push(await store.consume('acc', 'route', plan, 1));
+    for (let i = 0; i < 3; i++) decisions.push(await store.consume('acc', 'route', windowSet, 1));
     expect(decisions.map(({ shown }) => shown?.remaining)).toEqual([9, 8, 7]);
     expect(await calls()).toEqual({ evalsha: 3, eval: 1, script: 0 });
     expect(await store.settle(decisions[0] as (typeof decisions)[number], 0)).toBe(true);
     expect(await calls()).toEqual({ evalsha: 4, eval: 2, script: 0 });
-    expect((await store.peek('acc', 'route', plan))[0]?.remaining).toBe(8);
+    expect((await store.peek('acc', 'route', windowSet))[0]?.remaining).toBe(8);
   });
 
   it('a script that has failed is not sent again', async () => {
     const store = await storeOn('failed');
-    await store.consume('acc', 'route', plan, 1);
+    await store.consume('acc', 'route', windowSet, 1);
     await tell(server.port, 'CONFIG', 'SET', 'maxmemory', '1');
     try {
-      expect((await store.consume('acc', 'route', plan, 1)).degraded).toBe(true);
+      expect((await store.consume('acc', 'route', windowSet, 1)).degraded).toBe(true);
     } finally {
       await tell(server.port, 'CONFIG', 'SET', 'maxmemory', '0');
     }
     expect(await calls()).toEqual({ evalsha: 2, eval: 1, script: 0 });
-    expect((await store.peek('acc', 'route', plan))[0]?.remaining).toBe(9);
+    expect((await store.peek('acc', 'route', windowSet))[0]?.remaining).toBe(9);
   });
 });

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createRedisClaimStore } from '../../../src/stores/redis/claims.ts';
 import { createRedisStore, type RedisStoreOptions } from '../../../src/stores/redis/limits.ts';
 import { OutageLog, type OutageLogOptions } from '../../../src/stores/shared/outage-log.ts';
-import { planFrom } from '../../support/plan.ts';
+import { windowSetFrom } from '../../support/window-set.ts';
 
 const HARMLESS = new Error('harmless');
 
@@ -106,7 +106,7 @@ describe('what onError of a store throws', () => {
     async (policy) => {
       const log: unknown[] = [];
       const options: RedisStoreOptions = { onStoreFailure: policy, onError, logger: (_, error) => log.push(error) };
-      const deciding = createRedisStore(client(), options).consume('a', 'r', planFrom(['2/1m']), 1);
+      const deciding = createRedisStore(client(), options).consume('a', 'r', windowSetFrom(['2/1m']), 1);
       if (policy === 'refuse')
         await expect(deciding).rejects.toMatchObject({ code: 'store_unavailable', cause: { message: 'down' } });
       else expect(await deciding).toMatchObject({ accepted: true, degraded: true });

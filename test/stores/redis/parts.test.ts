@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { isHeadgateError } from '../../../src/base/errors.ts';
 import { parseLimit } from '../../../src/core/limit.ts';
-import { createPlan } from '../../../src/core/plan.ts';
+import { createWindowSet } from '../../../src/core/window-set.ts';
 import type { RedisClient } from '../../../src/stores/redis/client.ts';
 import { createKeyNames } from '../../../src/stores/redis/keys.ts';
 import { createRedisStore, type RedisStoreOptions } from '../../../src/stores/redis/limits.ts';
@@ -14,7 +14,7 @@ const { port } = inject('redis');
 const redis = new Redis({ port, host: '127.0.0.1' });
 beforeAll(() => redis.ping());
 afterAll(() => redis.disconnect());
-const plan = createPlan([], parseLimit(['5/1h']));
+const windowSet = createWindowSet([], parseLimit(['5/1h']));
 
 /** A client that records its commands, and replies with the result of `answer`. */
 function fakeClient(answer: (command: string) => unknown): { client: RedisClient; sent: string[] } {
@@ -41,7 +41,7 @@ describe('the script', () => {
         ? Promise.reject(new Error('NOSCRIPT No matching script.'))
         : Promise.resolve(doubles(1, 0, 0));
     const { client, sent } = fakeClient(answer);
-    expect(await createRedisStore(client).consume('a', 'r', plan, 1)).toMatchObject({
+    expect(await createRedisStore(client).consume('a', 'r', windowSet, 1)).toMatchObject({
       accepted: true,
       degraded: false,
     });
@@ -52,7 +52,7 @@ describe('the script', () => {
     'is never sent again after another error: %s',
     async (message) => {
       const { client, sent } = fakeClient(() => Promise.reject(new Error(message)));
-      expect((await createRedisStore(client).consume('a', 'r', plan, 1)).degraded).toBe(true);
+      expect((await createRedisStore(client).consume('a', 'r', windowSet, 1)).degraded).toBe(true);
       expect(sent).toEqual(['EVALSHA']);
     },
   );
@@ -107,7 +107,9 @@ describe('an invalid reply', () => {
       const errors: unknown[] = [];
       const options: RedisStoreOptions = { onStoreFailure: 'refuse', onError: (error) => errors.push(error) };
       const store = createRedisStore(fakeClient(() => Promise.resolve(reply)).client, options);
-      const error: unknown = await Promise.resolve(store.consume('a', 'r', plan, 1)).catch((reason: unknown) => reason);
+      const error: unknown = await Promise.resolve(store.consume('a', 'r', windowSet, 1)).catch(
+        (reason: unknown) => reason,
+      );
       expect(isHeadgateError(error, 'store_unavailable')).toBe(true);
       expect(errors).toHaveLength(1);
     },
@@ -118,7 +120,7 @@ describe('an invalid reply', () => {
       throw new Error('thrown');
     });
     const store = createRedisStore(client, { deadlineMs: 20 });
-    expect((await store.consume('a', 'r', plan, 1)).degraded).toBe(true);
+    expect((await store.consume('a', 'r', windowSet, 1)).degraded).toBe(true);
     await expect(store.reset({ account: 'a', route: 'r' })).rejects.toMatchObject({ code: 'store_unavailable' });
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(store.stats().timeouts).toBe(0);
@@ -178,7 +180,7 @@ describe('key names', () => {
 
   it("S14: an account or a route whose name is '' can be reset", async () => {
     const store = createRedisStore(redis, { prefix: `empty-${process.pid}`, deadlineMs: 5_000 });
-    const once = createPlan([], parseLimit(['1/1h']));
+    const once = createWindowSet([], parseLimit(['1/1h']));
     for (const target of [{ account: '' }, { route: '' }]) {
       expect((await store.consume('', '', once, 1)).accepted).toBe(true);
       await store.reset(target);
@@ -191,14 +193,14 @@ it("every key has an expiry after random histories with the server's clock", asy
   const prefix = `ttl-${process.pid}`;
   const { history } = createArbitraries(fc, { maxCommands: 30 });
   let runs = 0;
-  const property = fc.asyncProperty(history, async ({ plans, commands }) => {
+  const property = fc.asyncProperty(history, async ({ windowSets, commands }) => {
     const store = createRedisStore(redis, { prefix: `${prefix}-${runs++}`, deadlineMs: 5_000 });
     const decisions = [];
-    let current = plans[0] as (typeof plans)[number];
+    let current = windowSets[0] as (typeof windowSets)[number];
     for (const command of commands) {
       if (command.type === 'consume') {
         decisions.push(await store.consume(command.account, command.route, current, command.cost));
-      } else if (command.type === 'adjust') current = plans[command.pick % plans.length] as typeof current;
+      } else if (command.type === 'adjust') current = windowSets[command.pick % windowSets.length] as typeof current;
       else if (command.type === 'settle' && decisions.length > 0) {
         await store.settle(decisions[command.pick % decisions.length] as (typeof decisions)[number], command.cost);
       } else if (command.type === 'reset') await store.reset(command);

@@ -5,14 +5,14 @@ import type { Decision } from '../../../src/core/decision.ts';
 import { createRedisClaimStore } from '../../../src/stores/redis/claims.ts';
 import { claimKey, createKeyNames } from '../../../src/stores/redis/keys.ts';
 import { createRedisStore, type RedisStore } from '../../../src/stores/redis/limits.ts';
-import { planFrom } from '../../support/plan.ts';
+import { windowSetFrom } from '../../support/window-set.ts';
 
 const redis = new Redis({ port: inject('redis').port, host: '127.0.0.1' });
 beforeAll(() => redis.ping());
 afterAll(() => redis.disconnect());
 
 let stores = 0;
-const plan = planFrom(['2/4s'], ['9/1h']);
+const windowSet = windowSetFrom(['2/4s'], ['9/1h']);
 const HEAD = 'r4000a3600000|';
 const HOUR_MS = 3_600_000;
 
@@ -53,13 +53,13 @@ describe("the server's clock was set back", () => {
         const future = (await serverNow()) + ms;
         await redis.set(nameOf(account), record(future, 2, future, 2), 'PX', 2 * HOUR_MS);
         const decisions = await Promise.all(
-          Array.from({ length: requests }, () => store.consume(account, 'r', plan, 1) as Promise<Decision>),
+          Array.from({ length: requests }, () => store.consume(account, 'r', windowSet, 1) as Promise<Decision>),
         );
         for (const { accepted, shown } of decisions) {
           expect(accepted).toBe(true);
           expect(shown?.resetMs).toBeLessThanOrEqual(HOUR_MS);
         }
-        const rest = (await settled(Array.from({ length: 3 }, () => store.consume(account, 'r', plan, 1)))) as {
+        const rest = (await settled(Array.from({ length: 3 }, () => store.consume(account, 'r', windowSet, 1)))) as {
           value: Decision;
         }[];
         expect(rest.filter(({ value }) => value.accepted)).toHaveLength(2 - requests);
@@ -70,17 +70,17 @@ describe("the server's clock was set back", () => {
 
   it('S13, S15: a charge to a window whose start is in the future is not refunded', async () => {
     const { store, nameOf } = connect();
-    const decision = await store.consume('a', 'r', plan, 1);
+    const decision = await store.consume('a', 'r', windowSet, 1);
     const [route, all] = decision.trace;
     const moved = record((route?.startedAt as number) + HOUR_MS, 1, (all?.startedAt as number) + HOUR_MS, 1);
     await redis.set(nameOf('a'), moved);
     expect(await store.settle(decision, 0)).toBe(false);
-    expect((await store.peek('a', 'r', plan)).map(({ remaining }) => remaining)).toEqual([2, 9]);
+    expect((await store.peek('a', 'r', windowSet)).map(({ remaining }) => remaining)).toEqual([2, 9]);
   });
 
   it('S13: settling keeps the expiry, and a count is at most the largest safe integer', async () => {
     const { store, nameOf } = connect();
-    const [first, second] = [await store.consume('a', 'r', plan, 1), await store.consume('a', 'r', plan, 1)];
+    const [first, second] = [await store.consume('a', 'r', windowSet, 1), await store.consume('a', 'r', windowSet, 1)];
     const expiry = await redis.pexpiretime(nameOf('a'));
     expect(await store.settle(first, Number.MAX_SAFE_INTEGER)).toBe(true);
     expect(await store.settle(second, Number.MAX_SAFE_INTEGER)).toBe(true);
@@ -88,7 +88,7 @@ describe("the server's clock was set back", () => {
     const full = record(starts[0] as number, Number.MAX_SAFE_INTEGER, starts[1] as number, Number.MAX_SAFE_INTEGER);
     expect([await redis.getBuffer(nameOf('a')), await redis.pexpiretime(nameOf('a'))]).toEqual([full, expiry]);
     // The record is still valid.
-    expect((await store.consume('a', 'r', plan, 1)).accepted).toBe(false);
+    expect((await store.consume('a', 'r', windowSet, 1)).accepted).toBe(false);
   });
 });
 
@@ -123,12 +123,12 @@ describe("a limiter's record that headgate did not write", () => {
       await poison(nameOf('bad'));
       const before = await redis.dump(nameOf('bad'));
       const accounts = ['a', 'b', 'bad', 'c'];
-      const outcomes = await settled(accounts.map((account) => store.consume(account, 'r', plan, 1)));
+      const outcomes = await settled(accounts.map((account) => store.consume(account, 'r', windowSet, 1)));
       expect(store.stats().calls).toBe(1);
       expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
       for (const outcome of outcomes)
         if (outcome.status === 'fulfilled') expect(outcome.value).toMatchObject({ accepted: true, degraded: false });
-      const alone = await settled([store.consume('bad', 'r', plan, 1), store.peek('bad', 'r', plan)]);
+      const alone = await settled([store.consume('bad', 'r', windowSet, 1), store.peek('bad', 'r', windowSet)]);
       for (const outcome of [outcomes[2], ...alone]) {
         if (outcome?.status !== 'rejected') throw new Error('it must fail');
         expect(isHeadgateError(outcome.reason, 'store_unavailable')).toBe(true);
@@ -137,15 +137,15 @@ describe("a limiter's record that headgate did not write", () => {
       expect(errors).toHaveLength(3);
       expect(await redis.dump(nameOf('bad'))).toEqual(before);
       // However often it is asked for, the others are served.
-      for (let i = 0; i < 10; i++) await settled([store.consume('bad', 'r', plan, 1)]);
+      for (let i = 0; i < 10; i++) await settled([store.consume('bad', 'r', windowSet, 1)]);
       expect(store.stats().breaker).toBe('closed');
-      expect((await store.peek('a', 'r', plan)).map(({ remaining }) => remaining)).toEqual([1, 8]);
+      expect((await store.peek('a', 'r', windowSet)).map(({ remaining }) => remaining)).toEqual([1, 8]);
     },
   );
 
   it('a refund of a count that is NaN fails, and writes nothing', async () => {
     const { store, nameOf } = connect();
-    const decision = await store.consume('a', 'r', plan, 1);
+    const decision = await store.consume('a', 'r', windowSet, 1);
     const starts = decision.trace.map(({ startedAt }) => startedAt as number);
     await redis.set(nameOf('a'), record(starts[0] as number, NAN, starts[1] as number, 1));
     const before = await redis.dump(nameOf('a'));

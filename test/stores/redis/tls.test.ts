@@ -5,11 +5,11 @@ import { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
-import { createPlan } from '../../../src/core/plan.ts';
+import { createWindowSet } from '../../../src/core/window-set.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { type ConnectedClient, ofIoredis, ofNodeRedis } from '../../support/redis-clients.ts';
 
-const plan = createPlan([], parseLimit(['3/1h']));
+const windowSet = createWindowSet([], parseLimit(['3/1h']));
 /** The user may only use keys with the store's prefix, and the commands of scripts and of `reset`. */
 const USER = ['--user', 'gate', 'on', '>s3cret', '~headgate:*', '-@all'];
 const MAY = ['+@connection', '+@scripting', '+@string', '+@read', '+unlink', '+time', '+scan', '+info'];
@@ -45,8 +45,8 @@ it.each(Object.keys(CONNECTS))('decides, refunds, peeks and resets: %s', async (
   onTestFinished(disconnect);
   const errors: unknown[] = [];
   const store = createRedisStore(client, { deadlineMs: 10_000, onError: (error) => errors.push(error) });
-  const consume = async () => store.consume(name, 'route', plan, 1);
-  const remaining = async () => (await store.peek(name, 'route', plan))[0]?.remaining;
+  const consume = async () => store.consume(name, 'route', windowSet, 1);
+  const remaining = async () => (await store.peek(name, 'route', windowSet))[0]?.remaining;
   const decisions = [];
   for (let i = 0; i < 4; i++) decisions.push(await consume());
   expect(decisions.map(({ accepted }) => accepted)).toEqual([true, true, true, false]);

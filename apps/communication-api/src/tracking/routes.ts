@@ -1,5 +1,5 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
-import type { Rooms } from '../rooms.ts';
+import type { Tracking } from './tracking.ts';
 import { visitorOf } from './visitor.ts';
 
 /** A transparent GIF of one pixel. */
@@ -16,11 +16,11 @@ const NOT_FOUND = `<!doctype html>
 `;
 
 /** The links and pixels of tracked emails. */
-export const trackingRoutes: FastifyPluginAsync<{ rooms: Pick<Rooms, 'tracking'> }> = async (
+export const trackingRoutes: FastifyPluginAsync<{ rooms: { readonly tracking: Tracking } }> = async (
   app,
   { rooms: { tracking } },
 ) => {
-  // A token is longer than a parameter of a path may be; the wildcard has no bound of its own.
+  // A token may be longer than a parameter of a path; the wildcard is not bounded.
   const tokenOf = (request: FastifyRequest): string => (request.params as { '*': string })['*'];
   const record = ({ method, headers }: FastifyRequest, sendId: string, linkNo: number | null): void =>
     tracking.record({ sendId, linkNo, visitor: visitorOf(method, headers) });

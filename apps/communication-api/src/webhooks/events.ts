@@ -1,10 +1,8 @@
-import type { Selectable } from 'kysely';
 import type { Database } from '../db/database.ts';
 import { json } from '../db/json.ts';
-import type { EventRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { EventType } from '../domain/event-types.ts';
-import { firstIdAt, isId, newId } from '../domain/ids.ts';
+import { firstIdAt, newId } from '../domain/ids.ts';
 import type { FanOut } from './fan-out.ts';
 
 export type { EventType };
@@ -18,17 +16,15 @@ export interface NewEvent {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-export type Event = Selectable<Omit<EventRow, 'type'>> & { readonly type: EventType };
-
 /** How long events are kept: so long they can be delivered again. */
 const RETENTION_MS = 30 * 86_400_000;
 
 /**
- * The events of all applications. They are written in the transaction of what happened, with a job per endpoint that
- * takes them: so none of these exists without the others.
+ * The events of all applications. Each event is written in the transaction that causes it, with a job per endpoint that
+ * takes it: so none of these exists without the others.
  */
 export class Events {
-  /** @param fanOut has them delivered. Default: they are only stored */
+  /** @param fanOut delivers them. Default: they are only stored */
   constructor(
     private readonly clock: Clock,
     private readonly fanOut?: Pick<FanOut, 'add' | 'redeliver'>,
@@ -90,16 +86,4 @@ export class Events {
       .executeTakeFirstOrThrow();
     return Number(numDeletedRows);
   }
-}
-
-/** An event of an application, if it still exists. */
-export async function findEvent(applicationId: string, id: string, db: Database): Promise<Event | undefined> {
-  if (!isId(id, 'evt')) return undefined;
-  const row = await db
-    .selectFrom('events')
-    .selectAll()
-    .where('application_id', '=', applicationId)
-    .where('id', '=', id)
-    .executeTakeFirst();
-  return row as Event | undefined;
 }

@@ -4,7 +4,8 @@ import { ServiceError } from '../domain/service-error.ts';
 import type { PendingJob } from '../jobs/job.ts';
 import type { Queue } from '../jobs/queue.ts';
 import { type Endpoints, WEBHOOK_JOB } from './endpoints.ts';
-import { type Event, findEvent } from './events.ts';
+import type { Event } from './event.ts';
+import { findEvent } from './event.ts';
 
 /** An event, as its endpoints are chosen by it. */
 interface AddedEvent {
@@ -13,7 +14,7 @@ interface AddedEvent {
   readonly accountId: string | null;
 }
 
-/** Has events delivered to the endpoints that take them: a job per endpoint. */
+/** Adds the jobs that deliver events: one per endpoint that takes the event. */
 export class FanOut {
   constructor(
     private readonly db: Database,
@@ -36,9 +37,9 @@ export class FanOut {
   }
 
   /**
-   * Has an event delivered again, from the first attempt on.
-   * @param endpointId the only one to deliver to, whatever it asks for. Default: the endpoints that take the event
-   * @param db the transaction of the caller, if it has one
+   * Delivers an event again, from the first attempt on.
+   * @param endpointId the only receiver, whatever it subscribes to. Default: the endpoints that take the event
+   * @param db the transaction of the caller, if there is one
    * @returns the endpoints that receive it
    * @throws ServiceError 404 if the event or the endpoint is unknown, 409 if no enabled endpoint would receive it
    */

@@ -86,7 +86,9 @@ test('a change keeps the counters of windows whose length stays', async () => {
   expect(consume()).toMatchObject({ accepted: false, shown: { max: 4, remaining: 0 } });
   await overrides.remove(applicationId, { accountId: account }, null);
   await book.reload(applicationId);
-  expect(limiter.plan({ account, provider, route: otherRoute }).windows.map(({ max }) => max)).toEqual([60, 5_000]);
+  expect(limiter.windowSet({ account, provider, route: otherRoute }).windows.map(({ max }) => max)).toEqual([
+    60, 5_000,
+  ]);
   expect(consume()).toMatchObject({ accepted: true, shown: { max: 5_000, remaining: 4_995 } });
   await limiter.close();
 });

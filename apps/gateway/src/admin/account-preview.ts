@@ -1,5 +1,5 @@
 import type { LimitChange } from 'headgate/shared-limits';
-import { createPlan, type Plan } from 'headgate/stores';
+import { createWindowSet, type WindowSet } from 'headgate/stores';
 import { inSlices, nextTurn } from '../base/slices.ts';
 import type { Account, Config } from '../config/schema.ts';
 import type { SeenAccount } from '../traffic/top-accounts.ts';
@@ -54,10 +54,10 @@ export async function previewAccounts(context: AdminContext, changes: readonly L
     const effect = account && effectOf(account, seen);
     if (account !== undefined && effect !== undefined) touched.push({ account, effect });
   });
-  const planOf = createPlans();
+  const planOf = createWindowSets();
   const busiest = touched.filter(({ effect }) => hasWindows(effect)).slice(0, MAX_PEEKED);
   const now = await peekEach(busiest, async ({ account: { id, provider, plan }, effect }) => {
-    const { allMethodsScope } = sharedLimits.plan({ account: id, route: effect.route, provider, plan });
+    const { allMethodsScope } = sharedLimits.windowSet({ account: id, route: effect.route, provider, plan });
     const counting = planOf(effect, allMethodsScope);
     const statuses = await store.limits.peek(id, effect.route, counting);
     const counts = statuses.map(({ max, remaining }) => max - remaining);
@@ -108,21 +108,21 @@ function ownLimits(
 }
 
 /**
- * Plans that count the windows of limits. Their maxes are never reached: a window shows at most `max`, and an account may
+ * Window sets that count the windows of limits. Their maxes are never reached: a window shows at most `max`, and an account may
  * have used more than it would be allowed.
  */
-function createPlans(): (effect: Effect, scope: Plan['allMethodsScope']) => Plan {
-  const plans = new Map<Effect, Plan>();
+function createWindowSets(): (effect: Effect, scope: WindowSet['allMethodsScope']) => WindowSet {
+  const windowSets = new Map<Effect, WindowSet>();
   return (effect, scope) => {
-    const known = plans.get(effect);
+    const known = windowSets.get(effect);
     if (known !== undefined) return known;
     const windowsOf = (name: ChangedLimit['limit']) =>
       effect.limits
         .filter(({ limit }) => limit === name)
         .flatMap(({ windows }) => windows.map(({ durationMs }) => ({ max: Number.MAX_SAFE_INTEGER, durationMs })));
-    const plan = createPlan(windowsOf('route'), windowsOf('all-methods'), scope);
-    plans.set(effect, plan);
-    return plan;
+    const windowSet = createWindowSet(windowsOf('route'), windowsOf('all-methods'), scope);
+    windowSets.set(effect, windowSet);
+    return windowSet;
   };
 }
 

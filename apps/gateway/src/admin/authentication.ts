@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { parseLimit } from 'headgate';
 import { createClientIp } from 'headgate/client-ip';
 import { createMemoryStore } from 'headgate/memory';
-import { createPlan } from 'headgate/stores';
+import { createWindowSet } from 'headgate/stores';
 import { bearerTokenOf, createCredentials, isExpired } from '../admission/credentials.ts';
 import { type AdminRole, ROLES } from '../config/schema/admin.ts';
 import type { AdminToken } from '../config/schema.ts';
@@ -21,7 +21,7 @@ const PROBLEMS = {
 };
 
 /** Failures per minute of an address, or of a network of IPv6, whose host chooses its addresses freely. */
-const FAILURES = createPlan([], parseLimit(['10/1m']));
+const FAILURES = createWindowSet([], parseLimit(['10/1m']));
 const NETWORK_BITS = 64;
 const ROUTE = 'authentication';
 

@@ -1,7 +1,7 @@
 import type { Limiter } from 'headgate';
 import { formatWindow } from 'headgate';
 import { createMemoryStore } from 'headgate/memory';
-import type { PlanWindow } from 'headgate/stores';
+import type { LimitWindow } from 'headgate/stores';
 import { aligned, printable } from '../base/table.ts';
 import { limiterOf, limitsOf } from '../config/limits.ts';
 import type { Config } from '../config/schema.ts';
@@ -47,7 +47,7 @@ function rows(title: string, subjects: readonly Subject[], config: Config, limit
   const body = subjects.flatMap(({ label, account, provider, plan }) =>
     config.routes.map(({ route, account: source }) => {
       if (source === undefined) return [label, route, 'not limited (no account)', ''];
-      const { windows, allMethodsScope } = limiter.plan({ account, route, provider, plan });
+      const { windows, allMethodsScope } = limiter.windowSet({ account, route, provider, plan });
       const allMethods = windowsOf(windows, 'all-methods');
       const isShared = allMethods !== NONE && allMethodsScope === 'account';
       return [label, route, windowsOf(windows, 'route'), isShared ? `${allMethods} (shared by routes)` : allMethods];
@@ -56,7 +56,7 @@ function rows(title: string, subjects: readonly Subject[], config: Config, limit
   return [[title, 'ROUTE', 'ROUTE LIMIT', 'ALL METHODS'], ...body];
 }
 
-function windowsOf(windows: readonly PlanWindow[], limit: PlanWindow['limit']): string {
+function windowsOf(windows: readonly LimitWindow[], limit: LimitWindow['limit']): string {
   const texts = windows.filter((window) => window.limit === limit).map(formatWindow);
   return texts.length === 0 ? NONE : texts.join(', ');
 }

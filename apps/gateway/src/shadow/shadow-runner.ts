@@ -1,5 +1,5 @@
 import type { Decision, GateEvent, LayeredLimits } from 'headgate';
-import { Plans, ShadowChecks } from 'headgate/internal';
+import { ShadowChecks, WindowSets } from 'headgate/internal';
 import type { ShadowDecision } from 'headgate/shadow';
 import type { LimitStore } from 'headgate/stores';
 import type { Config } from '../config/schema.ts';
@@ -142,12 +142,12 @@ export class ShadowRunner {
     try {
       const limits = layersOf(this.#config, candidate.settings);
       if (before?.candidate.id === candidate.id && JSON.stringify(before.limits) === JSON.stringify(limits)) return;
-      const plans = new Plans(limits);
+      const windowSets = new WindowSets(limits);
       const { sample, store: where } = candidate.settings;
       this.#stop();
       this.#running = {
         ...{ candidate, limits, since: new Date() },
-        checks: this.#createChecks(plans, store.openShadow(where), sample),
+        checks: this.#createChecks(windowSets, store.openShadow(where), sample),
         counters: where === 'memory' || store.kind === 'memory' ? 'process' : 'shared',
       };
       const { source, by, reason } = candidate;
@@ -159,10 +159,10 @@ export class ShadowRunner {
     }
   }
 
-  #createChecks(plans: Plans, store: LimitStore, sample: number): ShadowChecks {
+  #createChecks(windowSets: WindowSets, store: LimitStore, sample: number): ShadowChecks {
     const { log, metrics } = this.#parts;
     return new ShadowChecks({
-      ...{ plans, store, sample, maxUnderWay: MAX_UNDER_WAY, timeoutMs: TIMEOUT_MS },
+      ...{ windowSets, store, sample, maxUnderWay: MAX_UNDER_WAY, timeoutMs: TIMEOUT_MS },
       onDecision: (decision) => this.#onDecision(decision),
       onMissed: (what) => metrics.onShadowMissed(what),
       log: (message, err) => log.logger.error({ err }, message),

@@ -10,7 +10,7 @@ import {
 } from 'headgate/memory';
 import { createRedisAdjustments, createRedisClaimStore, createRedisStore, MIN_BYTES_PER_MS } from 'headgate/redis';
 import type { AdjustmentStore, ClaimStore, LimitStore } from 'headgate/stores';
-import { createPlan } from 'headgate/stores';
+import { createWindowSet } from 'headgate/stores';
 import { ConfigError } from '../config/config-error.ts';
 import { routesOf } from '../config/routes.ts';
 import { MAX_TIMER_MS } from '../config/schema/values.ts';
@@ -59,7 +59,7 @@ const START_MS = 2_000;
 const SHADOW_PREFIX = 'headgate-shadow';
 /** Route and plan of a call that only tests the store. Its account is empty, and no config can have such an account. */
 const HEALTH = 'GET /healthz';
-const PROBE = createPlan([], parseLimit(['1/1s']));
+const PROBE = createWindowSet([], parseLimit(['1/1s']));
 /**
  * Most pairs of account and route in memory: the most that a store can have. Only accounts and routes of the config
  * reach the store, so the config bounds them. A reload adds to them, and must never find the store full (S18).

@@ -812,14 +812,14 @@ describe('limits without any window', () => {
     const meant = { accounts, routes: limited, limits: { ...limits, unlimited: true } };
     expect(issuesOf(meant)).toEqual([]);
     // The limiter accepts what the config says.
-    expect(limiterOf(checkConfig(meant, 'test'), createMemoryStore()).plan(SUBJECT).windows).toEqual([]);
+    expect(limiterOf(checkConfig(meant, 'test'), createMemoryStore()).windowSet(SUBJECT).windows).toEqual([]);
   });
 
   it('missing altogether, are an issue only if a route has an account', () => {
     expect(issuesOf({ routes: limited })).toEqual([NO_WINDOW]);
     expect(issuesOf({ routes: [{ route: 'GET /y' }] })).toEqual([]);
     expect(issuesOf({ routes: [{ route: 'GET /y' }], limits: {} })).toEqual([NO_WINDOW]);
-    expect(limiterOf(checkConfig({}, 'test'), createMemoryStore()).plan(SUBJECT).windows).toEqual([]);
+    expect(limiterOf(checkConfig({}, 'test'), createMemoryStore()).windowSet(SUBJECT).windows).toEqual([]);
   });
 
   it.each([

@@ -85,7 +85,7 @@ describe('by keyboard only', () => {
     await chooseIn(page, 'Ends', 'In 1 h');
     await pressAt(page, 'Preview');
     await page.waitForSelector('h3:focus >> text=Preview');
-    expect(await dialogText(page)).toMatch(/Ends\s+[\d:]+, then as in the config: 5\/1m/);
+    expect(await dialogText(page)).toMatch(/Ends\s+[\w :,]*[\d:]+, then as in the config: 5\/1m/);
     expect(await dialogText(page)).toMatch(/Before\s+5\/1m\s+After\s+4\/1m, 2000\/1d/);
     expect((await limitOf({ provider: 'linkedin', route: EMAILS })).adjusted).toBeNull();
     await typeInto(page, 'Reason', 'INC-12');

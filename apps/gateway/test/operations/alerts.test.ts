@@ -120,8 +120,8 @@ it.each([
 });
 
 it('the files that the pages name are in the package', () => {
-  const { files }: { files: string[] } = JSON.parse(read(join(ROOT, 'package.json')));
-  expect(files).toEqual(expect.arrayContaining(['apps/gateway/docs/grafana/*', 'apps/gateway/docs/prometheus/*']));
+  const { files }: { files: string[] } = JSON.parse(read(join(ROOT, 'apps/gateway/package.json')));
+  expect(files).toEqual(expect.arrayContaining(['docs/grafana/*', 'docs/prometheus/*']));
   expect(existsSync(ALERTS)).toBe(true);
 });
 

@@ -122,7 +122,7 @@ describe('metrics', () => {
       },
     } as unknown as LimitStore;
     const measured = metrics.measured(store);
-    const plan = limiter.plan({ account: 'a', route: 'GET /a' });
+    const plan = limiter.windowSet({ account: 'a', route: 'GET /a' });
     expect(measured.synchronous).toBe(false);
     expect(measured.consume('a', 'r', plan, 1)).toBe('decision');
     expect(await measured.peek('a', 'r', plan)).toBe('windows');

@@ -2,7 +2,7 @@
 
 import { isHeadgateError, parseLimit } from 'headgate';
 import { createRedisClaimStore, createRedisStore } from 'headgate/redis';
-import { createPlan } from 'headgate/stores';
+import { createWindowSet } from 'headgate/stores';
 import { tell } from 'headgate-testbed/redis-cluster';
 import { Caller } from 'headgate-testbed/redis-load';
 import { startReplica } from 'headgate-testbed/redis-sentinel';
@@ -12,7 +12,7 @@ import type { Redis } from 'ioredis';
 import { expect, it, onTestFinished } from 'vitest';
 import { connected, createRedisClient } from '../../src/store/redis-client.ts';
 
-const plan = createPlan([], parseLimit(['1000/1h']));
+const windowSet = createWindowSet([], parseLimit(['1000/1h']));
 const common = { token: 'a', fingerprint: 'f', retentionMs: 60_000 };
 const begin = { ...common, leaseMs: 30_000, onOrphan: 'reject', dispatch: false } as const;
 
@@ -66,7 +66,7 @@ it('S17: a master that was demoted is left: the same stores decide on the new on
   const client = await connect(pair);
   const limits = createRedisStore(client, { deadlineMs: 1_000, denyCacheMaxMs: 0 });
   const claims = createRedisClaimStore(client, { deadlineMs: 1_000 });
-  const caller = new Caller(limits, plan);
+  const caller = new Caller(limits, windowSet);
   await until(async () => (await caller.check()) === 'accepted', 'the old master decides');
   await swap(pair);
   await until(async () => (await caller.check()) === 'accepted', 'the new master decides');

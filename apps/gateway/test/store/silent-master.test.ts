@@ -2,7 +2,7 @@
 
 import { parseLimit } from 'headgate';
 import { createRedisClaimStore, createRedisStore } from 'headgate/redis';
-import { createPlan } from 'headgate/stores';
+import { createWindowSet } from 'headgate/stores';
 import { Caller } from 'headgate-testbed/redis-load';
 import { startRedis, until } from 'headgate-testbed/redis-server';
 import { startTcpProxy, type TcpProxy } from 'headgate-testbed/tcp-proxy';
@@ -10,7 +10,7 @@ import type { Redis } from 'ioredis';
 import { expect, it, onTestFinished } from 'vitest';
 import { connected, createRedisClient } from '../../src/store/redis-client.ts';
 
-const plan = createPlan([], parseLimit(['1000/1h']));
+const windowSet = createWindowSet([], parseLimit(['1000/1h']));
 const common = { token: 'a', fingerprint: 'f', retentionMs: 60_000 };
 const begin = { ...common, leaseMs: 30_000, onOrphan: 'reject', dispatch: false } as const;
 
@@ -33,7 +33,7 @@ it('S17: a silent connection is left: the same stores decide on the new master',
   const [client, largeClient] = await Promise.all([connect(name), connect(name)]);
   const limits = createRedisStore(client, { denyCacheMaxMs: 0 });
   const claims = createRedisClaimStore(client, { largeValues: { client: largeClient } });
-  const caller = new Caller(limits, plan);
+  const caller = new Caller(limits, windowSet);
   await until(async () => (await caller.check()) === 'accepted', 'the old master decides');
   old.freeze();
   name.target = next.port;

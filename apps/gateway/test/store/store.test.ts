@@ -12,7 +12,7 @@ import { connected, createRedisClient } from '../../src/store/redis-client.ts';
 import { openStore } from '../../src/store/store.ts';
 import { configOf, expectProblem, freePort, NO_RATES, ratesOf } from '../support/gateway.ts';
 import { type InProcess, openLog, startInProcess } from '../support/in-process.ts';
-import { planFrom } from '../support/plan.ts';
+import { windowSetFrom } from '../support/window-set.ts';
 
 const DEADLINE_MS = 150;
 const CHATS = '/api/v1/chats?account_id=';
@@ -178,7 +178,7 @@ describe('openStore', () => {
     await connected(admin, 5_000);
     const { log, lines } = openLog();
     const store = await openStore(checkConfig({ store: `redis://127.0.0.1:${server.port}` }, 'test'), log);
-    const decide = () => store.limits.consume('acc', 'GET /', planFrom(['1000000/1h']), 1);
+    const decide = () => store.limits.consume('acc', 'GET /', windowSetFrom(['1000000/1h']), 1);
     const logged = () => lines().flatMap(({ level, msg }) => (/^headgate: /.test(String(msg)) ? [[level, msg]] : []));
     try {
       // Those of the two stores, and the one of the checks that run meanwhile.

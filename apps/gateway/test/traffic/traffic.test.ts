@@ -2,7 +2,7 @@ import type { Decision } from 'headgate';
 import { parseLimit } from 'headgate';
 import { createMemoryStore } from 'headgate/memory';
 import type { AdjustmentEntry } from 'headgate/stores';
-import { createPlan } from 'headgate/stores';
+import { createWindowSet } from 'headgate/stores';
 import { describe, expect, it } from 'vitest';
 import {
   EVENT_TYPES,
@@ -14,7 +14,7 @@ import {
 import { Series } from '../../src/traffic/series.ts';
 import { Traffic } from '../../src/traffic/traffic.ts';
 
-const PLAN = createPlan([], parseLimit(['5/1m', '1000/1d']));
+const PLAN = createWindowSet([], parseLimit(['5/1m', '1000/1d']));
 const store = createMemoryStore();
 const decide = (account: string): Decision => store.consume(account, 'GET /x', PLAN, 1);
 

@@ -59,8 +59,8 @@ local ACCOUNT = '^.*}:'
 -- Whether an account of the call may have blocks; nil until it is known.
 local mayBeBlocked
 
--- The fast path: one request of one record, which has exactly the plan's windows, none of them over, of an account
--- without blocks. It is not a function, because creating one would cost a twentieth of the whole call.
+-- The fast path: one request of one record, which has exactly the window set's windows, none of them over, of an
+-- account without blocks. It is not a function, because creating one would cost a twentieth of the whole call.
 if #KEYS == 1 and not ARGV[5] then
   -- One command for both keys is cheaper than two. It returns false for a record of another type.
   local found, head, layout = redis.pcall('MGET', KEYS[1], match(KEYS[1], ACCOUNT)), ARGV[3], ARGV[4]

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import type { LimitSource } from '../../domain/effective-limits.ts';
-import type { FaultyForm } from '../account-answer.tsx';
+import type { FaultyForm } from '../faulty-form.ts';
 import type { Here } from '../here.ts';
 import type { LimitTarget } from '../limit-target.ts';
 import type { LimitView } from '../limit-views.ts';
@@ -66,6 +66,6 @@ export function LimitPanel({ here, target, limit, canManage, faulty }: LimitPane
   );
 }
 
-/** The windows of a limit, without what is counted in them. */
+/** The windows of a limit, without their counts. */
 export const WindowTexts = ({ text }: { readonly text: string }): JSX.Element =>
   text === '' ? <p>Requests are not limited by it.</p> : <p class="windows">{text.replaceAll('/', ' per ')}</p>;

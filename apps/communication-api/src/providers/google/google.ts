@@ -1,7 +1,7 @@
 import type { Clock } from '../../domain/clock.ts';
 import { OAuthClient } from '../oauth/client.ts';
+import type { OAuthCredentials } from '../oauth/credentials.ts';
 import { oauthLinkFlow } from '../oauth/link-flow.ts';
-import type { OAuthCredentials } from '../oauth/tokens.ts';
 import { type Provider, ProviderError } from '../provider.ts';
 import { type Access, GmailApi, TITLE } from './gmail-api.ts';
 import { GoogleMailProvider } from './mail.ts';
@@ -47,7 +47,7 @@ export function createGoogle(config: GoogleConfig, clock: Clock): readonly Provi
   return [google];
 }
 
-/** The address of the mailbox. Undefined: this Google account has none. */
+/** The address of the mailbox. Undefined: this Google account owns no mailbox. */
 async function mailboxOf(api: GmailApi, access: Access, signal: AbortSignal): Promise<unknown> {
   try {
     const profile = await api.request<Record<string, unknown>>(access, { method: 'GET', path: 'profile', signal });

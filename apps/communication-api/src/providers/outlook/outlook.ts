@@ -2,8 +2,8 @@ import { readAddress } from '../../domain/addresses.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { LinkContext } from '../link-flow.ts';
 import { type Authorization, OAuthClient } from '../oauth/client.ts';
+import type { OAuthCredentials } from '../oauth/credentials.ts';
 import { type OAuthIdentity, oauthLinkFlow } from '../oauth/link-flow.ts';
-import type { OAuthCredentials } from '../oauth/tokens.ts';
 import { type Provider, ProviderError } from '../provider.ts';
 import { outlookError } from './errors.ts';
 import { Graph } from './graph.ts';
@@ -56,7 +56,7 @@ const INTRO = {
   },
 } as const;
 
-/** Whose mailbox it is. Undefined if the user has none. */
+/** The owner of the mailbox. Undefined if the user owns none. */
 async function identify(
   graph: Graph,
   { claims, credentials }: Authorization & { readonly credentials: OAuthCredentials },

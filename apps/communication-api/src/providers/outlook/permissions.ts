@@ -1,8 +1,8 @@
-import type { OAuthCredentials } from '../oauth/tokens.ts';
+import type { OAuthCredentials } from '../oauth/credentials.ts';
 
 /** What `OUTLOOK_SCOPES` can ask for. */
 const PERMISSIONS = {
-  /** Drafts, so that a crash never sends twice, and answers to emails that the service has not sent. */
+  /** Drafts, so that a crash never sends twice, and answers to emails that the service did not send. */
   drafts: ['Mail.ReadWrite', 'Mail.Send'],
   send: ['Mail.Send'],
 } as const;

@@ -7,7 +7,7 @@ import { type RedisServer, startRedis, until } from 'headgate-testbed/redis-serv
 import { Redis } from 'ioredis';
 import { describe, expect, it, type TestContext } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
-import { createPlan } from '../../../src/core/plan.ts';
+import { createWindowSet } from '../../../src/core/window-set.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLIENTS, type Connect, ofIoredis } from '../../support/redis-clients.ts';
 
@@ -28,7 +28,7 @@ const stopsWith =
 describe('a replica', () => {
   const MAX = 20;
   const SPENT = 8;
-  const plan = createPlan([], parseLimit([`${MAX}/1h`]));
+  const windowSet = createWindowSet([], parseLimit([`${MAX}/1h`]));
 
   it.concurrent.for(Object.entries(CLIENTS))(
     'refuses to write (READONLY), and continues with the counts of its master once it is promoted: %s',
@@ -42,7 +42,7 @@ describe('a replica', () => {
         context.onTestFinished(disconnect);
         const onError = (error: unknown): void => void errors.push(error as Error);
         const callerOf = (deadlineMs: number): Caller =>
-          new Caller(createRedisStore(client, { deadlineMs, denyCacheMaxMs: 0, onError }), plan);
+          new Caller(createRedisStore(client, { deadlineMs, denyCacheMaxMs: 0, onError }), windowSet);
         return [callerOf(10_000), callerOf(DEADLINE_MS)];
       };
       const [before] = await callersOf(master.port);
@@ -72,7 +72,7 @@ describe('a replica', () => {
 
 describe('Sentinel', () => {
   const MAX = 500;
-  const plan = createPlan([], parseLimit([`${MAX}/1h`]));
+  const windowSet = createWindowSet([], parseLimit([`${MAX}/1h`]));
   const sentinelClient =
     (options: object): Connect<number> =>
     (port) =>
@@ -92,7 +92,7 @@ describe('Sentinel', () => {
         const { client, disconnect } = await connect(sentinel.port);
         context.onTestFinished(disconnect);
         const store = createRedisStore(client, { deadlineMs: DEADLINE_MS, denyCacheMaxMs: 0 });
-        return startLoad(new Caller(store, plan), { inFlight: 2, pauseMs: 10 });
+        return startLoad(new Caller(store, windowSet), { inFlight: 2, pauseMs: 10 });
       }),
     );
     const callers = loads.map(({ caller }) => caller);

@@ -48,7 +48,7 @@ const sendToB = (route: string, account: string) => {
 
 test('a change of a provider at one gateway: the other one and the library obey within a second', async () => {
   const subject = { account: 'acc_2', provider: 'linkedin', route: CHATS };
-  const maxOfLibrary = () => library.plan(subject).windows.at(-1)?.max;
+  const maxOfLibrary = () => library.windowSet(subject).windows.at(-1)?.max;
   expect([ratesOf(await sendToB(CHATS, 'acc_1')).limit, maxOfLibrary()]).toEqual([800, 800]);
   const page = await atA.open('#/limits');
   await page.getByRole('button', { name: 'Next page' }).click();

@@ -1,7 +1,9 @@
 import type { Limit, LimitName, Window } from './limit.ts';
 
-/** A window of a plan. (limit, durationMs) identifies it, so a changed `max` applies to the existing count (S10). */
-export interface PlanWindow extends Window {
+/**
+ * A window of a window set. (limit, durationMs) identifies it, so a changed `max` applies to the existing count (S10).
+ */
+export interface LimitWindow extends Window {
   readonly limit: LimitName;
 }
 
@@ -9,15 +11,15 @@ export interface PlanWindow extends Window {
 export type AllMethodsScope = 'route' | 'account';
 
 /**
- * Which window an accepted request shows: the plan's last one, or, of the route's last one and the plan's last one, the
- * one with the least remaining (S6).
+ * Which window an accepted request shows: the window set's last one, or, of the route's last one and the window set's
+ * last one, the one with the least remaining (S6).
  */
 export type ShownWindow = 'last' | 'least';
 
 /** The windows that one request must fit, in the order of checking. Immutable. Share it: stores cache by identity. */
-export interface Plan {
+export interface WindowSet {
   /** The route's own windows, then those of All methods; the shorter window first within each (S2). */
-  readonly windows: readonly PlanWindow[];
+  readonly windows: readonly LimitWindow[];
   /** `durationMs` and `max` of each of `windows` again, as flat arrays for the hot path. Never write to them. */
   readonly durations: Float64Array;
   readonly maxes: Float64Array;
@@ -28,15 +30,15 @@ export interface Plan {
 }
 
 /**
- * Puts the windows of a route's own limit and of All methods into the order of checking. Either may be empty; a plan
- * without windows limits nothing.
+ * Puts the windows of a route's own limit and of All methods into the order of checking. Either may be empty; a window
+ * set without windows limits nothing.
  */
-export function createPlan(
+export function createWindowSet(
   routeLimit: Limit,
   allMethods: Limit,
   allMethodsScope: AllMethodsScope = 'route',
   shows: ShownWindow = 'last',
-): Plan {
+): WindowSet {
   const windows = Object.freeze([...named('route', routeLimit), ...named('all-methods', allMethods)]);
   return Object.freeze({
     windows,
@@ -48,6 +50,6 @@ export function createPlan(
   });
 }
 
-function named(limit: LimitName, windows: Limit): PlanWindow[] {
+function named(limit: LimitName, windows: Limit): LimitWindow[] {
   return windows.map(({ max, durationMs }) => Object.freeze({ limit, max, durationMs }));
 }

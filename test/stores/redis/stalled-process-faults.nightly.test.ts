@@ -5,14 +5,14 @@ import { startRedis, until } from 'headgate-testbed/redis-server';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { isHeadgateError } from '../../../src/base/errors.ts';
 import { parseLimit } from '../../../src/core/limit.ts';
-import { createPlan } from '../../../src/core/plan.ts';
+import { createWindowSet } from '../../../src/core/window-set.ts';
 import { createRedisClaimStore } from '../../../src/stores/redis/claims.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLIENTS } from '../../support/redis-clients.ts';
 
 const DEADLINE_MS = 250;
 const STALL_MS = 600;
-const plan = createPlan([], parseLimit(['1000/1h']));
+const windowSet = createWindowSet([], parseLimit(['1000/1h']));
 const common = { token: 'a', fingerprint: 'f', retentionMs: 60_000 };
 const begin = { ...common, leaseMs: 30_000, onOrphan: 'reject', dispatch: false } as const;
 
@@ -39,7 +39,7 @@ async function start(connect: (typeof CLIENTS)[string]) {
   // The first call of each loads its script, which takes two round trips.
   const isReady = async (): Promise<boolean> => {
     await claims.inspect({ scope: '', key: '' });
-    return HEALTHY.includes(await new Caller(limits, plan).check());
+    return HEALTHY.includes(await new Caller(limits, windowSet).check());
   };
   await until(() => isReady().catch(() => false), 'Redis decides');
   return { server, limits, claims };
@@ -48,7 +48,7 @@ async function start(connect: (typeof CLIENTS)[string]) {
 describe.each(Object.entries(CLIENTS))('%s', (_name, connect) => {
   it('S17: six stalls of this process: Redis answered in time, so nothing is degraded and no breaker opens', async () => {
     const { limits, claims } = await start(connect);
-    const caller = new Caller(limits, plan);
+    const caller = new Caller(limits, windowSet);
     const timeouts = limits.stats().timeouts + claims.stats().timeouts;
     for (let i = 0; i < 6; i++) {
       const checks = [caller.check('a'), caller.check('b')];
@@ -64,7 +64,7 @@ describe.each(Object.entries(CLIENTS))('%s', (_name, connect) => {
 
   it('S17: a frozen Redis is given up at the deadline, also after a stall', async () => {
     const { server, limits, claims } = await start(connect);
-    const caller = new Caller(limits, plan);
+    const caller = new Caller(limits, windowSet);
     server.freeze();
     onTestFinished(() => server.thaw());
     const failure = claims.begin({ scope: 'app', key: 'k' }, begin).catch((error: unknown) => error);

@@ -10,27 +10,27 @@ import fastify, {
 } from 'fastify';
 import { serializerCompiler } from 'fastify-type-provider-zod';
 import { problemReply } from 'headgate/http';
-import { dashboard } from '../dashboard/dashboard.ts';
-import { isUnavailable } from '../domain/database-unavailable.ts';
-import { ServiceError } from '../domain/service-error.ts';
-import { statusOf } from '../observability/health.ts';
-import type { Rooms } from '../rooms.ts';
-import { trackingRoutes } from '../tracking/routes.ts';
-import { wizard } from '../wizard/wizard.ts';
-import { accountRoutes } from './accounts/routes.ts';
-import { authenticator } from './authenticate.ts';
-import { domainRoutes } from './domains/routes.ts';
-import { tlsAsk } from './domains/tls-ask.ts';
-import { emailRoutes } from './emails/routes.ts';
-import { parseUrlEncoded } from './form.ts';
-import { keyRoutes } from './keys/routes.ts';
-import { limitRoutes } from './limits/routes.ts';
-import { linkRoutes } from './links/routes.ts';
-import { describeApi } from './openapi.ts';
-import { problemOf } from './problem.ts';
-import { scopeRoutes } from './scopes/routes.ts';
-import { validatorCompiler } from './validate.ts';
-import { webhookRoutes } from './webhooks/routes.ts';
+import { accountRoutes } from './api/accounts/routes.ts';
+import { authenticator } from './api/authenticate.ts';
+import { domainRoutes } from './api/domains/routes.ts';
+import { tlsAsk } from './api/domains/tls-ask.ts';
+import { emailRoutes } from './api/emails/routes.ts';
+import { parseUrlEncoded } from './api/form.ts';
+import { keyRoutes } from './api/keys/routes.ts';
+import { limitRoutes } from './api/limits/routes.ts';
+import { linkRoutes } from './api/links/routes.ts';
+import { describeApi } from './api/openapi.ts';
+import { problemOf } from './api/problem.ts';
+import { scopeRoutes } from './api/scopes/routes.ts';
+import { validatorCompiler } from './api/validate.ts';
+import { webhookRoutes } from './api/webhooks/routes.ts';
+import { dashboard } from './dashboard/dashboard.ts';
+import { isUnavailable } from './domain/database-unavailable.ts';
+import { ServiceError } from './domain/service-error.ts';
+import { statusOf } from './observability/health.ts';
+import type { Rooms } from './rooms.ts';
+import { trackingRoutes } from './tracking/routes.ts';
+import { wizard } from './wizard/wizard.ts';
 
 /** Largest body of a request that is not an email. */
 const MAX_SMALL_BODY = 262_144;
@@ -52,7 +52,7 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
     frameworkErrors: (error, request, reply) => answerError(error, request, reply as FastifyReply),
     clientErrorHandler: answerMalformed,
     forceCloseConnections: 'idle',
-    // Listening ends first, and then what is left is answered.
+    // Listening ends first. Requests that already arrived are still answered.
     return503OnClosing: false,
     requestTimeout: REQUEST_TIMEOUT_MS,
   });
@@ -68,7 +68,7 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
       reply,
     ),
   );
-  // Many clients send this type with every request, also with those that have no body.
+  // Many clients send this type with every request, even without a body.
   const parseJson = app.getDefaultJsonParser('error', 'error');
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
     if (body.length === 0) done(null, undefined);
@@ -129,7 +129,7 @@ function answerError(error: FastifyError | Error, request: FastifyRequest, reply
   const { status, headers, body } = problemReply(problemOf(known, request.id));
   // The rest of a body that was not read would be taken for the next request, or read forever.
   if (status === 408 || status === 413) reply.header('connection', 'close');
-  // The hooks have not run if the path cannot be read.
+  // The hooks did not run if the path cannot be read.
   reply.header('x-request-id', request.id);
   if (known.retryAfter !== undefined) reply.header('retry-after', known.retryAfter);
   // The serializer of the route expects the schema of its answer; this text is final.
@@ -173,7 +173,7 @@ function knownError(error: FastifyError): ServiceError {
   );
 }
 
-/** Answers what is not HTTP. Fastify's own answer is not an error object. */
+/** Answers bytes that are not HTTP. Fastify's own answer is not an error object. */
 function answerMalformed(error: Error & { readonly code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
   const known =

@@ -6,7 +6,7 @@ import { startTcpProxy, type TcpProxy } from 'headgate-testbed/tcp-proxy';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
-import { createPlan } from '../../../src/core/plan.ts';
+import { createWindowSet } from '../../../src/core/window-set.ts';
 import { createIdempotency } from '../../../src/index.ts';
 import type { RedisClaimStoreOptions } from '../../../src/stores/redis/claim-options.ts';
 import { createRedisClaimStore, type RedisClaimStore } from '../../../src/stores/redis/claims.ts';
@@ -66,7 +66,7 @@ describe('a slow network', () => {
     const [shared, large] = await Promise.all([connect(link.port), connect(link.port)]);
     const limits = createRedisStore(shared, { prefix, deadlineMs: DEADLINE_MS, denyCacheMaxMs: 0 });
     const claims = createRedisClaimStore(shared, { prefix, deadlineMs: DEADLINE_MS, largeValues: { client: large } });
-    const caller = new Caller(limits, createPlan([], parseLimit(['1000000/1h'])));
+    const caller = new Caller(limits, createWindowSet([], parseLimit(['1000000/1h'])));
     await Promise.all([caller.check(), claims.inspect(idOf('warm up'))]);
     await claims.complete(idOf('known'), { ...common, result: { status: '200', value: 'x'.repeat(MIB) } });
     // Ten results take longer than the deadline, and the deadline is long enough for a busy machine.

@@ -4,7 +4,7 @@ import { isPromise } from '../base/maybe-promise.ts';
 import { checkOptions, isPlainObject, placeIn, readByName } from '../base/options.ts';
 import { type AdjustTarget, layerOf, type TargetLayer } from '../core/adjustment.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
-import type { Plan } from '../core/plan.ts';
+import type { WindowSet } from '../core/window-set.ts';
 import {
   LAYER_NAMES,
   type Layer,
@@ -14,8 +14,8 @@ import {
   type LimitSet,
   layerOfRoute,
   NO_LAYER,
-  PlanFactory,
   parseLayer,
+  WindowSetFactory,
 } from './layers.ts';
 
 /** The account and operation that a request is limited by. */
@@ -29,9 +29,9 @@ export interface Subject {
   /** Selects the limits of the customer's plan, such as `pro`. By default, no plan's limits apply. */
   readonly plan?: string | undefined;
   /**
-   * The route's own limit, such as `['5/1m']`, if it is declared with the route. A limit for this route in the limiter's
-   * `limits`, or by `adjust()`, replaces it. All methods applies as well. Pass the same array each time: it is checked
-   * once.
+   * The route's own limit, such as `['5/1m']`, if it is declared with the route. A limit for this route in the
+   * limiter's `limits`, or by `adjust()`, replaces it. All methods applies as well. Pass the same array each time: it
+   * is checked once.
    * @throws LimitError, also if the list is empty
    */
   readonly limits?: LimitInput | undefined;
@@ -42,53 +42,59 @@ export type Limits = LimitSet | LayeredLimits | ((subject: Subject) => LimitSet)
 
 const LAYERS = ['default', 'plans', 'providers', 'accounts'];
 
-/** Knows the plan of each subject at any moment, as shared limits do. Equal limits give the same plan object. */
-export interface PlanSource {
-  /** Returns the plan that a request of the subject must fit now. Never waits. */
-  plan(subject: Subject): Plan;
+/**
+ * Knows the window set of each subject at any moment, as shared limits do. Equal limits give the same window set
+ * object.
+ */
+export interface WindowSetSource {
+  /** Returns the window set that a request of the subject must fit now. Never waits. */
+  windowSet(subject: Subject): WindowSet;
   /** Routes that have limits of their own. If given, the limiter warns of those that no request has. */
   readonly limitedRoutes?: readonly string[] | undefined;
 }
 
-/** Whether these limits are a source of plans. No set of limits has a `plan`. */
-export function isPlanSource(limits: Limits | PlanSource): limits is PlanSource {
-  return typeof (limits as Partial<PlanSource> | undefined)?.plan === 'function';
+/** Whether these limits are a source of window sets. No set of limits has a `windowSet`. */
+export function isWindowSetSource(limits: Limits | WindowSetSource): limits is WindowSetSource {
+  return typeof (limits as Partial<WindowSetSource> | undefined)?.windowSet === 'function';
 }
 
-/** Returns the plan of each subject. Caches plans, because stores cache by the identity of a plan. */
-export class Plans implements PlanSource {
+/** Returns the window set of each subject. Caches window sets, because stores cache by the identity of a window set. */
+export class WindowSets implements WindowSetSource {
   #default: Layer | ((subject: Subject) => Layer);
   readonly #customerPlans: Map<string, Layer> = new Map();
-  /** Whether a plan that is not in `#customerPlans` is an error: not if `limits` is a function, which knows the plan. */
+  /**
+   * Whether a plan that is not in `#customerPlans` is an error: not if `limits` is a function, which knows the plan.
+   */
   readonly #listsCustomerPlans: boolean = false;
   readonly #providers: Map<string, Layer> = new Map();
   /** Undefined until an account has its own limits, which saves a look-up per request. */
   #accounts: Map<string, Layer> | undefined;
-  readonly #factory: PlanFactory = new PlanFactory();
-  /** The plans of the default layer. Undefined if `limits` is a function. */
-  #defaultPlans: PlanCache | undefined;
-  /** The plans of each layer that the function has returned. */
-  readonly #plansByLayer: WeakMap<Layer, PlanCache> = new WeakMap();
-  /** The plans of each limit that a request has brought along. */
-  readonly #plansByRouteLimits: WeakMap<LimitInput, PlanCache> = new WeakMap();
+  readonly #factory: WindowSetFactory = new WindowSetFactory();
+  /** The window sets of the default layer. Undefined if `limits` is a function. */
+  #defaultWindowSets: WindowSetCache | undefined;
+  /** The window sets of each layer that the function has returned. */
+  readonly #windowSetsByLayer: WeakMap<Layer, WindowSetCache> = new WeakMap();
+  /** The window sets of each limit that a request has brought along. */
+  readonly #windowSetsByRouteLimits: WeakMap<LimitInput, WindowSetCache> = new WeakMap();
   /** Called if a subject names a provider that has no layer, although others have one. */
   onUnknownProvider: ((provider: string) => void) | undefined;
 
   /**
-   * @param limits other plans are copied: equal limits have the same plan objects, and each is adjusted alone
+   * @param limits other window sets are copied: equal limits have the same window set objects, and each is adjusted
+   * alone
    * @throws LimitError, OptionError with the place of the fault
    */
-  constructor(limits: Limits | Plans, place = 'limits') {
-    if (limits instanceof Plans) {
+  constructor(limits: Limits | WindowSets, place = 'limits') {
+    if (limits instanceof WindowSets) {
       this.#default = limits.#default;
       this.#customerPlans = new Map(limits.#customerPlans);
       this.#listsCustomerPlans = limits.#listsCustomerPlans;
       this.#providers = new Map(limits.#providers);
       this.#accounts = limits.#accounts && new Map(limits.#accounts);
       this.#factory = limits.#factory;
-      this.#defaultPlans = limits.#defaultPlans;
-      this.#plansByLayer = limits.#plansByLayer;
-      this.#plansByRouteLimits = limits.#plansByRouteLimits;
+      this.#defaultWindowSets = limits.#defaultWindowSets;
+      this.#windowSetsByLayer = limits.#windowSetsByLayer;
+      this.#windowSetsByRouteLimits = limits.#windowSetsByRouteLimits;
       this.onUnknownProvider = limits.onUnknownProvider;
       return;
     }
@@ -109,7 +115,7 @@ export class Plans implements PlanSource {
     } else this.#default = parseLayer(limits as LimitSet, place);
     const named = [this.#customerPlans, this.#providers, this.#accounts ?? new Map<string, Layer>()];
     checkLimited([this.#default, ...named.flatMap((layers) => [...layers.values()])], limits, place);
-    this.#defaultPlans = new PlanCache([this.#default], this.#factory);
+    this.#defaultWindowSets = new WindowSetCache([this.#default], this.#factory);
     this.#listsCustomerPlans = true;
   }
 
@@ -119,13 +125,14 @@ export class Plans implements PlanSource {
     return [...new Set(layers.flatMap((layer) => (typeof layer === 'function' ? [] : [...layer.routes])))];
   }
 
-  plan(subject: Subject): Plan {
+  windowSet(subject: Subject): WindowSet {
     const { account, route, provider, plan, limits } = subject;
-    let plans = limits === undefined ? this.#plansOfDefault(subject) : this.#plansOfRouteLimits(limits, subject);
-    if (plan !== undefined) plans = plans.withLayer(this.#layerOfCustomerPlan(plan));
-    if (provider !== undefined) plans = plans.withLayer(this.#providerLayer(provider));
-    if (this.#accounts !== undefined) plans = plans.withLayer(this.#accounts.get(account));
-    return plans.planFor(route);
+    let windowSets =
+      limits === undefined ? this.#windowSetsOfDefault(subject) : this.#windowSetsOfRouteLimits(limits, subject);
+    if (plan !== undefined) windowSets = windowSets.withLayer(this.#layerOfCustomerPlan(plan));
+    if (provider !== undefined) windowSets = windowSets.withLayer(this.#providerLayer(provider));
+    if (this.#accounts !== undefined) windowSets = windowSets.withLayer(this.#accounts.get(account));
+    return windowSets.windowSetFor(route);
   }
 
   /** @throws LimitError, OptionError */
@@ -176,7 +183,7 @@ export class Plans implements PlanSource {
       replaceNamed(this.#named(layer) as Map<string, Layer>, name, change);
     } else {
       this.#default = change(this.#default as Layer);
-      this.#defaultPlans = new PlanCache([this.#default], this.#factory);
+      this.#defaultWindowSets = new WindowSetCache([this.#default], this.#factory);
     }
   }
 
@@ -193,16 +200,16 @@ export class Plans implements PlanSource {
     return layer;
   }
 
-  #plansOfDefault(subject: Subject): PlanCache {
-    if (this.#defaultPlans !== undefined) return this.#defaultPlans;
+  #windowSetsOfDefault(subject: Subject): WindowSetCache {
+    if (this.#defaultWindowSets !== undefined) return this.#defaultWindowSets;
     const layer = this.defaultLayer(subject);
-    return getOrCreate(this.#plansByLayer, layer, () => new PlanCache([layer], this.#factory));
+    return getOrCreate(this.#windowSetsByLayer, layer, () => new WindowSetCache([layer], this.#factory));
   }
 
-  #plansOfRouteLimits(limits: LimitInput, subject: Subject): PlanCache {
-    const create = (): PlanCache => new PlanCache([layerOfRoute(limits)], this.#factory);
-    const plans = getOrCreate(this.#plansByRouteLimits, limits, create);
-    return plans.withLayer(this.defaultLayer(subject));
+  #windowSetsOfRouteLimits(limits: LimitInput, subject: Subject): WindowSetCache {
+    const create = (): WindowSetCache => new WindowSetCache([layerOfRoute(limits)], this.#factory);
+    const windowSets = getOrCreate(this.#windowSetsByRouteLimits, limits, create);
+    return windowSets.withLayer(this.defaultLayer(subject));
   }
 
   /** The default layer, which a function can return for each subject. */
@@ -211,35 +218,39 @@ export class Plans implements PlanSource {
   }
 }
 
-/** The plans of one combination of layers. Routes without their own limit share one, so unknown routes cost nothing. */
-class PlanCache {
-  readonly #byRoute = new Map<string, Plan>();
-  readonly #withLayer = new WeakMap<Layer, PlanCache>();
-  #planOfOtherRoutes: Plan | undefined;
+/**
+ * The window sets of one combination of layers. Routes without their own limit share one, so unknown routes cost
+ * nothing.
+ */
+class WindowSetCache {
+  readonly #byRoute = new Map<string, WindowSet>();
+  readonly #withLayer = new WeakMap<Layer, WindowSetCache>();
+  #windowSetOfOtherRoutes: WindowSet | undefined;
 
   /** @param layers the most specific first */
   constructor(
     private readonly layers: readonly LimitLayer[],
-    private readonly factory: PlanFactory,
+    private readonly factory: WindowSetFactory,
   ) {}
 
-  /** The plans of these layers and one more specific layer, if it is given. */
-  withLayer(layer: Layer | undefined): PlanCache {
+  /** The window sets of these layers and one more specific layer, if it is given. */
+  withLayer(layer: Layer | undefined): WindowSetCache {
     if (layer === undefined) return this;
-    return getOrCreate(this.#withLayer, layer, () => new PlanCache([layer, ...this.layers], this.factory));
+    return getOrCreate(this.#withLayer, layer, () => new WindowSetCache([layer, ...this.layers], this.factory));
   }
 
-  planFor(route: string): Plan {
-    return this.#byRoute.get(route) ?? this.#planOfOtherRoutes ?? this.#fill(route);
+  windowSetFor(route: string): WindowSet {
+    return this.#byRoute.get(route) ?? this.#windowSetOfOtherRoutes ?? this.#fill(route);
   }
 
-  /** On first use, creates all plans: that of each route with its own limit, and that of all other routes. */
-  #fill(route: string): Plan {
+  /** On first use, creates all window sets: that of each route with its own limit, and that of all other routes. */
+  #fill(route: string): WindowSet {
     const { layers, factory } = this;
-    for (const layer of layers) for (const own of layer.routes) this.#byRoute.set(own, factory.createPlan(layers, own));
-    // No layer names a symbol, so this is the plan of every route that no layer names.
-    this.#planOfOtherRoutes = factory.createPlan(layers, OTHER_ROUTE);
-    return this.planFor(route);
+    for (const layer of layers)
+      for (const own of layer.routes) this.#byRoute.set(own, factory.createWindowSet(layers, own));
+    // No layer names a symbol, so this is the window set of every route that no layer names.
+    this.#windowSetOfOtherRoutes = factory.createWindowSet(layers, OTHER_ROUTE);
+    return this.windowSetFor(route);
   }
 }
 

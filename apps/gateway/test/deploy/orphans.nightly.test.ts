@@ -15,8 +15,8 @@ import { callsOf, keyedConfig, post, reached } from '../support/keyed.ts';
 /** The sample of the page. It is plain JavaScript too. */
 const [, sample = ''] =
   /^## Orphans$.*?^```ts\n(.*?)^```/ms.exec(readFileSync(join(ROOT, 'apps/gateway/docs/production.md'), 'utf8')) ?? [];
-/** Inside the package, so that `headgate/…` resolves to the built package through its own exports. */
-const FILE = join(ROOT, 'test/deploy/.orphan.mjs');
+/** Inside the repository, so that `headgate/…` is the built package. */
+const FILE = join(import.meta.dirname, '.orphan.mjs');
 
 const { store, upstream, survivor, start } = await sharedRedisForFile(1_000);
 afterAll(() => rmSync(FILE, { force: true }));

@@ -1,11 +1,11 @@
 import { OptionError } from '../../base/errors.ts';
-import type { Plan, PlanWindow } from '../../core/plan.ts';
+import type { LimitWindow, WindowSet } from '../../core/window-set.ts';
 import { MAX_WINDOWS } from './slab.ts';
 
-/** The windows of a plan that share one record. */
-export interface PlanPart {
-  readonly windows: readonly PlanWindow[];
-  /** The part has the plan's windows `from` to `to` (excluded). */
+/** The windows of a window set that share one record. */
+export interface WindowSetPart {
+  readonly windows: readonly LimitWindow[];
+  /** The part has the window set's windows `from` to `to` (excluded). */
   readonly from: number;
   readonly to: number;
   /** Identifies the windows and their order; records with equal layouts have the same form. */
@@ -15,19 +15,19 @@ export interface PlanPart {
 }
 
 /**
- * Splits a plan into the windows of the route's own record and, if the account's routes share All methods, the windows
- * of the account's record (S1).
+ * Splits a window set into the windows of the route's own record and, if the account's routes share All methods, the
+ * windows of the account's record (S1).
  * @throws OptionError if a record cannot have so many windows
  */
-export function partsOf({ windows, routeWindows, allMethodsScope }: Plan): readonly PlanPart[] {
+export function partsOf({ windows, routeWindows, allMethodsScope }: WindowSet): readonly WindowSetPart[] {
   const own = allMethodsScope === 'account' ? routeWindows : windows.length;
   return [partOf(windows, 0, own), partOf(windows, own, windows.length, true)].filter(({ from, to }) => from < to);
 }
 
 /** The part of the windows `from` to `to` (excluded). */
-export function partOf(windows: readonly PlanWindow[], from = 0, to = windows.length, shared = false): PlanPart {
+export function partOf(windows: readonly LimitWindow[], from = 0, to = windows.length, shared = false): WindowSetPart {
   if (to - from > MAX_WINDOWS) {
-    throw new OptionError('plan', to - from, `a record has room for at most ${MAX_WINDOWS} windows`);
+    throw new OptionError('windowSet', to - from, `a record has room for at most ${MAX_WINDOWS} windows`);
   }
   const part = windows.slice(from, to);
   return {
@@ -40,6 +40,9 @@ export function partOf(windows: readonly PlanWindow[], from = 0, to = windows.le
 }
 
 /** Index of the window with the same limit and duration, which identify it (S10); -1 if there is none. */
-export function indexOfWindow(windows: readonly PlanWindow[], { limit, durationMs }: Omit<PlanWindow, 'max'>): number {
+export function indexOfWindow(
+  windows: readonly LimitWindow[],
+  { limit, durationMs }: Omit<LimitWindow, 'max'>,
+): number {
   return windows.findIndex((window) => window.durationMs === durationMs && window.limit === limit);
 }

@@ -23,13 +23,14 @@ const SUBJECTS: readonly Subject[] = ['acc_1', 'acc_2', 'acc_vip'].flatMap((acco
 
 const limiterOf = (limits: LayeredLimits | (() => { allMethods: string[] }) = LIMITS): Limiter =>
   createLimiter({ store: createMemoryStore(), limits, validate: false });
-const maxesOf = (limiter: Limiter, subject: Subject): number[] => limiter.plan(subject).windows.map(({ max }) => max);
+const maxesOf = (limiter: Limiter, subject: Subject): number[] =>
+  limiter.windowSet(subject).windows.map(({ max }) => max);
 
 /** Adjusts, and returns the subjects whose plan is another object afterwards. */
 function replacedBy(limiter: Limiter, adjust: () => void): Subject[] {
-  const before = SUBJECTS.map((subject) => limiter.plan(subject));
+  const before = SUBJECTS.map((subject) => limiter.windowSet(subject));
   adjust();
-  return SUBJECTS.filter((subject, i) => limiter.plan(subject) !== before[i]);
+  return SUBJECTS.filter((subject, i) => limiter.windowSet(subject) !== before[i]);
 }
 
 describe('S10: an adjustment', () => {
@@ -50,10 +51,10 @@ describe('S10: an adjustment', () => {
     ['a route of the default', { route: EMAILS }, (s) => s.route === EMAILS && s.provider !== 'imap'],
   ])('of %s replaces the plans whose limits change, and no other', (_, target, isChanged) => {
     const limiter = limiterOf();
-    const first = SUBJECTS.map((subject) => limiter.plan(subject));
+    const first = SUBJECTS.map((subject) => limiter.windowSet(subject));
     expect(replacedBy(limiter, () => limiter.adjust(target, ['1/1m']))).toEqual(SUBJECTS.filter(isChanged));
     limiter.adjust(target, 'recommended');
-    expect(SUBJECTS.filter((subject, i) => limiter.plan(subject) !== first[i])).toEqual([]);
+    expect(SUBJECTS.filter((subject, i) => limiter.windowSet(subject) !== first[i])).toEqual([]);
   });
 
   it('keeps the plans of the others if the limits are a function', () => {
@@ -68,7 +69,7 @@ describe('S10: an adjustment', () => {
     limiter.adjust({ plan: 'trial' }, ['3/1m']);
     expect(maxesOf(limiter, { account: 'a', route: 'GET /', plan: 'trial' })).toEqual([3]);
     limiter.adjust({ plan: 'trial' }, 'recommended');
-    expect(() => limiter.plan({ account: 'a', route: 'GET /', plan: 'trial' })).toThrow(/unknown plan "trial"/);
+    expect(() => limiter.windowSet({ account: 'a', route: 'GET /', plan: 'trial' })).toThrow(/unknown plan "trial"/);
   });
 
   it('of one of 10,000 adjusted accounts keeps 9,999 plans', () => {
@@ -76,9 +77,9 @@ describe('S10: an adjustment', () => {
     const accounts = Array.from({ length: 10_000 }, (_, i) => `acc_${i}`);
     const subjectOf = (account: string): Subject => ({ account, route: EMAILS, provider: 'linkedin' });
     for (const account of accounts) limiter.adjust({ account }, ['40/1m']);
-    const before = accounts.map((account) => limiter.plan(subjectOf(account)));
+    const before = accounts.map((account) => limiter.windowSet(subjectOf(account)));
     limiter.adjust({ account: 'acc_17' }, ['3/1m']);
-    expect(limiter.plan(subjectOf('acc_17')).windows[1]?.max).toBe(3);
-    expect(accounts.filter((account, i) => limiter.plan(subjectOf(account)) !== before[i])).toEqual(['acc_17']);
+    expect(limiter.windowSet(subjectOf('acc_17')).windows[1]?.max).toBe(3);
+    expect(accounts.filter((account, i) => limiter.windowSet(subjectOf(account)) !== before[i])).toEqual(['acc_17']);
   });
 });

@@ -2,8 +2,8 @@ import { getOrCreate } from '../base/get-or-create.ts';
 import { inSlices } from '../base/slices.ts';
 import { type Adjustment, type AdjustTarget, layerOf } from '../core/adjustment.ts';
 import type { Limit } from '../core/limit.ts';
-import type { Plan } from '../core/plan.ts';
-import { type Limits, Plans, type Subject } from '../limits/plans.ts';
+import type { WindowSet } from '../core/window-set.ts';
+import { type Limits, type Subject, WindowSets } from '../limits/window-sets.ts';
 import { type CheckedChange, checkChanges, type LimitChange } from './change.ts';
 import { explainLimits, type LimitOrigin } from './explanation.ts';
 import { type LimitPreview, previewChange } from './preview.ts';
@@ -11,11 +11,11 @@ import { type LimitPreview, previewChange } from './preview.ts';
 /** Adjustments by `targetKey`. */
 type Adjustments = ReadonlyMap<string, Adjustment>;
 
-/** The plans of a base with adjustments over it. */
-export class AdjustedPlans {
+/** The window sets of a base with adjustments over it. */
+export class AdjustedWindowSets {
   readonly #isOver: (adjustment: Adjustment) => boolean;
-  #plans: Plans;
-  /** The adjustments that the plans have, by `targetKey`. */
+  #windowSets: WindowSets;
+  /** The adjustments that the window sets have, by `targetKey`. */
   #applied = new Map<string, Adjustment>();
   /** Adjustments that do not fit the base, by `targetKey`. */
   #unfit = new Set<string>();
@@ -28,8 +28,8 @@ export class AdjustedPlans {
    * @param isOver whether an adjustment has reached its end, and does not apply any more
    * @throws LimitError, OptionError
    */
-  constructor(base: Limits | Plans, isOver: (adjustment: Adjustment) => boolean) {
-    this.#plans = new Plans(base, 'base');
+  constructor(base: Limits | WindowSets, isOver: (adjustment: Adjustment) => boolean) {
+    this.#windowSets = new WindowSets(base, 'base');
     this.#isOver = isOver;
   }
 
@@ -48,14 +48,14 @@ export class AdjustedPlans {
   }
 
   get limitedRoutes(): readonly string[] {
-    return this.#plans.limitedRoutes;
+    return this.#windowSets.limitedRoutes;
   }
 
-  plan(subject: Subject): Plan {
-    return this.#plans.plan(subject);
+  windowSet(subject: Subject): WindowSet {
+    return this.#windowSets.windowSet(subject);
   }
 
-  /** Has the plans obey the adjustments of these limits. Plans of other limits stay the same objects. */
+  /** Has the window sets obey the adjustments of these limits. Window sets of other limits stay the same objects. */
   apply(keys: Iterable<string>, adjustments: Adjustments): void {
     this.#changes++;
     const changes: [AdjustTarget, Limit | undefined][] = [];
@@ -67,18 +67,18 @@ export class AdjustedPlans {
       const target = (wanted ?? before)?.target;
       if (target !== undefined) changes.push([target, wanted?.windows]);
     }
-    this.#plans.adjustAll(changes);
+    this.#windowSets.adjustAll(changes);
   }
 
   /**
    * Prepares to obey other adjustments in place of all, in slices.
    * @param base is under them from then on; by default what is now
-   * @returns what has the plans obey them, at once; if others have come meanwhile, it needs those
+   * @returns what has the window sets obey them, at once; if others have come meanwhile, it needs those
    * @throws LimitError, OptionError of the base
    */
   async prepare(adjustments: Adjustments, base?: Limits): Promise<(current?: Adjustments) => void> {
     const before = this.#changes;
-    const next = new AdjustedPlans(base ?? this.#plans, this.#isOver);
+    const next = new AdjustedWindowSets(base ?? this.#windowSets, this.#isOver);
     if (base === undefined) next.#applied = new Map(this.#applied);
     // Each change of a layer copies it, so all limits of a layer are changed together.
     const byLayer = new Map<string, string[]>();
@@ -92,7 +92,7 @@ export class AdjustedPlans {
       const hasMissed = this.#changes !== before;
       if (base !== undefined || !hasMissed) {
         this.#changes++;
-        this.#plans = next.#plans;
+        this.#windowSets = next.#windowSets;
         this.#applied = next.#applied;
         this.#unfit = next.#unfit;
       }
@@ -103,24 +103,24 @@ export class AdjustedPlans {
   /** @throws LimitError, OptionError with the place of the fault */
   check(changes: readonly LimitChange[]): readonly CheckedChange[] {
     const checked = checkChanges(changes);
-    for (const { target } of checked) this.#plans.checkAdjustable(target);
+    for (const { target } of checked) this.#windowSets.checkAdjustable(target);
     return checked;
   }
 
   preview(changes: readonly CheckedChange[]): readonly LimitPreview[] {
-    return changes.map((change) => previewChange(change, this.#plans, this.#applied));
+    return changes.map((change) => previewChange(change, this.#windowSets, this.#applied));
   }
 
   /** @throws what a request of the subject would be refused with */
   explain(subject: Subject): readonly LimitOrigin[] {
-    this.#plans.plan(subject);
-    return explainLimits(subject, this.#plans, this.#applied);
+    this.#windowSets.windowSet(subject);
+    return explainLimits(subject, this.#windowSets, this.#applied);
   }
 
   #fitting(key: string, adjustment: Adjustment | undefined): Adjustment | undefined {
     this.#unfit.delete(key);
     if (adjustment === undefined || this.#isOver(adjustment)) return undefined;
-    if (this.#plans.isAdjustable(adjustment.target)) return adjustment;
+    if (this.#windowSets.isAdjustable(adjustment.target)) return adjustment;
     this.#unfit.add(key);
     return undefined;
   }

@@ -8,7 +8,7 @@ import { Caller, HEALTHY, type Load, startLoad, totals } from 'headgate-testbed/
 import { until } from 'headgate-testbed/redis-server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseLimit } from '../../../src/core/limit.ts';
-import { createPlan } from '../../../src/core/plan.ts';
+import { createWindowSet } from '../../../src/core/window-set.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLUSTER_CLIENTS, type ConnectedClient } from '../../support/redis-clients.ts';
 
@@ -16,7 +16,7 @@ const DEADLINE_MS = 250;
 const SLACK_MS = 1_000;
 const MAX = 1_000;
 const NAMES = Object.keys(CLUSTER_CLIENTS);
-const plan = createPlan([], parseLimit([`${MAX}/1h`, `${MAX * 2}/1d`]));
+const windowSet = createWindowSet([], parseLimit([`${MAX}/1h`, `${MAX * 2}/1d`]));
 
 let cluster: RedisCluster;
 let place: { account: string; slot: number };
@@ -74,7 +74,7 @@ describe.each(FAULTS)('$name', ({ name, lives, happen }) => {
           deadlineMs: DEADLINE_MS,
           denyCacheMaxMs: 0,
         });
-        const caller = new Caller(store, plan, place.account);
+        const caller = new Caller(store, windowSet, place.account);
         // A client of a cluster connects to a server when it sends the first command to it.
         await until(async () => HEALTHY.includes(await caller.check('warm')), `${name}: decides`);
         caller.longestMs = 0;
