@@ -1,4 +1,4 @@
-import type { AdjustTarget, LayeredLimits, LimitSet } from 'headgate';
+import type { AdjustTarget, LayeredLimits, LimitSet } from 'headgate/limits';
 import { type Adjustment, targetKey } from 'headgate/stores';
 import { getOrCreate } from '../base/get-or-create.ts';
 import { inSlices } from '../base/slices.ts';

@@ -1,5 +1,5 @@
 import { METHODS } from 'node:http';
-import type { ClaimSettings } from 'headgate';
+import type { ClaimSettings } from 'headgate/idempotency';
 import { settingsOf } from 'headgate/internal';
 import { parseTemplate, type RouteTemplate } from 'headgate-simulate/routes';
 import { type AccountSource, parseAccountSource } from './account-source.ts';

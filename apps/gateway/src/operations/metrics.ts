@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
-import type { GateEvent, IdempotencyEvent } from 'headgate';
+import type { GateEvent } from 'headgate/gate';
+import type { IdempotencyEvent } from 'headgate/idempotency';
 import type { ShadowDecision } from 'headgate/shadow';
 import type { LimitStore } from 'headgate/stores';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';

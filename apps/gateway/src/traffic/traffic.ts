@@ -1,4 +1,6 @@
-import type { Decision, GateEvent, IdempotencyEvent } from 'headgate';
+import type { Decision } from 'headgate';
+import type { GateEvent } from 'headgate/gate';
+import type { IdempotencyEvent } from 'headgate/idempotency';
 import type { AdjustmentEntry, ClaimId } from 'headgate/stores';
 import type { DecisionLabel } from '../exchange/exchange.ts';
 import { EventFeed, type ShadowEvent, type StateChange, type Subscription } from './event-feed.ts';

@@ -1,4 +1,4 @@
-import type { ClaimSettings } from 'headgate';
+import type { ClaimSettings } from 'headgate/idempotency';
 import { SETTINGS } from 'headgate/internal';
 import { z } from 'zod';
 import { secret } from './secret.ts';
