@@ -4,7 +4,7 @@ import express4 from 'express-4';
 import { listen } from 'headgate-testbed/listen';
 import { describe, it } from 'vitest';
 import { headgate, idempotentRequest, routeOf } from '../../src/adapters/express.ts';
-import { adapterSuite } from '../../src/testing/index.ts';
+import { adapterSuite } from '../support/adapter-suite/suite.ts';
 import { bodyOf, headerOf, writeNode } from '../support/suite-node.ts';
 
 for (const [name, create] of [

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createRedisAdjustments } from '../../src/shared-limits/stores/redis.ts';
 import type { RedisClient } from '../../src/stores/redis/client.ts';
 import { createRedisStore } from '../../src/stores/redis/limits.ts';
-import type { AdjustmentStoreSubject } from '../../src/testing/adjustment-store-suite.ts';
 import { createFakeClock, type FakeClock } from '../../src/testing/fake-clock.ts';
 import type { LimitStoreSubject } from '../../src/testing/limit-store-suite.ts';
+import type { AdjustmentStoreSubject } from './adjustment-suite/suite.ts';
 import type { Connect, ConnectedClient } from './redis-clients.ts';
 import { windowSetFrom } from './window-set.ts';
 
