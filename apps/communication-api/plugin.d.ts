@@ -80,17 +80,16 @@ interface SpooledFile {
     hold(): () => Promise<void>;
 }
 
+/** The sender or a recipient of an email. */
+interface Mailbox {
+    readonly address: string;
+    readonly name?: string | undefined;
+}
 /** A file of an email. */
 interface Attachment {
     readonly filename: string;
     readonly contentType: string;
     readonly file: SpooledFile;
-}
-
-/** The sender or a recipient of an email. */
-interface Mailbox {
-    readonly address: string;
-    readonly name?: string | undefined;
 }
 /** A whole email, ready to be sent: its envelope, and its message in MIME form. */
 interface ComposedMail {
