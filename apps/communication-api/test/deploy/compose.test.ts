@@ -94,7 +94,10 @@ describe('the processes', () => {
 
   test('are two of one image, with settings that the service accepts', () => {
     expect(second).toEqual(first);
-    expect(first.build).toEqual({ context: '../../../..', dockerfile: 'apps/communication-api/docs/deploy/Dockerfile' });
+    expect(first.build).toEqual({
+      context: '../../../..',
+      dockerfile: 'apps/communication-api/docs/deploy/Dockerfile',
+    });
     expect(Object.keys(strings).filter((name) => !NAMES.includes(name) && name !== 'NODE_ENV')).toEqual([]);
     expect(config).toMatchObject({ BASE_URL: 'https://api.example.com', AUTH_URL: 'https://api.example.com' });
     expect(config).toMatchObject({ EGRESS_POLICY: 'public', HOST: '0.0.0.0', ADMIN_HOST: '0.0.0.0' });

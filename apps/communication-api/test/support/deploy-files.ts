@@ -11,7 +11,8 @@ export const deployFile = (name: string): string => join(FOLDER, name);
 export const deployText = (name: string): string => readFileSync(deployFile(name), 'utf8');
 
 /** A page of apps/communication-api/docs. */
-export const servicePage = (name: string): string => readFileSync(join(ROOT, 'apps/communication-api/docs', name), 'utf8');
+export const servicePage = (name: string): string =>
+  readFileSync(join(ROOT, 'apps/communication-api/docs', name), 'utf8');
 
 /** The commands of a page: each block that is marked as `sh`. */
 export const commandsOf = (page: string): readonly string[] =>
