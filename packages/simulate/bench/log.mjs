@@ -1,11 +1,9 @@
-// How much memory and CPU `headgate simulate` takes for a long log, with two policies:
-//   node bench/simulate-log.mjs [--lines 10000000] [--accounts 10000] [--format headgate|combined]
+// How much memory and CPU a simulation takes for a long log, with two policies:
+//   npm run bench -w packages/simulate -- [--lines 10000000] [--accounts 10000] [--format headgate|combined]
 // The log is made line by line while it is read, so it needs no room on a disk.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { cpuMicrosOf, peakRss } from 'headgate-bench/process-figures';
 
@@ -20,18 +18,6 @@ const [lines, accounts] = [Number(values.lines), Number(values.accounts)];
 const LINES_PER_CHUNK = 1_000;
 const FIRST = Date.UTC(2026, 0, 1);
 const POLL_MS = 50;
-
-const configOf = (allMethods) => ({
-  routes: [
-    { route: 'GET /api/v1/chats', account: 'query.account_id' },
-    { route: 'POST /api/v1/emails', account: 'query.account_id' },
-  ],
-  limits: { default: { allMethods, routes: { 'POST /api/v1/emails': ['10/1m', '200/1d'] } } },
-});
-const folder = mkdtempSync(join(tmpdir(), 'headgate-simulate-'));
-const files = ['now.json', 'new.json'].map((name) => join(folder, name));
-writeFileSync(files[0], JSON.stringify(configOf(['60/1m', '5000/1d'])));
-writeFileSync(files[1], JSON.stringify(configOf(['30/1m', '3000/1d'])));
 
 /** 100 requests per second. */
 const timeOf = (i) => FIRST + i * 10;
@@ -50,10 +36,8 @@ const FORMATS = {
   },
 };
 
-const flags = ['--config', files[0], '--candidate', files[1], '--trace', '-', '--format', values.format, '--json'];
-const child = spawn(process.execPath, ['apps/gateway/dist/headgate.cjs', 'simulate', ...flags], {
-  stdio: ['pipe', 'pipe', 'inherit'],
-});
+const WORKER = fileURLToPath(new URL('log-worker.mjs', import.meta.url));
+const child = spawn(process.execPath, [WORKER, values.format], { stdio: ['pipe', 'pipe', 'inherit'] });
 let output = '';
 child.stdout.setEncoding('utf8').on('data', (text) => {
   output += text;
@@ -80,7 +64,6 @@ for (let i = 0; i < lines; ) {
 child.stdin.end();
 await once(child, 'close');
 clearInterval(timer);
-rmSync(folder, { recursive: true });
 const { requests, matrix } = JSON.parse(output);
 console.log(JSON.stringify(matrix));
 console.log(

@@ -6,17 +6,17 @@ const APP = fileURLToPath(new URL('../..', import.meta.url));
 const FILE = fileURLToPath(new URL('../../node_modules/.cache/headgate/service-parts.mjs', import.meta.url));
 /** Names, by the module of the service that exports them. */
 const PARTS = {
-  '../../../../bench/support/src/accounts/accounts.ts': 'Accounts',
-  '../../../../bench/support/src/applications/applications.ts': 'Applications',
-  '../../../../bench/support/src/cli/open-store.ts': 'openStore',
-  '../../../../bench/support/src/config.ts': 'readConfig',
-  '../../../../bench/support/src/keys/keys.ts': 'Keys',
-  '../../../../bench/support/src/observability/log.ts': 'createLog',
-  '../../../../bench/support/src/people/people.ts': 'createPeople',
-  '../../../../bench/support/src/providers/mock/mail.ts': 'MockMailProvider',
-  '../../../../bench/support/src/providers/mock/mailbox.ts': 'MockMailbox',
-  '../../../../bench/support/src/security/envelope.ts': 'Envelope',
-  '../../../../bench/support/src/webhooks/events.ts': 'Events',
+  'accounts/accounts.ts': 'Accounts',
+  'applications/applications.ts': 'Applications',
+  'cli/open-store.ts': 'openStore',
+  'config.ts': 'readConfig',
+  'keys/keys.ts': 'Keys',
+  'observability/log.ts': 'createLog',
+  'people/people.ts': 'createPeople',
+  'providers/mock/mail.ts': 'MockMailProvider',
+  'providers/mock/mailbox.ts': 'MockMailbox',
+  'security/envelope.ts': 'Envelope',
+  'webhooks/events.ts': 'Events',
 };
 const ENTRY = Object.entries(PARTS).map(([file, name]) => `export { ${name} } from './src/${file}';\n`);
 
