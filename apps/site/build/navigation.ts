@@ -66,6 +66,9 @@ export const GROUPS: readonly Group[] = [
     text: 'The gateway',
     entries: [
       'apps/gateway/docs/gateway.md',
+      'apps/gateway/docs/config.md',
+      'apps/gateway/docs/tenants.md',
+      'apps/gateway/docs/operations.md',
       'apps/gateway/docs/console.md',
       'apps/gateway/docs/admin-api.md',
       'apps/gateway/docs/production.md',
