@@ -120,11 +120,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
   const { store, limits } = options;
   for (const method of ['consume', 'peek', 'settle', 'reset'] as const) {
     if (typeof store?.[method] !== 'function')
-      throw new OptionError(
-        'store',
-        store,
-        `must have ${method}(), as createMemoryStore() does${hintFor(store, method)}`,
-      );
+      throw new OptionError('store', store, `must have ${method}(), as createMemoryStore() does`);
   }
   const windowSets = isWindowSetSource(limits) ? limits : new WindowSets(limits);
   const misuse = createMisuseLog(options);
@@ -280,11 +276,6 @@ function isPending(decided: Decision | Promise<Decision>): decided is Promise<De
 /** @throws CostError */
 export function checkCost(cost: unknown, least: 0 | 1 = 1): asserts cost is number {
   if (!Number.isSafeInteger(cost) || (cost as number) < least) throw new CostError(cost, least);
-}
-
-/** Stores of version 0.1 had `refund` in place of `settle`. */
-function hintFor(store: object | undefined, method: string): string {
-  return method === 'settle' && store !== undefined && 'refund' in store ? ' (it replaces refund())' : '';
 }
 
 function checkSubject(subject: unknown): void {

@@ -1,5 +1,5 @@
-import { inSlices } from 'headgate/internal';
 import { z } from 'zod';
+import { inSlices } from '../../base/slices.ts';
 import { refuse } from '../../exchange/refusal.ts';
 import { OUTCOMES, outcomeOf } from '../../traffic/event-feed.ts';
 import { FleetSum } from '../../traffic/fleet-top.ts';
