@@ -435,7 +435,7 @@ declare class ProviderError<Status extends ErrorStatus = ErrorStatus> extends Se
 
 /**
  * The types for authors of plug-ins: a file named in PROVIDERS exports `createProvider`, and these types describe it
- * and everything that it uses. See docs/service/plugins.md.
+ * and everything that it uses. See apps/communication-api/docs/plugins.md.
  */
 
 /** The parts of the service that a plug-in receives. */
