@@ -65,15 +65,15 @@ function membersOfNamed(name: ts.Node, [of, picked]: readonly ts.TypeNode[] = []
 
 describe('tables in the docs say what the code has', () => {
   it.each([
-    ['docs/guide.md', 'option of createLimiter', 'LimiterOptions'],
-    ['docs/guide.md', 'method of a limiter', 'Limiter'],
-    ['docs/guide.md', 'field of Decision', 'Decision'],
-    ['docs/guide.md', 'field of WindowStatus', 'WindowStatus'],
-    ['docs/guide.md', 'option of createWorker', 'WorkerOptions'],
-    ['docs/guide.md', 'option of acquire', 'AcquireOptions'],
-    ['docs/guide.md', 'method of a worker', 'Worker'],
-    ['docs/guide.md', 'option of createGate', 'GateOptions'],
-    ['docs/guide.md', 'option of createMemoryStore', 'MemoryStoreOptions'],
+    ['docs/reference.md', 'option of createLimiter', 'LimiterOptions'],
+    ['docs/reference.md', 'method of a limiter', 'Limiter'],
+    ['docs/reference.md', 'field of Decision', 'Decision'],
+    ['docs/reference.md', 'field of WindowStatus', 'WindowStatus'],
+    ['docs/reference.md', 'option of createWorker', 'WorkerOptions'],
+    ['docs/reference.md', 'option of acquire', 'AcquireOptions'],
+    ['docs/reference.md', 'method of a worker', 'Worker'],
+    ['docs/reference.md', 'option of createGate', 'GateOptions'],
+    ['docs/reference.md', 'option of createMemoryStore', 'MemoryStoreOptions'],
     ['docs/answers.md', 'field of the context', 'AnswerContext'],
     ['docs/adapters/README.md', 'option of one route', 'RouteOptions'],
     ['docs/adapters/README.md', 'option of idempotentRequest', 'IdempotentRequestOptions'],
@@ -119,7 +119,7 @@ describe('tables in the docs say what the code has', () => {
   });
 
   it.each([
-    ['docs/guide.md', 'src/gate/events.ts'],
+    ['docs/reference.md', 'src/gate/events.ts'],
     ['docs/idempotency.md', 'src/idempotency/events.ts'],
   ])('%s has the types of events in %s', (page, file) => {
     expect(namesOf(rowsOf(page, 'event type')).sort()).toEqual([...new Set(literalsOfType.get(file))].sort());
