@@ -51,7 +51,7 @@ const FORMATS = {
 };
 
 const flags = ['--config', files[0], '--candidate', files[1], '--trace', '-', '--format', values.format, '--json'];
-const child = spawn(process.execPath, ['dist/headgate.cjs', 'simulate', ...flags], {
+const child = spawn(process.execPath, ['apps/gateway/dist/headgate.cjs', 'simulate', ...flags], {
   stdio: ['pipe', 'pipe', 'inherit'],
 });
 let output = '';

@@ -32,10 +32,10 @@ type ErrorTypesByStatus = {
 /** Every provider that the specification names. Names are lower case. */
 declare const PROVIDER_NAMES: readonly ["linkedin", "whatsapp", "google", "outlook", "imap", "telegram", "instagram", "mock"];
 type ProviderName = (typeof PROVIDER_NAMES)[number];
-/** What a provider can be used for. */
+/** The use of a provider. */
 type Family = 'emails' | 'calendar' | 'messaging' | 'social';
 
-/** Hosts, ports and users of a mail account, shown beside a 401 so that its owner can see what was tried. Never a password. */
+/** Hosts, ports and users of a mail account, shown beside a 401: its owner sees the tried values. Never a password. */
 interface ConnectionParams {
     readonly imap_host: string;
     readonly imap_port: number;
@@ -45,12 +45,12 @@ interface ConnectionParams {
     readonly smtp_user: string;
     readonly imap_encryption?: string;
 }
-/** What an error answer carries beside status, type and detail. */
+/** The parts of an error answer beside status, type and detail. */
 interface ErrorExtras {
     /** Seconds after which a retry makes sense: `retry-after`. */
     readonly retryAfter?: number | undefined;
     readonly connectionParams?: ConnectionParams | undefined;
-    /** What is logged, and never shown. */
+    /** Logged, and never shown. */
     readonly cause?: unknown;
 }
 type Arguments = {
@@ -87,7 +87,7 @@ interface Attachment {
     readonly file: SpooledFile;
 }
 
-/** Who sends or receives an email. */
+/** The sender or a recipient of an email. */
 interface Mailbox {
     readonly address: string;
     readonly name?: string | undefined;
@@ -98,7 +98,7 @@ interface ComposedMail {
     readonly from: Mailbox;
     /** Addresses of all recipients: to, cc and bcc. */
     readonly recipients: readonly string[];
-    /** What the provider calls the conversation of the email that this one answers. */
+    /** The provider's name for the conversation of the email that this email answers. */
     readonly thread?: string | undefined;
     /** The files of the message, for a provider that takes them one by one. */
     readonly attachments: readonly Attachment[];
@@ -124,7 +124,7 @@ interface ComposedMail {
 type EgressFailure = 
 /** The policy does not allow an address of the host, or the port. */
 'forbidden'
-/** The name of the host has no address. */
+/** The name of the host resolves to no address. */
  | 'unresolved'
 /** The host, or the proxy in front of it, refused the connection or ended it. */
  | 'refused'
@@ -148,17 +148,17 @@ interface NetTarget {
     readonly tls: boolean;
 }
 /**
- * The only way out of the process. Each address is judged by the policy before a connection is made to it. If the
- * account has a proxy, every connection goes through it.
+ * The only way out of the process. Each address is judged by the policy before a connection is made to it. If a proxy
+ * is set for the account, every connection uses it.
  */
 interface Net {
     /** @throws EgressError */
     connect(target: NetTarget, signal: AbortSignal): Promise<Socket>;
-    /** An HTTP request. No redirect is followed. @throws EgressError, or what `fetch` throws after the connection was made */
+    /** An HTTP request. No redirect is followed. @throws EgressError, or the error of `fetch` after the connection */
     fetch(url: string | URL, init?: RequestInit): Promise<Response>;
 }
 
-/** The languages of the wizard. The first one is used if the browser asks for none of them. */
+/** The languages of the wizard. The first is used if the browser asks for other languages. */
 declare const LANGUAGES: readonly ["en", "de"];
 type Language = (typeof LANGUAGES)[number];
 /** A text in every language. */
@@ -174,7 +174,7 @@ interface CustomProxy {
     readonly password?: string | undefined;
 }
 
-/** What a user enters on a page. Its name begins with a letter. */
+/** An input of a page. Its name begins with a letter. */
 type Field = {
     readonly name: string;
     readonly label: Words;
@@ -189,7 +189,7 @@ type Field = {
     readonly kind: 'number';
     readonly min: number;
     readonly max: number;
-    /** Shown beside the field before it, where there is room, as the port of a server. Default: below it. */
+    /** Shown beside the field before it, if there is room, as the port of a server. Default: below it. */
     readonly beside?: boolean | undefined;
 } | {
     readonly kind: 'checkbox';
@@ -228,11 +228,11 @@ interface WaitStep extends StepBase {
 }
 /**
  * A page whose button leads to the provider's own site, for OAuth. The site sends the user back to `callbackUrl` with
- * `callbackState` as the parameter `state`. Then `submit` is called with the query of the callback as the value `query`.
- * The wizard has checked that the state is the newest of this browser, and was not used before.
+ * `callbackState` as the parameter `state`. Then `submit` is called with the query of the callback as the value
+ * `query`. The wizard already checked that the state is the newest of this browser, and was not used before.
  *
- * Errors of the site, such as `error=access_denied`, arrive in the same way. If `submit` throws then, the page says what
- * happened and offers another try. After an answer that linked nothing, the next try calls `begin` again.
+ * Errors of the site, such as `error=access_denied`, arrive in the same way. If `submit` throws then, the page shows
+ * the error and offers another try. After an answer that linked nothing, the next try calls `begin` again.
  */
 interface AwayStep extends StepBase {
     readonly kind: 'away';
@@ -242,11 +242,11 @@ interface AwayStep extends StepBase {
 }
 /** One page of the way to an account. */
 type LinkStep = FormStep | CodeStep | WaitStep | AwayStep;
-/** What was entered on a page, checked against its fields. A field that was left empty is absent. */
+/** The values that were entered on a page, checked against its fields. A field that was left empty is absent. */
 type StepValues = Readonly<Record<string, string | number | boolean>>;
-/** What a flow may need beside what the user enters. */
+/** The data that a flow may need beside the user's entries. */
 interface LinkContext {
-    /** Who the user probably is, as the application says. */
+    /** The probable user, as the application names it. */
     readonly loginHint: string | undefined;
     /** The account that is reconnected. Its credentials may not work any more. */
     readonly reconnect: {
@@ -262,8 +262,8 @@ interface LinkContext {
     /** The address to which a provider's own site sends the user back: the `redirect_uri` of OAuth. */
     readonly callbackUrl: string;
     /**
-     * What the provider's site must return as `state`. Each call of `begin` gets a new one, and only the newest counts. If
-     * an away step follows another one, its address needs the state that `stepOf` gets.
+     * The `state` that the provider's site must return. Each call of `begin` gets a new one, and only the newest counts.
+     * If an away step follows another, its address needs the state that `stepOf` gets.
      */
     readonly callbackState: string;
     /** The part of the link's `config` that is for this provider. */
@@ -277,18 +277,18 @@ interface OwnerFault {
     readonly field?: string | undefined;
     readonly message: Words;
 }
-/** An account that the provider has identified. */
+/** An account that the provider identified. */
 interface IdentifiedAccount {
     /** The provider's own id of the account, which never changes. */
     readonly providerUserId: string;
-    /** What the user calls the account, for example its address. */
+    /** The user's name for the account, for example its address. */
     readonly name: string;
-    /** What the provider needs to use the account. Stored sealed. */
+    /** The data that the provider needs to use the account. Stored sealed. */
     readonly credentials: unknown;
     /** How long the initial sync takes, in milliseconds. Default: 0. */
     readonly initialSyncMs?: number | undefined;
 }
-/** What a provider makes of a submitted page. */
+/** The provider's answer to a submitted page. */
 type LinkAnswer<State> = 
 /** Another page. Faults are shown on it: for a page whose values were found, and did not work. */
 {
@@ -315,7 +315,7 @@ type LinkAnswer<State> =
     readonly detail: string;
 };
 /**
- * How a provider asks the user for an account, page by page. A flow has no memory of its own: its state is JSON, which
+ * How a provider asks the user for an account, page by page. A flow keeps nothing in memory: its state is JSON, which
  * the wizard stores sealed between two pages, so any process can serve the next page.
  */
 interface LinkFlow<State = unknown> {
@@ -323,14 +323,14 @@ interface LinkFlow<State = unknown> {
     begin(context: LinkContext): Promise<State>;
     /** The page of a state. */
     stepOf(state: State, context: LinkContext): LinkStep;
-    /** Takes what was entered on the page of the state. */
+    /** Takes the values that were entered on the page of the state. */
     submit(state: State, values: StepValues, context: LinkContext): Promise<LinkAnswer<State>>;
 }
 
 /** A provider that the service can link accounts of. */
 interface Provider {
     readonly name: ProviderName;
-    /** What users call it. */
+    /** The users' name for the provider. */
     readonly title: string;
     readonly supports: ReadonlySet<Family>;
     /** How it sends emails, if it does. */
@@ -347,28 +347,29 @@ interface MailAccount {
     readonly address: string;
     /** As the provider made them when the account was linked, or when they were renewed. */
     readonly credentials: unknown;
-    /** The only way out: through the account's proxy, if it has one. */
+    /** The only way out: through the account's proxy, if one is set. */
     readonly net: Net;
     /**
-     * Replaces credentials that have expired. Only one caller refreshes at a time, in all processes together. A caller
-     * that waits gets the credentials that the other one has stored.
+     * Replaces expired credentials. Only one caller refreshes at a time, in all processes together. A caller that waits
+     * gets the credentials that the other caller stored.
      * @param stale the credentials that do not work any more
-     * @param refresh makes new ones from those that are stored. What it throws is thrown, and nothing is stored
+     * @param refresh makes new credentials from the stored ones. If it throws, the error is rethrown, and nothing is
+     * stored
      */
     renew(stale: unknown, refresh: (stored: unknown) => Promise<unknown>): Promise<unknown>;
 }
-/** What the journal knows of an email that may have been sent. */
+/** The journal's facts about an email that may have been sent. */
 interface SendTrace {
     readonly messageId: string;
     /** What `draft` returned for the email. Null: the account is not fenced. */
     readonly draft: string | null;
 }
-/** What a provider calls a sent email. */
+/** The provider's ids of a sent email. */
 interface SentIds {
     readonly providerId: string | null;
     readonly immutableId: string | null;
     readonly thread: string | null;
-    /** The `Message-ID` that recipients see, with its brackets, if the provider may have replaced ours. */
+    /** The `Message-ID` that recipients see, with its brackets, if the provider may replace ours. */
     readonly messageId?: string | undefined;
     /** Recipients that the provider refused, while it sent the email to the others. */
     readonly rejected: readonly string[];
@@ -385,9 +386,11 @@ interface CopyMessage {
     readonly size: number;
     open(): Readable;
 }
-/** What became of a copy. `found`: the folder had it already; `no_folder`: the mailbox has none for sent emails. */
+/**
+ * The result of filing a copy. `found`: the folder already contains it; `no_folder`: the mailbox lacks a sent folder.
+ */
 type CopyResult = 'filed' | 'found' | 'no_folder' | 'too_large';
-/** An email that another one answers. */
+/** An email that is answered by another email. */
 interface Parent {
     /** With its brackets. */
     readonly messageId: string;
@@ -399,14 +402,14 @@ interface Parent {
 interface MailProvider {
     /** Whether emails of the account are sent as drafts: a draft can be sent once, so a second attempt does no harm. */
     isFenced(account: MailAccount): boolean;
-    /** Fenced accounts: stores a draft and returns its name. Has no effect that a recipient could see. */
+    /** Fenced accounts: stores a draft and returns its name. Recipients see no effect. */
     draft(mail: ComposedMail, account: MailAccount, signal: AbortSignal): Promise<string>;
     /**
      * Fenced accounts: deletes a draft that will not be sent.
-     * @returns whether this call has deleted it, which proves that it was not sent. False if there is no such draft
+     * @returns whether this call deleted it, which proves that it was not sent. False if the draft does not exist
      */
     discard(draft: string, account: MailAccount, signal: AbortSignal): Promise<boolean>;
-    /** Fenced accounts: sends a draft. Undefined if there is no such draft, because it was sent or deleted. */
+    /** Fenced accounts: sends a draft. Undefined if the draft does not exist, because it was sent or deleted. */
     sendDraft(draft: string, account: MailAccount, signal: AbortSignal): Promise<SentIds | undefined>;
     /** Other accounts: sends the email. */
     send(mail: ComposedMail, account: MailAccount, signal: AbortSignal): Promise<SentIds>;
@@ -415,14 +418,16 @@ interface MailProvider {
     /** Finds an email by the provider's id. Undefined if it does not exist. */
     parent(providerId: string, account: MailAccount, signal: AbortSignal): Promise<Parent | undefined>;
     /**
-     * Providers that keep no copy of what they send: puts one into the folder for sent emails, unless the folder has it.
-     * It may be called again after an attempt whose outcome is not known.
+     * Providers that keep no copy of the emails that they send: puts a copy into the folder for sent emails, unless the
+     * folder contains it. It may be called again after an attempt whose outcome is not known.
      */
     fileCopy?(copy: SentCopy, account: MailAccount, signal: AbortSignal): Promise<CopyResult>;
 }
-/** Whether an error proves that the email was not sent. `unknown`: the connection ended after the email was handed over. */
+/**
+ * Whether an error proves that the email was not sent. `unknown`: the connection ended after the email was handed over.
+ */
 type Sent = 'no' | 'unknown';
-/** An error of a provider, as the client sees it, and what it says about the email. */
+/** An error of a provider, as the client sees it. It also says whether the email was sent. */
 declare class ProviderError<Status extends ErrorStatus = ErrorStatus> extends ServiceError {
     readonly sent: Sent;
     readonly name = "ProviderError";
@@ -430,11 +435,11 @@ declare class ProviderError<Status extends ErrorStatus = ErrorStatus> extends Se
 }
 
 /**
- * The types for authors of plug-ins: what a file named in PROVIDERS exports as `createProvider`, and everything that it
- * is made of. See docs/service/plugins.md.
+ * The types for authors of plug-ins: a file named in PROVIDERS exports `createProvider`, and these types describe it
+ * and everything that it uses. See docs/service/plugins.md.
  */
 
-/** What the service gives to a plug-in. */
+/** The parts of the service that a plug-in receives. */
 interface PluginKit {
     /** The only errors of a mail provider that say whether the email was sent. */
     readonly ProviderError: typeof ProviderError;

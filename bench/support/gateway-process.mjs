@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { freePort } from './redis-server.mjs';
 
-const DIST = new URL('../../dist/', import.meta.url);
+const DIST = new URL('../../apps/gateway/dist/', import.meta.url);
 const READY_WITHIN_MS = 30_000;
 
 /**

@@ -2,10 +2,8 @@
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { startHeadgate } from './gateway-candidates.mjs';
 
-const DIST = new URL('../../dist/headgate.cjs', import.meta.url);
-
 /**
- * The stages, with what belongs to them: modules of the bundle, by the start of their path in `src`. With a pattern,
+ * The stages with their modules, by the start of their path: in `src` of the library, or of the gateway. With a pattern,
  * only functions of such a name. The first that fits counts.
  */
 const STAGES = [
@@ -31,7 +29,9 @@ const STAGES = [
   ['dispatch', ['gateway/proxy/', 'node_modules/undici']],
   ['accept and parse', ['gateway/']],
   ['limit', ['']],
-].map(([name, starts, functions]) => ({ name, starts: starts.map(underSource), functions }));
+].map(([name, starts, functions]) => ({ name, starts, functions }));
+/** The process, and the files of the library that it loads. */
+const BUILT = /\/dist\/[^/]+\.cjs$/;
 /** Modules of Node, for frames that no module of the bundle has called. */
 const NODE_STAGES = [
   ['dispatch', ['node:_http_client']],
@@ -70,7 +70,10 @@ export async function measureStages({ folder, upstreamPort }, { loads, workloads
     }
     const [file] = readdirSync(profiles);
     const profile = JSON.parse(readFileSync(`${profiles}/${file}`, 'utf8'));
-    shares[workload] = stageShares(profile, readFileSync(DIST, 'utf8'), { from, to: from + seconds * 1e6 });
+    shares[workload] = stageShares(profile, (url) => readFileSync(new URL(url), 'utf8'), {
+      from,
+      to: from + seconds * 1e6,
+    });
   }
   return shares;
 }
@@ -80,13 +83,13 @@ const nowMicros = () => Number(process.hrtime.bigint() / 1_000n);
 
 /**
  * @param profile a `.cpuprofile` as V8 writes it
- * @param bundle text of the bundle, in which a comment names the module of the lines below it
+ * @param textOf returns the text of a built file, in which a comment names the module of the lines below it
  * @param span `{ from, to }` in microseconds: only samples of this time count
- * @returns the share of each stage, from 0 to 1. A sample belongs to the innermost function of the bundle that has
+ * @returns the share of each stage, from 0 to 1. A sample belongs to the innermost function of a built file that has
  *   called what was running.
  */
-export function stageShares({ nodes, samples, timeDeltas, startTime }, bundle, { from, to }) {
-  const moduleAt = createModuleLookup(bundle);
+export function stageShares({ nodes, samples, timeDeltas, startTime }, textOf, { from, to }) {
+  const moduleAt = createModuleLookup(textOf);
   const parents = new Map(nodes.flatMap(({ id, children = [] }) => children.map((child) => [child, id])));
   const frames = new Map(nodes.map(({ id, callFrame }) => [id, callFrame]));
   const stages = new Map(nodes.map(({ id }) => [id, stageOf(pathOf(id, parents, frames), moduleAt)]));
@@ -112,7 +115,7 @@ function pathOf(id, parents, frames) {
 function stageOf(path, moduleAt) {
   if (path[0].functionName === '(garbage collector)') return COLLECTION;
   for (const { url, lineNumber, functionName } of path) {
-    const module = url.endsWith('headgate.cjs') ? moduleAt(lineNumber) : undefined;
+    const module = BUILT.test(url) ? moduleAt(url, lineNumber) : undefined;
     const stage = module && stageOfModule(module, functionName);
     if (stage !== undefined) return stage;
   }
@@ -128,16 +131,24 @@ function stageOfModule(module, functionName) {
   return STAGES.find(fits)?.name;
 }
 
-function underSource(path) {
-  return path.startsWith('node_modules/') ? path : `src/${path}`;
+/**
+ * @param textOf returns the text of a built file
+ * @returns a function that returns the module of a line of a built file, counted from 0
+ */
+function createModuleLookup(textOf) {
+  const files = new Map();
+  return (url, line) => {
+    if (!files.has(url)) files.set(url, modulesIn(textOf(url), url.endsWith('headgate.cjs') ? 'gateway/' : ''));
+    return files.get(url)[line];
+  };
 }
 
-/** @returns a function that tells the module of a line, counted from 0 */
-function createModuleLookup(bundle) {
+/** The module of each line. */
+function modulesIn(text, prefix) {
   let module;
-  const modules = bundle.split('\n').map((line) => {
-    if (/^\/\/ (src|node_modules)\//.test(line)) module = line.slice(3);
+  return text.split('\n').map((line) => {
+    const [, source, dependency] = /^\/\/ (?:src\/(.*)|(?:.*\/)?(node_modules\/.*))/.exec(line) ?? [];
+    if (source !== undefined || dependency !== undefined) module = dependency ?? prefix + source;
     return module;
   });
-  return (line) => modules[line];
 }

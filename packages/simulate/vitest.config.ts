@@ -1,11 +1,11 @@
 import { projectOf } from 'headgate-testbed/vitest-project';
 import { defineConfig } from 'vitest/config';
 
-/** The library that it uses is the built one. The report is looked at in Chromium. */
+/** It uses the built library, and its own package is tested as it is published. The report is looked at in Chromium. */
 export const projects = [
   projectOf(import.meta.dirname, 'simulate', ['test/**/*.test.ts'], {
-    globalSetup: ['headgate-testbed/build', 'headgate-testbed/browser'],
-    setupFiles: ['headgate-testbed/built'],
+    globalSetup: ['headgate-testbed/build', 'test/support/build.ts', 'headgate-testbed/browser'],
+    setupFiles: ['test/support/built.ts'],
   }),
 ];
 

@@ -10,12 +10,15 @@ const { cpuMicrosOf, processTree } = await load('process-figures');
 
 const BUNDLE = [
   '#!/usr/bin/env node',
-  '// apps/gateway/src/admission/keys.ts',
+  '// src/admission/keys.ts',
   'function find() {}',
-  '// apps/gateway/src/proxy/forwarding.ts',
+  '// src/proxy/forwarding.ts',
   'function send() {}',
-  '// src/gateway/main.ts',
+  '// src/main.ts',
 ].join('\n');
+/** A file of the library. */
+const CHUNK = ['// src/http/hop-by-hop.ts', 'function isHopByHop() {}'].join('\n');
+const textOf = (url: string): string => (url.endsWith('headgate.cjs') ? BUNDLE : CHUNK);
 
 describe('the stages of the topic gateway', () => {
   /** Samples of 10 microseconds, each from the outermost function to the innermost one. */
@@ -35,7 +38,7 @@ describe('the stages of the topic gateway', () => {
   const ALWAYS = { from: 0, to: 1_000 };
   const END = ['(idle)'];
   const shares = (...stacks: string[][]) => {
-    const all: Record<string, number> = stageShares(profileOf(...stacks, END), BUNDLE, ALWAYS);
+    const all: Record<string, number> = stageShares(profileOf(...stacks, END), textOf, ALWAYS);
     return Object.fromEntries(Object.entries(all).filter(([, share]) => share > 0));
   };
 
@@ -49,6 +52,7 @@ describe('the stages of the topic gateway', () => {
   it('tell what concerns the answer from the rest of a forwarding', () => {
     const respond = '#onResponse, file:///dist/headgate.cjs, 4';
     expect(shares(['emit, node:events, 1', respond])).toEqual({ answer: 1 });
+    expect(shares([respond, 'isHopByHop, file:///dist/chunk-1.cjs, 1'])).toEqual({ answer: 1 });
   });
 
   it('tell the parser of the server from that of the client, and collection of garbage from both', () => {
@@ -60,7 +64,7 @@ describe('the stages of the topic gateway', () => {
   it('count only samples of the measured time, and no idle time', () => {
     const find = 'find, file:///dist/headgate.cjs, 2';
     const profile = profileOf([find], ['tick, node:timers, 1'], END, END);
-    const all = stageShares(profile, BUNDLE, { from: 15, to: 40 });
+    const all = stageShares(profile, textOf, { from: 15, to: 40 });
     expect(all.key).toBe(0);
     expect(all['Node and system calls, not told apart']).toBe(1);
   });

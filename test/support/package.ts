@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { packHouse } from '../../scripts/pack.mjs';
 
 export const ROOT = resolve(import.meta.dirname, '../..');
 
@@ -9,7 +10,6 @@ type Conditions = Readonly<Record<'import' | 'require', Readonly<Record<'types' 
 
 export const manifest: {
   readonly exports: Readonly<Record<string, Conditions | string>>;
-  readonly bin: { readonly headgate: string };
   readonly dependencies: object;
   readonly peerDependencies: object;
 } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
@@ -24,23 +24,17 @@ export function nameOf(subpath: string): string {
   return subpath.replace('.', 'headgate');
 }
 
-/** The package as npm would publish it, in a new folder. */
+/** The package as npm publishes it, in a new folder. */
 export interface Packed {
   readonly folder: string;
   readonly archive: string;
   readonly files: readonly string[];
+  readonly unpackedBytes: number;
 }
 
 export function pack(): Packed {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-package-'));
-  const [{ filename, files }] = JSON.parse(
-    execFileSync('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], {
-      cwd: ROOT,
-      encoding: 'utf8',
-      stdio: 'pipe',
-    }),
-  );
-  return { folder, archive: join(folder, filename), files: files.map((file: { path: string }) => file.path) };
+  return { folder, ...packHouse('.', folder) };
 }
 
 /** Creates a project in the folder of the package, with the package and these other packages installed. */

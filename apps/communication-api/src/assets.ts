@@ -9,7 +9,7 @@ export interface Asset {
   readonly body: Buffer;
 }
 
-// The folder beside `src` is also beside `dist`, where the bundle is.
+// Bundled code runs in `dist`, which is beside `assets` just as `src` is.
 const read = (file: string): Buffer => readFileSync(new URL(`../assets/${file}`, import.meta.url));
 
 function asset(place: string, name: string, extension: string, contentType: string, body: Buffer): Asset {
@@ -22,7 +22,7 @@ const wizardStyle = read('wizard.css');
 
 export const WIZARD_STYLESHEET = asset('/auth', 'wizard', 'css', CSS, wizardStyle);
 export const WIZARD_SCRIPT = asset('/auth', 'wizard', 'js', 'text/javascript; charset=utf-8', read('wizard.js'));
-/** Fields, buttons and colours are those of the wizard. */
+/** Takes fields, buttons and colours from the wizard. */
 export const DASHBOARD_STYLESHEET = asset(
   '/dashboard',
   'dashboard',

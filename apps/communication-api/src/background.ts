@@ -4,10 +4,10 @@ import { Retention } from './journal/retention.ts';
 import { Sweeper } from './journal/sweeper.ts';
 import type { Rooms } from './rooms.ts';
 
-/** What a process does beside answering requests: jobs, sweeps of the journal, retention and daily checks. */
+/** The work of a process beside answering requests: jobs, sweeps of the journal, retention and daily checks. */
 export interface Background {
   start(): void;
-  /** Begins nothing more, and waits for the end of what is being done. */
+  /** Begins no new work, and waits until the running work ends. */
   close(): Promise<void>;
 }
 

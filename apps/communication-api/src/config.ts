@@ -52,7 +52,7 @@ const secretKeys = z.string().transform((text, context): MasterKey[] => {
   if (!keys.every(({ id, key }) => /^[A-Za-z0-9]{1,16}$/.test(id) && key.length === 32))
     fault('must be a list such as k2:<base64 of 32 bytes>,k1:<base64 of 32 bytes>');
   // A secret names the key that it is under by this id.
-  else if (new Set(keys.map(({ id }) => id)).size < keys.length) fault('must give each key an id of its own');
+  else if (new Set(keys.map(({ id }) => id)).size < keys.length) fault('must give each key a different id');
   return keys;
 });
 
@@ -66,7 +66,7 @@ const list = z
       .filter((entry) => entry !== ''),
   );
 
-/** Each variable of the environment: what it accepts, its default and its meaning. */
+/** Each variable of the environment: the values that it accepts, its default and its meaning. */
 const VARIABLES = z.object({
   PORT: integer(0, 65_535).default(8080).describe('Port of the API, the wizard and the reference page.'),
   HOST: z.string().min(1).default('127.0.0.1').describe('Address to listen on.'),
@@ -78,7 +78,7 @@ const VARIABLES = z.object({
     ),
   ADMIN_PORT: integer(0, 65_535)
     .optional()
-    .describe('Port of the health checks and of the metrics. Default: there is none.'),
+    .describe('Port of the health checks and of the metrics. Without it, neither is served.'),
   ADMIN_HOST: z
     .string()
     .min(1)
@@ -124,7 +124,9 @@ const VARIABLES = z.object({
       context.addIssue({ code: 'custom', message: 'must be a list of ports such as 1143,1025' });
       return z.NEVER;
     })
-    .describe('Ports that connections to the outside may use beside those of the policy, separated by commas.'),
+    .describe(
+      'Ports that connections to the outside may use in addition to the ports of the policy, separated by commas.',
+    ),
   PROVIDERS: list.describe(
     'Paths of plug-ins with more providers, separated by commas, such as ./my-provider.mjs. Default: none.',
   ),
@@ -156,7 +158,7 @@ const VARIABLES = z.object({
     .enum(['drafts', 'send'])
     .default('drafts')
     .describe(
-      'Permissions that Google users are asked for. `send` is less, and cannot find out what became of an email.',
+      'Permissions that Google users are asked for. `send` allows less: the service cannot look up the outcome of an email.',
     ),
   GOOGLE_ISSUER: providerUrl.default('https://accounts.google.com').describe('Authorization server of Google.'),
   GOOGLE_API_URL: providerUrl.default('https://gmail.googleapis.com').describe('Origin of the Gmail API.'),
@@ -175,12 +177,12 @@ const VARIABLES = z.object({
     .describe('Authorization server of Microsoft. Default: https://login.microsoftonline.com/MICROSOFT_TENANT/v2.0.'),
   MICROSOFT_API_URL: providerUrl
     .default('https://graph.microsoft.com/v1.0')
-    .describe('Address of Microsoft Graph. National clouds have others.'),
+    .describe('Address of Microsoft Graph. National clouds use other addresses.'),
   OUTLOOK_SCOPES: z
     .enum(['drafts', 'send'])
     .default('drafts')
     .describe(
-      'Permissions that Outlook users are asked for. `send` is less, and cannot find out what became of an email.',
+      'Permissions that Outlook users are asked for. `send` allows less: the service cannot look up the outcome of an email.',
     ),
 });
 
@@ -194,7 +196,7 @@ export interface Config extends Omit<Variables, 'BASE_URL' | 'AUTH_URL' | 'TRACK
   readonly EGRESS_POLICY: PolicyName;
 }
 
-/** The environment has faults; `faults` has one line for each. */
+/** The environment is faulty; `faults` contains one line per fault. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 
@@ -247,7 +249,7 @@ const missingPartners = (given: Readonly<Record<string, unknown>>): readonly str
 /** One variable, for people. */
 export interface VariableInfo {
   readonly name: string;
-  /** As it would be written; undefined if the description says what applies. */
+  /** As an operator would write it; undefined if the description names the default. */
   readonly defaultValue: string | undefined;
   readonly description: string;
   /** Whether its value can contain a password or a key. Then it may be in a file, which NAME_FILE names. */

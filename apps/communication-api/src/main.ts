@@ -9,13 +9,13 @@ const terminal = {
   error: (text: string) => void process.stderr.write(text),
 };
 
-// A reader that has seen enough, such as `head`, closes its end. The rest of the output goes nowhere.
+// A reader that wants no more, such as `head`, closes its end. The rest of the output is dropped.
 for (const stream of [process.stdout, process.stderr])
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
   });
 
-// Before the service has started, a signal ends the process at once. A half-made database is made again.
+// Before the service starts, a signal ends the process at once. The next start repeats a half-made database.
 const result = await runCli(process.argv.slice(2), process.env, terminal);
 if (typeof result === 'number') process.exitCode = result;
 else stopOnSignals(result);

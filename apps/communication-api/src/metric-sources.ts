@@ -18,7 +18,7 @@ export interface MetricSources {
   readonly pool: Pool | undefined;
 }
 
-/** Gives the metrics the figures that they do not count themselves. */
+/** Adds the figures that the metrics do not count themselves. */
 export function addSources({ rooms, instances, limitStore, claimStore, pool }: MetricSources): void {
   const { metrics, sends, queue, sender, spool, config, idempotency } = rooms;
   metrics.addRead([
@@ -54,7 +54,7 @@ const poolMetrics = (pool: Pool) => [
 async function inTime<Result>(work: Promise<Result>): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('The database has not answered in time.')), FIGURES_MS);
+    timer = setTimeout(() => reject(new Error('The database did not answer in time.')), FIGURES_MS);
   });
   try {
     return await Promise.race([work, late]);

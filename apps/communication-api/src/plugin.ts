@@ -1,6 +1,6 @@
 /**
- * The types for authors of plug-ins: what a file named in PROVIDERS exports as `createProvider`, and everything that it
- * is made of. See docs/service/plugins.md.
+ * The types for authors of plug-ins: a file named in PROVIDERS exports `createProvider`, and these types describe it
+ * and everything that it uses. See docs/service/plugins.md.
  */
 import type { Provider, ProviderError } from './providers/provider.ts';
 
@@ -37,7 +37,7 @@ export type {
 } from './providers/provider.ts';
 export type { EgressError, EgressFailure, Net, NetTarget } from './security/net.ts';
 
-/** What the service gives to a plug-in. */
+/** The parts of the service that a plug-in receives. */
 export interface PluginKit {
   /** The only errors of a mail provider that say whether the email was sent. */
   readonly ProviderError: typeof ProviderError;

@@ -31,7 +31,7 @@ import type { Endpoints } from './webhooks/endpoints.ts';
 import type { Events } from './webhooks/events.ts';
 import type { FanOut } from './webhooks/fan-out.ts';
 
-/** What the HTTP surfaces work with. `service.ts` makes it. */
+/** The rooms that the HTTP surfaces use. `service.ts` makes them. */
 export interface Rooms {
   readonly config: Config;
   readonly clock: Clock;
@@ -39,7 +39,7 @@ export interface Rooms {
   readonly health: Health;
   readonly metrics: Metrics;
   readonly envelope: Envelope;
-  /** Who may use the dashboard, and what they have done. */
+  /** Who may use the dashboard, and the log of their actions. */
   readonly people: People;
   readonly applications: Applications;
   readonly keys: Keys;
@@ -49,14 +49,14 @@ export interface Rooms {
   readonly egress: Egress;
   readonly queue: Queue;
   readonly events: Events;
-  /** Where the events of applications are delivered to. */
+  /** The receivers of the events of applications. */
   readonly endpoints: Endpoints;
   readonly fanOut: FanOut;
   readonly conversations: Conversations;
   readonly overrides: LimitOverrides;
   readonly book: LimitBook;
   readonly limiter: Limiter;
-  /** What the processes share beside the database, if they share it. */
+  /** Shared by the processes, if REDIS_URL is set. */
   readonly redis: Redis | undefined;
   /** Undefined: this process shares its counters, or no other process can use its database. */
   readonly separateCounters: SeparateCounters | undefined;

@@ -2,11 +2,11 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Ends the name of a variable that has the path of a file with the value. */
+/** Ends the name of a variable whose value is the path of a file. */
 const SUFFIX = '_FILE';
 const MAX_BYTES = 65_536;
 
-/** The values that files have, and one line for each fault. */
+/** The values of the files, and one line per fault. */
 export interface SecretFiles {
   readonly values: Readonly<Record<string, string>>;
   readonly faults: readonly string[];
@@ -16,7 +16,7 @@ export interface SecretFiles {
  * Reads the secrets that are given as files: `NAME_FILE` is the path of a file with the value of `NAME`.
  * @param environment without empty variables
  * @param settings the names of all settings
- * @param secrets those of them that may be in a file
+ * @param secrets the settings that may be in a file
  */
 export function readSecretFiles(
   environment: Environment,
@@ -39,7 +39,7 @@ export function readSecretFiles(
   return { values, faults };
 }
 
-/** What the operator has to mend. */
+/** A fault that the operator must correct. */
 class Fault extends Error {
   override readonly name = 'Fault';
 }
@@ -49,7 +49,7 @@ const messageOf = (error: unknown): string =>
 
 /** @throws Fault, or an error of the system */
 function textOf(path: string): string {
-  // Else a FIFO would block the start until another process writes to it.
+  // Otherwise a FIFO would block the start until another process writes to it.
   const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     if (!fstatSync(descriptor).isFile()) throw new Fault('is not a file');

@@ -58,10 +58,10 @@ import { FanOut } from './webhooks/fan-out.ts';
 
 /** A change of limits in another process applies here this much later at most, and one query later. */
 const LIMITS_POLL_MS = 500;
-/** A job that another process has added begins this much later at most, if that process does not do it. */
+/** A job that another process added begins this much later at most, if that process does not do it. */
 const JOBS_POLL_MS = 1_000;
 
-/** What a service is made of. */
+/** The parts that the caller gives to a service. */
 export interface ServiceParts {
   readonly config: Config;
   readonly db: Database;
@@ -72,7 +72,7 @@ export interface ServiceParts {
   readonly clock?: Clock;
   /** Beside the providers that come with the service, or in the place of those with the same names. */
   readonly providers?: readonly Provider[];
-  /** What checks custom domains. Default: the system's name servers. */
+  /** Resolves names for the checks of custom domains. Default: the name servers of the system. */
   readonly resolver?: HostResolver;
   /** Whether it is part of the running service, as its role says. A command that only looks is not. Default: true. */
   readonly isRunning?: boolean;
@@ -203,7 +203,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   return { app, rooms, background, instances, close };
 }
 
-/** Whether the store has given up asking Redis for now. */
+/** Whether the circuit breaker of the store is open: it does not ask Redis for now. */
 function isOpen(store: LimitStore): boolean {
   const stats = store.stats();
   return 'breaker' in stats && stats.breaker === 'open';

@@ -103,7 +103,7 @@ test('SECRET_KEYS is a list of keys, the current one first', () => {
   ]);
   // What was sealed with the first one would be opened with the second.
   expect(faultsOf({ SECRET_KEYS: `k1:${first.toString('base64')},k1:${second.toString('base64')}` })).toEqual([
-    'SECRET_KEYS: must give each key an id of its own',
+    'SECRET_KEYS: must give each key a different id',
   ]);
 });
 

@@ -1,4 +1,4 @@
-/** Decisions of the PostgreSQL store beside those of the Redis store, in turns, on servers of this machine. */
+/** Decisions of the PostgreSQL store and of the Redis store, in turns, on servers of this machine. */
 import { createRedisStore } from 'headgate/redis';
 import { createWindowSet, type LimitStore } from 'headgate/stores';
 import { startRedis } from 'headgate-testbed/redis-server';

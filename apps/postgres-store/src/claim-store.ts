@@ -28,18 +28,18 @@ import { ServerTime } from './server-time.ts';
 /** Options of {@link createPostgresClaimStore}. */
 export interface PostgresClaimStoreOptions extends PostgresStoreOptions {
   /**
-   * Most claims of one scope (I13). A scope that has as many gets `ScopeFullError` for its new keys. Each process counts
-   * again from time to time, so a scope can have somewhat more.
+   * Most claims of one scope (I13). A full scope gets `ScopeFullError` for its new keys. Each process counts again from
+   * time to time, so a scope can exceed this a little.
    * @default 1_000_000
    */
   readonly maxClaimsPerScope?: number | undefined;
 }
 
-/** What only some commands have. */
+/** The fields that only some commands contain. */
 type OwnFields = Omit<BeginCommand & HeldCommand & CompleteCommand & AbandonCommand, keyof ClaimCommand>;
 type AnyCommand = ClaimCommand & { readonly [Field in keyof OwnFields]?: OwnFields[Field] | undefined };
 
-/** A reply of `headgate.claim`. What does not belong to its kind is left over from the record. */
+/** A reply of `headgate.claim`. Fields that do not belong to its kind are left over from the record. */
 interface Reply extends Result {
   readonly kind: string;
   readonly now: string;
@@ -86,7 +86,7 @@ class PostgresClaimStore implements ClaimStore {
   }
 
   async begin(id: ClaimId, command: BeginCommand): Promise<BeginReply> {
-    // A begin that marks the claim must not land after its sender has given up.
+    // A begin that marks the claim must not land after its sender gave up.
     const now = this.#time.now();
     const deadline = command.deadline ?? (now === undefined ? undefined : now + this.#database.deadlineMs);
     const dispatch = command.dispatch && deadline !== undefined;

@@ -23,7 +23,7 @@ create index if not exists claims_by_end on headgate.claims (expires_at);
 create index if not exists claims_of_scope on headgate.claims (scope_id, expires_at);
 
 -- Executes one command of the table in docs/claims.md. `reply` is its kind. `now` is for the deadlines of later
--- commands. If p_is_full, a new key is refused: its scope has its share.
+-- commands. If p_is_full, a new key is refused: its scope reached its share.
 create or replace function headgate.claim(
   p_command text, p_id bytea, p_lock bigint, p_scope_id bytea, p_scope text, p_key text, p_is_full boolean,
   p_token text, p_fingerprint text, p_retention_ms bigint, p_lease_ms bigint, p_generation bigint,

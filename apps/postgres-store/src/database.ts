@@ -36,7 +36,7 @@ export class Database {
   }
 
   /**
-   * Executes one statement, in one round trip. `headgate.` in it stands for the schema.
+   * Executes one statement, in one round trip. The prefix `headgate.` is replaced by the schema.
    * @throws StoreTimeoutError if it may still be executed, StoreUnavailableError otherwise
    */
   async query<Row extends QueryResultRow>(
@@ -56,7 +56,7 @@ export class Database {
       return result.rows;
     } catch (error) {
       answer.catch(ignore);
-      // The error of a statement leaves the connection as it was. Any other one, and a missing answer, do not.
+      // The connection stays usable after the error of a statement, but not after other errors or a missing answer.
       const isOfStatement = isErrorOfStatement(error);
       if (isOfStatement) client.off('error', ignore);
       client.release(!isOfStatement);
@@ -65,7 +65,7 @@ export class Database {
     }
   }
 
-  /** Waits until the server answers, and checks that `migrate` has run. */
+  /** Waits until the server answers, and checks that `migrate` ran. */
   async ready({ timeoutMs = 10_000, signal }: ReadyOptions = {}): Promise<void> {
     const end = performance.now() + timeoutMs;
     for (;;) {
@@ -93,7 +93,7 @@ export class Database {
     if (row?.version !== SCHEMA_VERSION) {
       throw new Mismatch(`the schema ${this.schema} has version ${row?.version}, not ${SCHEMA_VERSION}: call migrate`);
     }
-    // A call reads once more after it has waited for a lock; the other levels would show it the state before.
+    // After a call waits for a lock, it reads once more; other isolation levels would show it the old state.
     if (row.isolation !== 'read committed') {
       throw new Mismatch(`default_transaction_isolation is "${row.isolation}", and must be "read committed"`);
     }
@@ -121,14 +121,14 @@ export class Database {
   }
 }
 
-/** What waiting does not help. */
+/** An error that waiting does not help. */
 class Mismatch extends Error {}
 
 const LATE = Symbol('late');
 
 function ignore(): void {}
 
-/** Rejects with LATE if there is no result in time. */
+/** Rejects with LATE if no result comes in time. */
 async function within<Result>(result: Promise<Result>, ms: number): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
@@ -157,5 +157,5 @@ async function unlessAborted<Result>(result: Promise<Result>, signal: AbortSigna
   }
 }
 
-/** Whether the server has refused or rolled back the statement: then it has changed nothing, and the connection is fine. */
+/** Whether the server refused or rolled back the statement: then nothing changed, and the connection is fine. */
 const isErrorOfStatement = (error: unknown): boolean => (error as { severity?: unknown }).severity === 'ERROR';

@@ -21,10 +21,10 @@ import { Turns } from './turns.ts';
 /** The route of an account's row, and of a block of the whole account. */
 const NO_ROUTE = Buffer.alloc(0);
 
-/** `[startedAt, count]`; null if the row does not have the window. */
+/** `[startedAt, count]`; null if the row does not contain the window. */
 type StoredWindow = readonly [number, number] | null;
 
-/** What a windowSet asks of the tables: see limits.sql. */
+/** The rows and windows that a window set reads and writes: see limits.sql. */
 interface Layout {
   /** Of each window: the name of its row, and its own name in it. */
   readonly rowOf: readonly string[];
@@ -69,7 +69,7 @@ class PostgresLimitStore implements LimitStore {
     this.#turns = new Turns(database.deadlineMs);
   }
 
-  /** Two stores with one pool and one schema have the same counters. */
+  /** Two stores with one pool and one schema share their counters. */
   get identity(): object {
     return identityOf(this.#database);
   }
@@ -140,8 +140,8 @@ class PostgresLimitStore implements LimitStore {
 
   async reset({ account, route }: ResetTarget): Promise<void> {
     const ids = [account, route].map((name) => (name === undefined ? null : digest(name)));
-    // The rows are locked in the order of consume. They are deleted by their keys, because the snapshot of this statement
-    // does not have the rows that a consume has changed while this one waited for it.
+    // The rows are locked in the order of consume. They are deleted by their keys, because the snapshot of this
+    // statement lacks the rows that a consume changed while this statement waited for it.
     await this.#database.query(
       `with doomed as (
          select account, route from headgate.counters

@@ -22,14 +22,14 @@ create table if not exists headgate.blocks (
 );
 create index if not exists blocks_by_end on headgate.blocks (expires_at);
 
--- The time in integer milliseconds. now() would be the time at which the transaction began. A call that has waited for
--- a lock since then would find windows that started in its future, and those count as over (S15).
+-- The time in integer milliseconds. now() would be the time at which the transaction began. A call that waited for a
+-- lock since then would find windows that started in its future, and those count as over (S15).
 create or replace function headgate.clock() returns bigint language sql volatile as $$
   select floor(extract(epoch from clock_timestamp()) * 1000)::bigint
 $$;
 
--- Waits for the locks of a call, in the given order: every call has the same one, so no two wait for each other. Locks
--- of rows are not enough, because the first call of an account has no row yet.
+-- Waits for the locks of a call, in the given order: every call uses the same order, so no two wait for each other.
+-- Locks of rows are not enough, because the first call of an account finds no row.
 create or replace function headgate.lock(p_locks bigint[]) returns void language plpgsql as $$
 begin
   for i in 1 .. cardinality(p_locks) loop
@@ -38,8 +38,7 @@ begin
 end
 $$;
 
--- Ends a call that has waited longer for its locks than its caller does, so that nothing is changed for a caller that
--- has gone.
+-- Ends a call that waited longer for its locks than its caller waits, so that nothing changes after the caller left.
 create or replace function headgate.in_time(p_patience_ms bigint) returns void language plpgsql as $$
 begin
   if clock_timestamp() - statement_timestamp() > p_patience_ms * interval '1 millisecond' then
@@ -49,8 +48,8 @@ end
 $$;
 
 -- Decides a request, and charges every window or none (S5). Returns a JSON text: [now, index of the window that rejects
--- or -1, windows, what is left of a block or null, its reason].
---   p_routes, p_rows: the rows that the plan uses, and their names (account, route), in the order of their locks
+-- or -1, windows, the rest of a block or null, its reason].
+--   p_routes, p_rows: the rows that the window set uses, and their names (account, route), in the order of their locks
 --   p_in, p_keys, p_durations, p_maxes: of every window, the name of its row, and its own name there
 create or replace function headgate.consume(
   p_account bytea, p_routes bytea[], p_rows text[], p_locks bigint[], p_blocked_routes bytea[],
@@ -189,5 +188,5 @@ begin
 end
 $$;
 
--- Which of these definitions a database has. Raise it, and SCHEMA_VERSION, with every change of them.
+-- The version of these definitions in a database. Raise it, and SCHEMA_VERSION, with every change of them.
 create or replace function headgate.version() returns integer language sql immutable as 'select 1';

@@ -10,7 +10,7 @@ const PART = 64;
 const MAX_SCOPES = 10_000;
 
 interface Share {
-  /** Claims of the scope when it was counted, and those that this process has added since. */
+  /** Claims of the scope at the last count, and claims that this process added since. */
   claims: number;
   uncounted: number;
   /** When it may be counted again, although it is full. */
@@ -21,7 +21,7 @@ interface Share {
 }
 
 /**
- * How many claims each scope has (I13). A count in every begin would cost more than the begin, so each process counts
+ * Counts the claims of each scope (I13). A count in every begin would cost more than the begin, so each process counts
  * the claims of a scope from time to time, beside its commands.
  */
 export class ScopeShares {
@@ -80,7 +80,7 @@ export class ScopeShares {
         share.claims = Number(row?.claims) + share.uncounted;
         if (row?.first) share.retryAfterMs = Math.max(1, Number(row.first) - Number(row.now));
       })
-      // What is known so far applies until the next count.
+      // The last count applies until the next one.
       .catch(() => undefined)
       .finally(() => {
         const now = performance.now();

@@ -4,8 +4,8 @@ import { StoreUnavailableError } from 'headgate/stores';
 const MAX_WAITING = 1_000;
 
 /**
- * The calls of one account follow each other. On the server they would wait for each other anyway, and there each of
- * them would have a connection of the pool, so that one busy account could take them all.
+ * The calls of one account follow each other. On the server they would wait for each other anyway, and each of them
+ * would occupy a connection of the pool, so that one busy account could take them all.
  */
 export class Turns {
   readonly #deadlineMs: number;

@@ -27,7 +27,7 @@ test('S18: new rows remove rows that are over, so that tables do not grow', asyn
   for (const table of ['counters', 'blocks', 'claims']) {
     const rows = await countOf(pool, `bounds.${table}`);
     expect(rows).toBeGreaterThan(0);
-    // Those of the last round, and what the first rows of a round have left.
+    // The rows of the last round, and the rows that the first rows of a round left.
     expect(rows).toBeLessThanOrEqual(80);
   }
 });
@@ -40,7 +40,7 @@ test('a rejected request writes nothing', async () => {
   expect(await countOf(pool, 'bounds.counters')).toBe(before);
 });
 
-test('T1: a scope that has its share gets ScopeFullError for new keys, and other scopes do not', async () => {
+test('T1: a full scope gets ScopeFullError for new keys, and other scopes do not', async () => {
   const clock = createFakeClock();
   const claims = createPostgresClaimStore(pool, { schema: 'bounds', clock, maxClaimsPerScope: 10 });
   const begin = async (scope: string, key: string) =>

@@ -20,7 +20,7 @@ const windowSet = createWindowSet([], [{ max: 5, durationMs: 3_600_000 }]);
 const consume = (account: string) => Promise.resolve(store.consume(account, 'GET /', windowSet, 1));
 const BEGIN = { token: 't', fingerprint: 'f', retentionMs: 60_000, leaseMs: 10_000, onOrphan: 'reject' as const };
 
-/** What the call throws, and after how long. */
+/** The error of the call, and the time until it. */
 async function failure(call: Promise<unknown>): Promise<{ error: unknown; ms: number }> {
   const start = performance.now();
   const error = await call.then(
@@ -30,7 +30,7 @@ async function failure(call: Promise<unknown>): Promise<{ error: unknown; ms: nu
   return { error, ms: performance.now() - start };
 }
 
-test('a server that is killed is an error at once, and has its counters when it is started again', async () => {
+test('a server that is killed is an error at once, and keeps its counters when it is started again', async () => {
   const before = await consume('acc_1');
   expect(before.shown?.remaining).toBe(4);
   await server.kill();
@@ -43,7 +43,7 @@ test('a server that is killed is an error at once, and has its counters when it 
   expect((await consume('acc_1')).shown?.remaining).toBe(3);
 });
 
-test('a server that ends while it decides is an error that leaves open what it has done', async () => {
+test('a server that ends while it decides is an error that leaves open whether it decided', async () => {
   const holder = await pool.connect();
   holder.on('error', () => undefined);
   await holder.query('begin');
@@ -71,7 +71,7 @@ test('a frozen server is an error within the deadline, for any number of calls, 
   }
   const sent = failures.filter(({ error }) => error instanceof StoreTimeoutError);
   expect(sent.length).toBeGreaterThan(0);
-  // Calls without a connection have not left the process.
+  // Calls without a connection did not leave the process.
   const kept = failures.filter(({ error }) => error instanceof StoreUnavailableError && !error.sent);
   expect(sent.length + kept.length).toBe(40);
   expect(sent.length).toBeLessThanOrEqual(5);
@@ -93,13 +93,13 @@ test('P6: a begin with a mark that a frozen server reads later does nothing', as
   await new Promise((resolve) => setTimeout(resolve, DEADLINE_MS));
   server.thaw();
   await claims.ready?.();
-  // The old connection has ended: its command has been executed by now.
+  // The old connection ended: its command is executed by now.
   const others = `select count(*) from pg_stat_activity where backend_type = 'client backend' and state = 'active'`;
   await expect.poll(async () => (await pool.query(others)).rows[0].count).toBe('1');
   expect(await claims.inspect(id)).toBeUndefined();
 });
 
-test('ready waits until a server has started, at most for its time, and until its signal', async () => {
+test('ready waits until a server starts, at most for its time, and until its signal', async () => {
   await server.kill();
   const { error, ms } = await failure(Promise.resolve(store.ready?.({ timeoutMs: 300 })));
   expect(error).toBeInstanceOf(StoreUnavailableError);

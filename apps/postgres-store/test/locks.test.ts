@@ -85,7 +85,7 @@ test('a call that gets its lock too late changes nothing', async () => {
   await store.consume('late', 'GET /late', windowSet, 1);
   await hold('GET /late');
   await expect(store.consume('late', 'GET /late', windowSet, 1)).rejects.toThrow(StoreTimeoutError);
-  // The server has received the call a little later than this process has begun to wait.
+  // The server receives the call a little later than this process begins to wait.
   await new Promise((resolve) => setTimeout(resolve, 200));
   await holder.query('commit');
   await waiting(0);

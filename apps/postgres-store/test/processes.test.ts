@@ -14,7 +14,7 @@ const pool = await migratedPool(SCHEMA);
 const worker = await bundle(join(import.meta.dirname, 'support/worker.ts'));
 afterAll(() => rm(dirname(worker), { recursive: true }));
 
-/** What each of the processes returns, all at the same time. */
+/** The results of the processes, which all run at the same time. */
 async function inProcesses(name: Task['name']): Promise<Record<string, unknown>[]> {
   const children = Array.from({ length: PROCESSES }, () => fork(worker, { execArgv: [] }));
   const task: Task = { url: inject('postgresStore').url, schema: SCHEMA, name };

@@ -11,7 +11,7 @@ afterAll(() => {
   vi.restoreAllMocks();
 });
 
-test('the example of the README runs and prints what the page says', async () => {
+test('the example of the README runs and prints the output on the page', async () => {
   const [, code, printed] = /^```ts\n(.*?)^```\n\n```text\n(.*?)^```/ms.exec(readme) ?? [];
   expect(code).toBe(read(EXAMPLE));
   const pool = newPool(inject('postgresStore').url);

@@ -3,12 +3,12 @@ import type { AccountRow } from '../db/tables.ts';
 import type { AutoProxy, CustomProxy } from '../domain/proxy.ts';
 import type { Envelope } from '../security/envelope.ts';
 
-/** What is sealed beside an account. */
+/** The parts of an account that are sealed in the database. */
 export interface AccountSecret {
   /** As the provider made it when the account was linked, or when it was renewed. */
   readonly credentials: unknown;
   readonly proxy?: CustomProxy | undefined;
-  /** The place that `auto_proxy_config` or the user chose. It is only stored: the service has no proxies of its own. */
+  /** The place that `auto_proxy_config` or the user chose. It is only stored: the service runs no proxies. */
   readonly autoProxy?: AutoProxy | undefined;
 }
 

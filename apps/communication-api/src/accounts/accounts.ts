@@ -19,7 +19,7 @@ import { type Refresh, Renewals } from './renewals.ts';
 export type { AccountSecret } from './account-secrets.ts';
 export type Account = Selectable<AccountRow>;
 
-/** An account that a provider has identified. */
+/** An account that a provider identified. */
 export interface NewAccount {
   readonly provider: string;
   readonly providerUserId: string;
@@ -30,7 +30,7 @@ export interface NewAccount {
   readonly initialSyncMs?: number | undefined;
 }
 
-/** What a reconnected account gets. */
+/** The values that replace the old values of a reconnected account. */
 export type Reconnection = Pick<NewAccount, 'name' | 'secret' | 'initialSyncMs'>;
 
 /** A proxy without its password. */
@@ -44,13 +44,13 @@ function shownProxy(proxy: CustomProxy | undefined): Record<string, unknown> | n
 export interface AccountFilter {
   readonly status?: AccountStatus | undefined;
   readonly provider?: string | undefined;
-  /** Only accounts that are in each of these scopes: one that is asked for, one that the caller is confined to. */
+  /** Only accounts that are in each of these scopes: the requested scope, and the scope that confines the caller. */
   readonly scopeIds?: readonly string[] | undefined;
   /** A part of the name or of the provider's own id, in any case. */
   readonly search?: string | undefined;
 }
 
-/** What a client may change. */
+/** The values that a client may change. */
 export interface AccountChanges {
   readonly metadata?: Record<string, unknown> | undefined;
   readonly scopeId?: string | undefined;
@@ -72,7 +72,7 @@ export class Accounts {
     this.#renewals = new Renewals(db, this.#secrets, clock);
   }
 
-  /** Stores a linked account. Undefined if the application has linked this account of the provider already. */
+  /** Stores a linked account. Returns undefined if the application already linked this account of the provider. */
   async insert(
     applicationId: string,
     { provider, providerUserId, name, scopeId, secret, initialSyncMs }: NewAccount,
@@ -114,7 +114,7 @@ export class Accounts {
     });
   }
 
-  /** The id of the account that the application has linked, if it has linked this account of the provider. */
+  /** The id of the account, if the application already linked this account of the provider. */
   async findLinked(
     applicationId: string,
     provider: string,
@@ -132,7 +132,7 @@ export class Accounts {
     return row?.id;
   }
 
-  /** Replaces the credentials of an account, which runs again. False if the account is removed. */
+  /** Replaces the credentials of an account, which then runs again. Returns false if the account is removed. */
   async reconnect(
     applicationId: string,
     id: string,
@@ -153,7 +153,7 @@ export class Accounts {
           proxy: json(shownProxy(secret.proxy)),
           sync: json(sync),
           connected_at: new Date(now),
-          // A refresh of the old credentials stores nothing any more.
+          // A refresh of the old credentials no longer stores anything.
           renewal_owner: null,
           renewal_until: null,
         })
@@ -227,7 +227,7 @@ export class Accounts {
     return query.$call(onPage(page)).execute();
   }
 
-  /** The accounts of a provider that have sent last. Those that have sent nothing count from when they were linked. */
+  /** The accounts of a provider, last sender first. An account that sent nothing counts from the time it was linked. */
   async lastUsed(applicationId: string, provider: string, limit: number): Promise<readonly Account[]> {
     return this.#linked(applicationId)
       .where('provider', '=', provider)
@@ -249,7 +249,7 @@ export class Accounts {
   }
 
   /**
-   * Changes what is given. Undefined if the account does not exist.
+   * Changes the given values. Returns undefined if the account does not exist.
    * @throws ServiceError 409 if the account is in another scope, 404 if the scope does not exist, 422 if it is disabled
    */
   async update(
@@ -297,9 +297,9 @@ export class Accounts {
   }
 
   /**
-   * Removes an account. Its credentials, and everything else that a client or a provider said about it, are erased: only
-   * its id, provider and scope stay.
-   * @returns the account as it was before; undefined if it does not exist
+   * Removes an account. Its credentials, and everything else that a client or a provider said about it, are erased:
+   * only its id, provider and scope stay.
+   * @returns the account before its removal; undefined if it does not exist
    */
   async remove(applicationId: string, id: string, db: Database = this.db): Promise<Account | undefined> {
     return inTransaction(db, async (transaction) => {
@@ -331,8 +331,8 @@ export class Accounts {
   }
 
   /**
-   * Completes the initial syncs whose time is over, of all applications. Their answers say so already; their events
-   * are written here.
+   * Completes the initial syncs whose time is over, of all applications. The API already reports them as complete; this
+   * method writes their events.
    * @param limit accounts per call
    */
   async completeSyncs(limit: number): Promise<void> {
@@ -375,9 +375,10 @@ export class Accounts {
   }
 
   /**
-   * Replaces credentials that have expired, one caller per account at a time over all processes: see {@link Renewals}.
-   * @param stale the credentials that do not work. If others are stored by now, those are returned
-   * @param refresh makes new credentials from the stored ones. What it throws is thrown, and nothing is stored
+   * Replaces expired credentials, one caller per account at a time over all processes: see {@link Renewals}.
+   * @param stale the credentials that do not work. If others are stored by now, this method returns them
+   * @param refresh makes new credentials from the stored ones. If it throws, the error is rethrown and nothing is
+   * stored
    * @throws ServiceError 404 if the account was removed, 503 if the refresh takes longer than 20 s
    */
   async renew(applicationId: string, id: string, stale: unknown, refresh: Refresh): Promise<unknown> {

@@ -6,7 +6,7 @@ import type { AccountRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Events, EventType } from '../webhooks/events.ts';
 
-/** What the status of an account follows from. */
+/** The columns that decide the status of an account. */
 type Health = Pick<Selectable<AccountRow>, 'status' | 'status_reason' | 'auth_failed_at'>;
 /** The account that a provider was called for, as it was read before the call. */
 type Called = Health & Pick<Selectable<AccountRow>, 'id' | 'application_id' | 'connected_at'>;
@@ -29,17 +29,17 @@ export class AccountHealth {
     private readonly log: Pick<Logger, 'warn'>,
   ) {}
 
-  /** A call has succeeded. Asks the database only if the account was not well before. */
+  /** Notes a successful call. Asks the database only if the account was not well before. */
   async succeeded(account: Called): Promise<void> {
     if (account.status === 'error' || account.auth_failed_at !== null) await this.#note(account, afterSuccess);
   }
 
-  /** A call has ended with an error of the provider. */
+  /** Notes a call that ended with an error of the provider. */
   async failed(account: Called, type: string): Promise<void> {
     if (isAboutAccount(type)) await this.#note(account, (health) => afterError(health, type, this.clock()));
   }
 
-  /** The status comes second: a failure here must not hide what the call ended in. */
+  /** The status comes second: a failure here must not hide the result of the call. */
   async #note(account: Called, next: (health: Health) => Health): Promise<void> {
     await this.#change(account, next).catch((error: unknown) =>
       this.log.warn({ account: account.id, err: error }, 'the status of an account was not written'),
@@ -54,7 +54,7 @@ export class AccountHealth {
         .where('application_id', '=', application_id)
         .where('id', '=', id)
         .where('removed_at', 'is', null)
-        // What the credentials of before a reconnection did says nothing about the new ones.
+        // A result with the credentials from before a reconnection says nothing about the new ones.
         .where('connected_at', '=', connected_at)
         .forUpdate()
         .executeTakeFirst();
@@ -82,7 +82,7 @@ const isAway = (type: string): boolean => type === 'errors/network_down' || type
 const isAboutAccount = (type: string): boolean =>
   type === 'errors/disconnected_account' || isRefusal(type) || isAway(type);
 
-/** Only its user connects a disconnected account again: a call that succeeds may have begun before. */
+/** Only the user connects a disconnected account again: a call that succeeds may be older than the disconnection. */
 const afterSuccess = (health: Health): Health =>
   health.status === 'disconnected' ? health : { status: 'running', status_reason: null, auth_failed_at: null };
 

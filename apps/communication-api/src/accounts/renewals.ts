@@ -13,7 +13,7 @@ export type Refresh = (stored: unknown) => Promise<unknown>;
 const REFRESH_MS = 20_000;
 /** A lease is longer than a refresh, so it expires during one only if its process is dead or frozen. */
 const LEASE_MARGIN_MS = 10_000;
-/** How often a caller looks whether the lease has ended, or new credentials are stored. */
+/** How often a caller checks whether the lease ended, or new credentials are stored. */
 const POLL_MS = 100;
 const STORE_ATTEMPTS = 3;
 /** When a client should try again, in seconds. */
@@ -25,7 +25,7 @@ interface Running {
   readonly result: Promise<unknown>;
 }
 
-/** What a caller found: credentials that are newer than its own, or the lease to refresh its own. */
+/** Credentials that are newer than the caller's, or the lease to refresh the caller's. */
 type Taken = { readonly newer: unknown } | { readonly lease: string };
 
 /**
@@ -45,8 +45,8 @@ export class Renewals {
 
   /**
    * @param stale the credentials that do not work
-   * @returns the credentials that are stored now. They may be those of another caller
-   * @throws what `refresh` throws, unless another caller has stored new credentials meanwhile
+   * @returns the credentials that are stored now; another caller may have stored them
+   * @throws the error of `refresh`, unless another caller stored new credentials meanwhile
    * @throws ServiceError 404 if the account was removed, 503 if the refresh takes too long
    */
   async renew(applicationId: string, id: string, stale: unknown, refresh: Refresh): Promise<unknown> {
@@ -115,7 +115,7 @@ export class Renewals {
             .where('application_id', '=', applicationId)
             .where('id', '=', id)
             .execute();
-          // As the next caller will read them: JSON drops what is undefined.
+          // JSON drops undefined values. Return the credentials as the next caller will read them.
           return this.secrets.open({ id, secret: sealed }).credentials;
         });
       } catch (error) {
@@ -125,7 +125,9 @@ export class Renewals {
     }
   }
 
-  /** The refresh has failed. If others have renewed the credentials meanwhile, they had to fail, and nothing is wrong. */
+  /**
+   * Ends a failed refresh. If another caller renewed the credentials meanwhile, the refresh had to fail: all is well.
+   */
   async #giveBack(applicationId: string, id: string, stale: unknown, lease: string, error: unknown): Promise<unknown> {
     const stored = await this.#release(applicationId, id, lease).catch(() => undefined);
     if (stored === undefined || isDeepStrictEqual(stored.credentials, stale)) throw error;
@@ -162,7 +164,7 @@ export class Renewals {
     return { secret: this.secrets.open(row), bytes: row.secret };
   }
 
-  /** A refresh that is too late still stores what it gets: its lease is kept until it expires. */
+  /** A refresh that is too late still stores its result: its lease stays until it expires. */
   async #inTime(renewed: Promise<unknown>): Promise<unknown> {
     let timer: NodeJS.Timeout | undefined;
     const deadline = new Promise<never>((_, reject) => {

@@ -9,7 +9,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set by the hook that {@link authenticator} makes. */
     caller: Caller | null;
-    /** What the log says beside the route and the caller. */
+    /** Fields that the log line shows beside the route and the caller. */
     logged: Readonly<Record<string, string>> | null;
   }
 }
@@ -50,14 +50,14 @@ export function authenticator({ keys, clock, config }: Pick<Rooms, 'keys' | 'clo
   };
 }
 
-/** The caller of a request that has passed the hook. */
+/** The caller of a request that passed the hook. */
 export function callerOf({ caller }: FastifyRequest): Caller {
-  if (caller === null) throw new Error('The route has no authentication.');
+  if (caller === null) throw new Error('The route lacks the authentication hook.');
   return caller;
 }
 
 /**
- * The caller, if it has a service key.
+ * The caller, if it uses a service key.
  * @throws ServiceError 403
  */
 export function serviceCallerOf(request: FastifyRequest): Caller {

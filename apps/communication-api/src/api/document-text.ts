@@ -1,5 +1,5 @@
 /** The first page of the API reference. */
-export const DESCRIPTION = `Send email from the mailboxes that your users have linked. Link mailboxes, and manage accounts, API keys, scopes and limits.
+export const DESCRIPTION = `Send email from the mailboxes that your users linked. Link mailboxes, and manage accounts, API keys, scopes and limits.
 
 ## Requests
 
@@ -15,13 +15,13 @@ Repeat a request after 429 and 503, after the seconds in \`retry-after\` if it i
 
 ## Idempotency
 
-Send an \`Idempotency-Key\` (1 to 255 characters, for example a random UUID) with \`POST /api/v1/emails\`. A retry with the same key and the same request gets the first result again, and sends nothing. If the first answer is still stored, the header \`idempotency-replayed: true\` comes with it. The same request may be encoded with another multipart boundary. The same key with another request is 409 \`errors/already_used\`. Keys are known for 24 hours.
+Send an \`Idempotency-Key\` (1 to 255 characters, for example a random UUID) with \`POST /api/v1/emails\`. A retry with the same key and the same request gets the first result again, and sends nothing. If the first answer is still stored, the header \`idempotency-replayed: true\` comes with it. The same request may be encoded with a different multipart boundary. The same key with a different request is 409 \`errors/already_used\`. Keys are known for 24 hours.
 
-409 \`errors/conflict\` with \`retry-after\` means that the first request is still sending. Without \`retry-after\`, it is not known whether the provider has sent the email; it is not sent again. \`GET /v2/emails\` shows what became of it.
+409 \`errors/conflict\` with \`retry-after\` means that the first request is still sending. Without \`retry-after\`, it is not known whether the provider sent the email; it is not sent again. \`GET /v2/emails\` shows its outcome.
 
 ## Limits
 
-Each account has limits for each operation of the Methods API (now: \`POST /api/v1/emails\`). Limits count in windows that start with the first request. \`x-ratelimit-limit\`, \`x-ratelimit-remaining\` and \`x-ratelimit-reset\` (seconds) describe one window: the last one that was checked, or the one that refused the request. 429 \`api/too_many_requests\` is our limit: the provider was not called. 429 \`provider/too_many_requests\` is the limit of the provider.
+Each account has limits for each operation of the Methods API (now: \`POST /api/v1/emails\`). Limits count in windows that start with the first request. \`x-ratelimit-limit\`, \`x-ratelimit-remaining\` and \`x-ratelimit-reset\` (seconds) describe one window: the last checked window, or the window that refused the request. 429 \`api/too_many_requests\` is our limit: the provider was not called. 429 \`provider/too_many_requests\` is the limit of the provider.
 
 ## Lists
 
@@ -32,14 +32,14 @@ export const TAGS = [
   { name: 'Emails', description: 'Send email from a linked account, and see what became of it.' },
   { name: 'Links', description: 'Links to the wizard in which a user links or reconnects an account.' },
   { name: 'Accounts', description: 'The provider accounts that your users have linked.' },
-  { name: 'API keys', description: 'Keys that reach all accounts, or those of one scope. For service keys.' },
+  { name: 'API keys', description: 'Keys that reach all accounts, or the accounts of one scope. For service keys.' },
   { name: 'Scopes', description: 'Groups of accounts that a key can be confined to. For service keys.' },
   { name: 'Limits', description: 'Limits per provider or account. For service keys.' },
   { name: 'Webhooks', description: 'Endpoints that receive events, signed as Standard Webhooks. For service keys.' },
   { name: 'Domains', description: 'Custom domains of the wizard and of tracked links. For service keys.' },
 ];
 
-/** What a status means, for the heading of its answers. */
+/** The meaning of a status, for the heading of its answers. */
 export const STATUS_TEXT: Readonly<Record<string, string>> = {
   400: 'The request cannot be read, for example malformed JSON.',
   401: 'The API key is missing, wrong or expired, or the provider refuses the credentials of the account.',

@@ -66,7 +66,7 @@ const HEADERS: Readonly<Record<string, ApiHeader>> = {
 const RATE_LIMIT = ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset'];
 /** Outcomes that are stored under an idempotency key. */
 const REPLAYED = ['201', '403', '409', '422'];
-/** These come before the limits of the account are looked at. */
+/** These answers come before the limits of the account are checked. */
 const BEFORE_LIMITS = ['400', '408', '413'];
 
 const FORM = 'multipart/form-data';
@@ -74,8 +74,8 @@ const URL_ENCODED = 'application/x-www-form-urlencoded';
 const JSON_TYPE = 'application/json';
 
 /**
- * Completes the document that was generated from the routes: forms, headers and shared error answers. Each schema of a
- * request describes what is sent, each schema of an answer what is received.
+ * Completes the document that was generated from the routes: adds forms, headers and shared error answers. Schemas of
+ * requests describe the input of the validators, schemas of answers their output.
  */
 export function finishDocument(generated: ApiDocument): ApiDocument {
   const document = structuredClone(generated);
@@ -100,7 +100,7 @@ function describeBody({ requestBody }: ApiOperation, schemas: Record<string, Jso
   if (schema === undefined) return;
   content[URL_ENCODED] = { schema };
   if (content[FORM] === undefined) return;
-  // Files are parts of their own in a multipart form, and base64 in the other two.
+  // Files are separate parts of a multipart form, and base64 in the other two forms.
   const name = nameOf(schema);
   const form = name === undefined ? undefined : schemas[name];
   if (name === undefined || form === undefined) throw new Error('The schema of a multipart form needs an id.');
@@ -129,7 +129,7 @@ function describeBody({ requestBody }: ApiOperation, schemas: Record<string, Jso
   };
 }
 
-/** The answers of an operation. Those that are the same for several operations become components. */
+/** The answers of an operation. Answers that several operations share become components. */
 function describeResponses(
   { operationId, parameters = [], responses }: ApiOperation,
   shared: Record<string, ApiResponse>,
@@ -162,7 +162,9 @@ const SCHEMAS = '#/components/schemas/';
 const nameOf = ({ $ref }: JsonSchema): string | undefined =>
   typeof $ref === 'string' && $ref.startsWith(SCHEMAS) ? $ref.slice(SCHEMAS.length) : undefined;
 
-/** Each schema was generated twice, for input and for output. Keeps those that are used, under the shorter name if possible. */
+/**
+ * Each schema was generated twice, for input and for output. Keeps the used ones, under the shorter name if possible.
+ */
 function withUsedSchemas(document: ApiDocument): ApiDocument {
   const { schemas } = document.components;
   const used = new Set<string>();
@@ -195,7 +197,7 @@ function withUsedSchemas(document: ApiDocument): ApiDocument {
   }) as ApiDocument;
 }
 
-/** A schema without what the generator writes for itself. */
+/** A schema without the keywords that the generator adds for itself. */
 function readable(schema: JsonSchema): JsonSchema {
   const { format, pattern, minimum, maximum, requestExamples, ...rest } = schema;
   return {

@@ -14,10 +14,7 @@ const FORBIDDEN = new Set(['__proto__', 'constructor', 'prototype']);
 type Tree = { [name: string]: Tree | string[] | undefined };
 type JsonSchema = z.core.JSONSchema.JSONSchema;
 
-/**
- * The fields of a form, in the order in which they came. What they mean depends on the schema of the request: see
- * {@link decodeForm}.
- */
+/** The fields of a form, in order. The schema of the request decides their meaning: see {@link decodeForm}. */
 export class FormFields {
   readonly entries: (readonly [name: string, value: string])[] = [];
 
@@ -30,11 +27,11 @@ export class FormFields {
         `${JSON.stringify(`${name.slice(0, 60)}…`)}: the name of a form field is longer than ${MAX_NAME} characters.`,
       );
     if (this.entries.length === MAX_FIELDS)
-      throw new ServiceError(422, 'errors/unprocessable_entity', `The form has more than ${MAX_FIELDS} fields.`);
+      throw new ServiceError(422, 'errors/unprocessable_entity', `The form contains more than ${MAX_FIELDS} fields.`);
     this.entries.push([name, value]);
   }
 
-  /** The text of a field that is given once, in the only encoding that a text has. */
+  /** The value of a text field that is given once. Texts need no other encoding. */
   textOf(name: string): string | undefined {
     const values = this.entries.filter(([each]) => each === name || each === `${name}[]`);
     return values.length === 1 ? values[0]?.[1] : undefined;
@@ -57,12 +54,12 @@ export function parseUrlEncoded(text: string): FormFields {
 }
 
 /**
- * Reads JSON. Its values are counted first, because a short text can hold millions of them.
- * @throws ServiceError 400 if it is not JSON, 422 if it has too many values
+ * Reads JSON. Its values are counted first, because a short text can contain millions of them.
+ * @throws ServiceError 400 if it is not JSON, 422 if it contains too many values
  */
 export function parseJson(text: string): unknown {
   if (countValues(text) > MAX_VALUES)
-    throw new ServiceError(422, 'errors/unprocessable_entity', `The JSON has more than ${MAX_VALUES} values.`);
+    throw new ServiceError(422, 'errors/unprocessable_entity', `The JSON contains more than ${MAX_VALUES} values.`);
   try {
     return JSON.parse(text);
   } catch {
@@ -72,7 +69,7 @@ export function parseJson(text: string): unknown {
 
 const [QUOTE, BACKSLASH, COMMA, BRACKET, BRACE] = [0x22, 0x5c, 0x2c, 0x5b, 0x7b];
 
-/** About how many values JSON has: its commas and opening brackets outside of strings. Stops when there are too many. */
+/** The approximate number of values in JSON: its commas and opening brackets outside of strings. Stops at too many. */
 function countValues(text: string): number {
   let count = 0;
   for (let at = 0; at < text.length && count <= MAX_VALUES; at++) {
@@ -98,9 +95,9 @@ export const formSchemaOf = (schema: z.ZodType): JsonSchema =>
   z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', reused: 'inline', metadata: z.registry() });
 
 /**
- * Makes the value of a request from form fields. A form has only text, so the schema decides: objects and arrays may be
- * one field with JSON, fields with brackets (`to[0][identifier]`), or, for an array, one field per item. Numbers and
- * booleans are read from their text. A text that does not fit is left as it is, so that the schema reports it.
+ * Makes the value of a request from form fields. A form contains only text, so the schema decides: objects and arrays
+ * may be one field with JSON, fields with brackets (`to[0][identifier]`), or, for an array, one field per item. Numbers
+ * and booleans are read from their text. A text that does not fit is left as it is, so that the schema reports it.
  * @throws ServiceError 422 if one field is written in two of these ways
  */
 export function decodeForm({ entries }: FormFields, schema: JsonSchema): Record<string, unknown> {
@@ -136,7 +133,7 @@ function pathOf(name: string): string[] {
     throw new ServiceError(
       422,
       'errors/unprocessable_entity',
-      'A form field has a name that is nested too deeply or not allowed.',
+      'The name of a form field is nested too deeply or not allowed.',
     );
   return path;
 }
@@ -145,7 +142,7 @@ const twoWays = (name: string): ServiceError =>
   new ServiceError(
     422,
     'errors/unprocessable_entity',
-    `${/^[^[\]]*/.exec(name)?.[0]}: the form has this field in two encodings. Send JSON, brackets or one field per item, not two of them.`,
+    `${/^[^[\]]*/.exec(name)?.[0]}: the form contains this field in two encodings. Send JSON, brackets or one field per item, not two of them.`,
   );
 
 function decodeObject(tree: Tree, schema: JsonSchema | undefined): Record<string, unknown> {

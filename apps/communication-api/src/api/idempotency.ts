@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 
 /** A duplicate waits for its original about as long as a provider may take in practice. */
 const WAIT_MS = 20_000;
-/** A retry waits so long for a process that died. The journal fences, so it may be short. */
+/** How long a retry waits for a process that died. The journal fences, so it may be short. */
 const LEASE_MS = 10_000;
 const MAX_RUN_MS = 600_000;
 
@@ -20,8 +20,8 @@ export const createClaimStore = (redis: Redis | undefined, log: Pick<Logger, 'wa
     : createRedisClaimStore(redis, { prefix: 'ca', logger: (message, err) => log.warn({ err }, message) });
 
 /**
- * Idempotency keys of the Methods API. The journal decides what was sent, so a retry may always run: it asks the journal
- * first. That is why a lost or unreachable store never sends an email twice.
+ * Idempotency keys of the Methods API. The journal decides what was sent, so a retry may always run: it asks the
+ * journal first. That is why a lost or unreachable store never sends an email twice.
  */
 export const createServiceIdempotency = (store: ClaimStore, onEvent: (event: IdempotencyEvent) => void): Idempotency =>
   createIdempotency({

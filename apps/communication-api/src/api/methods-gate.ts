@@ -14,7 +14,7 @@ declare module 'fastify' {
     /** The account that a request of the Methods API is for. */
     account: Account | null;
     intake: Intake | null;
-    /** What an earlier request with the same idempotency key has come to, if the journal knows it. */
+    /** The outcome of an earlier request with the same idempotency key, if the journal knows it. */
     earlier: Promise<SendResult> | null;
     /** The handler's work, while it runs. */
     sending: Promise<unknown> | null;
@@ -36,7 +36,8 @@ export function createMethodsGate({ limiter, idempotency, sender, metrics }: Roo
         ? key
         : { scope: callerOf(request).applicationId, key, fingerprint: fingerprintOf(request) };
     },
-    // The store of keys may have forgotten what the journal knows. Such a retry is a replay: no limit is in its way.
+    // The store of keys may have forgotten an outcome that the journal knows. Such a retry is a replay, which no limit
+    // stops.
     cached: async (request) => {
       const key = keyOf(request);
       if (typeof key !== 'string') return false;
@@ -52,7 +53,7 @@ export function createMethodsGate({ limiter, idempotency, sender, metrics }: Roo
       }
       return request.earlier !== null;
     },
-    // Only a verdict is an outcome. What the journal can settle later is not: it answers the retry.
+    // Only a verdict is an outcome. An error that the journal can settle later is not: the journal answers the retry.
     isOutcome: (status) => status === 201 || status === 403 || status === 422,
   });
 }

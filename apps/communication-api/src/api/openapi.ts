@@ -44,7 +44,7 @@ export async function describeApi(app: FastifyInstance, baseUrl: string): Promis
     },
     // By default, the page sends the document to a validator on the internet.
     uiConfig: { docExpansion: 'list', validatorUrl: null, layout: 'BaseLayout', defaultModelsExpandDepth: 0 },
-    // The script of the page makes the address of the document from that of the page, and a query would end up in it.
+    // The script of the page derives the address of the document from the address of the page, including its query.
     uiHooks: {
       onRequest: (request, reply, next) => {
         if (request.url.startsWith('/docs?')) void reply.redirect('/docs');

@@ -7,7 +7,9 @@ export type { Page };
 const MAX = 100;
 const DEFAULT = 20;
 
-/** The query of every list: newest first, `limit` per page, and either `offset` or the `next_cursor` of the page before. */
+/**
+ * The query of every list: newest first, `limit` per page, and either `offset` or the `next_cursor` of the page before.
+ */
 export const pageQuery = {
   limit: z.coerce.number().int().min(1).max(MAX).default(DEFAULT).describe(`Entries per page, 1 to ${MAX}.`),
   offset: z.coerce.number().int().min(0).max(1_000_000).optional().describe('Entries to skip.'),

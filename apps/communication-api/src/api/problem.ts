@@ -11,7 +11,7 @@ export function problemOf(
   { status, type, message, connectionParams }: ServiceError,
   requestId: string,
 ): ServiceProblem {
-  // ServiceError's constructor has checked that the type belongs to the status.
+  // ServiceError's constructor checked that the type belongs to the status.
   const problem = createProblem<Record<ErrorStatus, string>>(status, type, message, requestId) as ServiceProblem;
   return connectionParams === undefined ? problem : { ...problem, connectionParams };
 }

@@ -52,7 +52,7 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
     frameworkErrors: (error, request, reply) => answerError(error, request, reply as FastifyReply),
     clientErrorHandler: answerMalformed,
     forceCloseConnections: 'idle',
-    // Listening ends first, and then what is left is answered.
+    // Listening ends first. Requests that already arrived are still answered.
     return503OnClosing: false,
     requestTimeout: REQUEST_TIMEOUT_MS,
   });
@@ -68,7 +68,7 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
       reply,
     ),
   );
-  // Many clients send this type with every request, also with those that have no body.
+  // Many clients send this type with every request, even without a body.
   const parseJson = app.getDefaultJsonParser('error', 'error');
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
     if (body.length === 0) done(null, undefined);
@@ -129,7 +129,7 @@ function answerError(error: FastifyError | Error, request: FastifyRequest, reply
   const { status, headers, body } = problemReply(problemOf(known, request.id));
   // The rest of a body that was not read would be taken for the next request, or read forever.
   if (status === 408 || status === 413) reply.header('connection', 'close');
-  // The hooks have not run if the path cannot be read.
+  // The hooks did not run if the path cannot be read.
   reply.header('x-request-id', request.id);
   if (known.retryAfter !== undefined) reply.header('retry-after', known.retryAfter);
   // The serializer of the route expects the schema of its answer; this text is final.
@@ -173,7 +173,7 @@ function knownError(error: FastifyError): ServiceError {
   );
 }
 
-/** Answers what is not HTTP. Fastify's own answer is not an error object. */
+/** Answers bytes that are not HTTP. Fastify's own answer is not an error object. */
 function answerMalformed(error: Error & { readonly code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
   const known =

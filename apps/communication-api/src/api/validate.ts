@@ -6,15 +6,17 @@ import { decodeForm, FormFields, formSchemaOf } from './form.ts';
 
 type Issue = z.core.$ZodIssue;
 
-/** What `issueOf` gives a check of a schema, so that its fault has an error type of its own. */
+/** The params of a check that sets the error type of its fault. */
 interface TypedIssue {
   readonly type?: ErrorTypesByStatus[422];
 }
 
-/** The parameters of a custom check whose fault has a type of its own. */
+/** The parameters of a custom check whose fault uses its own error type. */
 export const typedIssue = (type: ErrorTypesByStatus[422]): { params: TypedIssue } => ({ params: { type } });
 
-/** Validates the parts of a request by their schemas. A form is decoded first. A fault is a 422 that names the field. */
+/**
+ * Validates the parts of a request by their schemas. A form is decoded first. A fault is a 422 that names the field.
+ */
 export const validatorCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema }) => {
   let formSchema: ReturnType<typeof formSchemaOf> | undefined;
   return (data: unknown) => {
@@ -62,7 +64,7 @@ function textOf(issue: Issue): string {
 
 const UNITS: Readonly<Record<string, string>> = { array: 'entries', string: 'characters', object: 'fields' };
 
-/** A size that a schema gives a text of its own keeps that text. */
+/** If a schema gives a size its own text, that text stays. */
 function sizeText(issue: z.core.$ZodIssueTooSmall | z.core.$ZodIssueTooBig): string {
   if (!/^Too (?:small|big): /.test(issue.message)) return issue.message;
   const bound = issue.code === 'too_small' ? `at least ${issue.minimum}` : `at most ${issue.maximum}`;

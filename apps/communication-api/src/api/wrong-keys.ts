@@ -7,7 +7,8 @@ import { createMemoryStore } from 'headgate/memory';
 const WINDOW = '20/1m';
 
 /**
- * Counts requests with a wrong key, per client address and process. Correct keys from the same address are not affected.
+ * Counts requests with a wrong key, per client address and process. Correct keys from the same address are not
+ * affected.
  * @returns a function that counts one request, and returns the seconds that its client must wait; undefined: none
  */
 export function wrongKeyLimit(

@@ -16,7 +16,7 @@ export class Applications {
     private readonly clock: Clock,
   ) {}
 
-  /** Creates an application. Default of the organization: the one of the installation. */
+  /** Creates an application. Default of the organization: the organization of the installation. */
   async create(
     name: string,
     environment: Environment,
@@ -42,7 +42,7 @@ export class Applications {
     return this.db.selectFrom('applications').selectAll().where('id', '=', id).executeTakeFirst();
   }
 
-  /** One page of the applications of an organization, and the first one of the next page. */
+  /** One page of the applications of an organization, and the first application of the next page. */
   async list(organizationId: string, page: Page): Promise<readonly Application[]> {
     return this.db
       .selectFrom('applications')

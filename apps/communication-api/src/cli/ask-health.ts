@@ -41,7 +41,7 @@ async function ask(url: string): Promise<{ readonly isReady: boolean; readonly t
   }
 }
 
-/** Every address of the machine is reached at its own. */
+/** A process that listens on every address is asked at the loopback address. */
 function hostOf(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';
   if (host === '::') return '[::1]';

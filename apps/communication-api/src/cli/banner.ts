@@ -2,13 +2,13 @@ import type { Demonstration } from './demonstration.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** What the banner says about a start. */
+/** The facts about a start that the banner shows. */
 export interface BannerFacts {
   /** Origin that the process listens on; undefined: it answers no requests. */
   readonly url: string | undefined;
   /** Origin that browsers use. */
   readonly publicUrl: string;
-  /** Origin of the health checks and the metrics, if it has them. */
+  /** Origin of the health checks and the metrics, if the process serves them. */
   readonly adminUrl: string | undefined;
   /** Directory of the embedded database; undefined with DATABASE_URL. */
   readonly directory: string | undefined;
@@ -25,7 +25,7 @@ export interface BannerFacts {
   readonly setUpLink: string | undefined;
 }
 
-/** What the start prints. */
+/** The text that the start prints. */
 export function banner({
   url,
   adminUrl,

@@ -14,7 +14,7 @@ const TIMEOUT_MS = 60_000;
 const LOOK_TIMES = 15;
 const LOOK_EVERY_MS = 2_000;
 
-/** The emails of a check, and what was seen. */
+/** The emails of a check, and its observations. */
 class Check {
   /** In the subject of each email, so that the emails of two checks cannot be confused. */
   readonly id = randomBytes(4).toString('hex');
@@ -64,9 +64,9 @@ class Check {
 }
 
 /**
- * Sends a few emails with a real account and reports whether its provider does what the service relies on.
+ * Sends a few emails with a real account and reports whether its provider behaves as the service expects.
  * @param to where the emails go. Default: the account's own address
- * @returns exit code 0, or 1 if the provider does something else
+ * @returns exit code 0, or 1 if the provider behaves differently
  * @throws UserError if there is nothing to check
  */
 export async function checkAccount(
@@ -137,7 +137,7 @@ async function checkSend(mail: MailProvider, check: Check): Promise<SentIds> {
   return withId(ids, await checkFind(mail, check, { messageId: first.messageId, draft: null }, ids));
 }
 
-/** A provider may show a sent email only after moments. Then the send itself has no id. */
+/** A provider may show a sent email only after moments. Then the send itself returns no id. */
 const withId = (ids: SentIds, found: SentIds | undefined): SentIds => (ids.providerId === null ? (found ?? ids) : ids);
 
 /** A crash leaves only the trace of an email. It must lead to the email. */
@@ -158,7 +158,7 @@ async function checkFind(
     }
     if (trace.draft === null || times === LOOK_TIMES) {
       const text = `an email that was sent is not found within ${seconds} s`;
-      // Without drafts, a provider need not have a way to look.
+      // A provider without drafts may offer no way to look.
       if (trace.draft === null) check.note(text);
       else check.expect(false, text);
       return undefined;

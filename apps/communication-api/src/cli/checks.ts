@@ -12,14 +12,16 @@ import { type HostResolver, systemResolver } from '../security/host-records.ts';
 import { type Finding, note, ok, wrong } from './finding.ts';
 
 const PING_MS = 5_000;
-/** Processes take each other for dead after 10 s without a sign of life. A clock that is off by a third of it is wrong. */
+/**
+ * Processes take each other for dead after 10 s without a sign of life. A clock that is off by a third of it is wrong.
+ */
 const MAX_CLOCK_MS = 3_000;
 const NOTED_CLOCK_MS = 500;
-/** Domains that are looked up. An installation with more of them has its daily checks. */
+/** The most domains that are looked up. The daily checks cover larger installations. */
 const MAX_DOMAINS = 100;
 const DOMAINS_AT_ONCE = 10;
 
-/** Compares the clock of this machine with the one of the database: leases and deadlines of processes are times in rows. */
+/** Compares the clocks of this machine and of the database: leases and deadlines of processes are times in rows. */
 export async function checkClock(db: Database): Promise<readonly Finding[]> {
   const { offsetMs, uncertainMs } = await clockOf(db);
   const off = Math.abs(offsetMs) - uncertainMs;
@@ -30,7 +32,7 @@ export async function checkClock(db: Database): Promise<readonly Finding[]> {
 
 export async function checkRedis(config: Config, log: Logger): Promise<readonly Finding[]> {
   if (config.REDIS_URL === undefined) {
-    const text = 'REDIS_URL is not set: each process has limits and idempotency keys of its own';
+    const text = 'REDIS_URL is not set: each process counts limits and idempotency keys for itself';
     return [config.DATABASE_URL === undefined ? ok(text) : note(`${text}. Set it for several processes`)];
   }
   const redis = await connectRedis(config.REDIS_URL, log);
@@ -44,7 +46,7 @@ export async function checkRedis(config: Config, log: Logger): Promise<readonly 
   }
 }
 
-/** Redis may lose everything without harm to an email. What it loses is the counters of the limits. */
+/** Redis may lose everything without harm to an email. The loss resets the counters of the limits. */
 function aboutSettings({ evictionPolicy, maxMemory, persists }: RedisSettings): readonly Finding[] {
   const findings: Finding[] = [];
   if (evictionPolicy === undefined || persists === undefined)

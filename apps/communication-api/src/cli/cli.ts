@@ -6,7 +6,8 @@ import { type CommandLine, HELP, parseCommandLine, type Terminal } from './comma
 import type { RunningService } from './start.ts';
 import { variablesTable } from './variables-table.ts';
 
-// A command loads what it needs: all of the service takes a second, and most commands need only the database.
+// A command loads only the modules that it needs: all of the service takes a second, and most commands need only the
+// database.
 const storeCommands = () => import('./store-commands.ts');
 const serviceCommands = () => import('./service-commands.ts');
 
@@ -15,7 +16,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /**
  * Runs one command.
  * @param args without node and the script
- * @returns exit code 0, 1 (the system refused) or 2 (a setting or an argument is wrong), or the service that was started
+ * @returns exit code 0, 1 (the system refused) or 2 (a setting or an argument is wrong), or the service that was
+ * started
  */
 export async function runCli(
   args: readonly string[],
@@ -47,7 +49,7 @@ async function runCommand(
   }
   const log = createLog(config.LOG_LEVEL);
   if (command === 'start') return (await serviceCommands()).start(config, terminal, log);
-  // Its findings say what a log would.
+  // Its findings replace a log.
   if (command === 'doctor') return (await serviceCommands()).runDoctor(config, terminal, createLog('silent'));
   if (command === 'health') return askHealth(config, waitSeconds * 1_000, terminal);
   if (command === 'check-account' && subject !== undefined)
@@ -62,7 +64,7 @@ async function runCommand(
   return 0;
 }
 
-/** Prints what the operator can act on. Anything else is a fault of the program, so its stack helps. */
+/** Prints errors that the operator can act on. Anything else is a fault of the program, so its stack helps. */
 function explain(error: unknown, terminal: Terminal): number {
   if (error instanceof ConfigError) {
     for (const fault of error.faults) terminal.error(`${fault}\n`);

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { UserError } from '../domain/user-error.ts';
 
-/** Where a command prints. */
+/** The output of a command. */
 export interface Terminal {
   out(text: string): void;
   error(text: string): void;
@@ -56,14 +56,14 @@ export const HELP = `communication-api [command]
 
   start                start the service (the default)
   migrate              bring the schema of the database up to date
-  create-key           create a service key, and the application if there is none; prints the token once
+  create-key           create a service key, and the application if it is new; prints the token once
     --application NAME   default: the oldest application; a name that does not exist is created
     --environment ENV    development or production, for an application that is created (default: development)
-    --name NAME          what the key is called (default: bootstrap)
+    --name NAME          the name of the key (default: bootstrap)
     --expires TIME       ISO 8601 (default: in a year)
   create-owner-link    print a link, for one hour, by which a person becomes an Owner of the dashboard
   rotate-keys          put every secret of the database under the current master key
-  check-account ID     send a few emails with a real account, and report whether its provider does what it must
+  check-account ID     send a few emails with a real account, and report whether its provider works as needed
     --to ADDRESS         default: the account's own address
   backup               write a backup of the embedded database into DATA_DIR/backups
   restore FILE         replace the embedded database by a backup
@@ -76,13 +76,13 @@ export const HELP = `communication-api [command]
 Settings are variables of the environment: see "config".
 `;
 
-/** What a command works on, if it must be given. */
+/** The argument that a command requires. */
 const SUBJECTS: Partial<Record<CommandName, { readonly what: string; readonly name: string }>> = {
   restore: { what: 'a file', name: 'FILE' },
   'check-account': { what: 'an account', name: 'ID' },
 };
 
-/** The only command that has a flag. */
+/** The only command that accepts a flag. */
 const ownerOf = (flag: string): CommandName => OWNERS[flag] ?? 'create-key';
 const OWNERS: Readonly<Record<string, CommandName>> = { to: 'check-account', wait: 'health' };
 

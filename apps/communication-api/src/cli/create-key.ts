@@ -41,7 +41,7 @@ export async function createKey(
   }
 }
 
-/** A key has the environment of its application, so another one cannot be asked for. */
+/** A key takes the environment of its application, so a different environment is refused. */
 function refuseOtherEnvironment(application: Application | undefined, environment: string | undefined): void {
   if (application === undefined || environment === undefined || application.environment === environment) return;
   throw new UserError(

@@ -6,8 +6,8 @@ import type { Terminal } from './command-line.ts';
 import { openStore } from './open-store.ts';
 
 /**
- * Makes the link by which a person becomes an Owner: the first one, or one whose password is lost. It is the only line on
- * the standard output.
+ * Makes the link by which a person becomes an Owner: the first Owner, or an Owner who lost the password. It is the only
+ * line on the standard output.
  */
 export async function createOwnerLink(config: Config, terminal: Terminal, log: Logger): Promise<void> {
   const store = await openStore(config, log);

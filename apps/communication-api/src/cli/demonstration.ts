@@ -4,7 +4,7 @@ import type { Rooms } from '../rooms.ts';
 const YEAR_MS = 31_536_000_000;
 const ADDRESS = 'demo@mock.test';
 
-/** What the first start makes, so that there is something to try. */
+/** The objects that the first start makes, so that there is something to try. */
 export interface Demonstration {
   readonly token: string;
   readonly accountId: string;
@@ -27,6 +27,6 @@ export async function createDemonstration({ applications, keys, accounts, clock 
     scopeId: null,
     secret: { credentials },
   });
-  if (account === undefined) throw new Error('A new application has an account already.');
+  if (account === undefined) throw new Error('A new application already owns an account.');
   return { token, accountId: account.id };
 }

@@ -20,11 +20,11 @@ import type { Terminal } from './command-line.ts';
 import { type Finding, note, ok, wrong } from './finding.ts';
 import { openStore, type Store } from './open-store.ts';
 
-/** What is checked. */
+/** The installation that is checked. */
 interface Installation {
   readonly config: Config;
   readonly log: Logger;
-  /** Undefined if the database cannot be opened, or if there is none yet. */
+  /** Undefined if the database cannot be opened or does not exist yet. */
   readonly store: Store | undefined;
 }
 
@@ -56,7 +56,7 @@ const TIMEOUT_MS = 20_000;
 const FIRST_PAGE_MS = 10_000;
 
 /**
- * Looks at an installation, and prints what it finds. It sends nothing.
+ * Examines an installation, and prints the findings. It sends nothing.
  * @returns the exit code: 1 if something is wrong
  */
 export async function runDoctor(config: Config, terminal: Terminal, log: Logger): Promise<number> {
@@ -83,7 +83,7 @@ async function examineDatabase(
 ): Promise<{ readonly store: Store | undefined; readonly findings: readonly Finding[] }> {
   const directory = resolve(config.DATA_DIR);
   if (config.DATABASE_URL === undefined && !existsSync(databaseFolderIn(directory)))
-    return { store: undefined, findings: [note(`there is none in ${directory} yet: the first start makes it`)] };
+    return { store: undefined, findings: [note(`no database in ${directory} yet: the first start makes it`)] };
   try {
     const store = await openStore(config, log, false);
     const where = store.embedded === undefined ? 'on the server of DATABASE_URL' : `embedded, in ${directory}`;
@@ -124,8 +124,8 @@ function aboutKey(keyId: string, count: number, isCurrent: boolean, source: stri
 }
 
 /**
- * Builds the service without listening: what fails there would fail at the start, too. Then makes the first page of
- * every way to an account, for which the servers of Google and Microsoft are asked.
+ * Builds the service without listening: an error there would also fail the start. Then makes the first page of every
+ * way to an account, for which it asks the servers of Google and Microsoft.
  */
 async function checkProviders({ db, masterKeys }: Store, { config, log }: Installation): Promise<readonly Finding[]> {
   const plugins = await loadPlugins(config.PROVIDERS);
@@ -175,7 +175,7 @@ async function inTime(run: () => Promise<readonly Finding[]>): Promise<readonly 
   }
 }
 
-/** What the operator can act on. Another error is a fault of the program. */
+/** The text of an error that the operator can act on. Any other error is a fault of the program. */
 const textOf = (error: unknown): string =>
   error instanceof UserError
     ? error.message

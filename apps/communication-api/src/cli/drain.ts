@@ -8,8 +8,8 @@ import type { Service } from '../service.ts';
 const IDLE_CHECK_MS = 50;
 
 /**
- * Lets a service finish what it has begun. First the health checks say 503, so that the balancer sends its requests to
- * other processes. After SHUTDOWN_DELAY_MS no more connections are accepted, and what runs may end within DRAIN_MS.
+ * Lets a service finish its work. First the health checks say 503, so that the balancer sends its requests to other
+ * processes. After SHUTDOWN_DELAY_MS no more connections are accepted, and running work may end within DRAIN_MS.
  */
 export async function drain({ app, rooms, background }: Service, config: Config, log: Logger): Promise<void> {
   const { health, sender } = rooms;
@@ -18,18 +18,18 @@ export async function drain({ app, rooms, background }: Service, config: Config,
   if (answersRequests(config.ROLE)) await pause(config.SHUTDOWN_DELAY_MS);
   const deadline = performance.now() + config.DRAIN_MS;
   if (app.server.listening) await endConnections(app.server, config.DRAIN_MS, log);
-  // A send goes on after its client has left.
+  // A send continues after its client leaves.
   const leftMs = Math.max(0, deadline - performance.now());
   await Promise.race([sender.idle(), pause(leftMs, undefined, { ref: false })]);
-  // The journal says so, and another process finds out what became of them.
-  if (sender.running > 0) log.warn({ sends: sender.running }, 'DRAIN_MS is over: some sends have not ended');
+  // The journal records these sends, and another process finds out their outcomes.
+  if (sender.running > 0) log.warn({ sends: sender.running }, 'DRAIN_MS is over: some sends still run');
   await ended;
 }
 
-/** Stops listening, and waits until every connection has ended. */
+/** Stops listening, and waits until every connection ends. */
 async function endConnections(server: Server, drainMs: number, log: Logger): Promise<void> {
   const closed = new Promise((resolve) => server.close(resolve));
-  // A connection whose last answer has ended would stay open for its next request.
+  // A connection would stay open for its next request after its last answer.
   const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
   const cut = setTimeout(() => {
     log.warn('DRAIN_MS is over: the remaining requests are cut off');

@@ -1,4 +1,4 @@
-/** What a check of the doctor has found. `note` is for the operator to know; `wrong` needs to be mended. */
+/** A finding of the doctor. `note` informs the operator; `wrong` needs a repair. */
 export interface Finding {
   readonly level: 'ok' | 'note' | 'wrong';
   readonly text: string;

@@ -30,6 +30,6 @@ function reasonOf({ code, message }: NodeJS.ErrnoException, { host, port, names 
     return `${names.port}: another process listens on ${where}. Stop it, or set another ${names.port}, for example ${names.port}=${port + 1}.`;
   if (code === 'EACCES') return `${names.port}: this user may not listen on ${where}. Set a ${names.port} from 1024.`;
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
-    return `${names.host}: this machine does not have the address ${host}.`;
+    return `${names.host}: ${host} is not an address of this machine.`;
   return `${names.host}, ${names.port}: cannot listen on ${where}: ${message}`;
 }

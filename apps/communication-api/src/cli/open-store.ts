@@ -11,7 +11,7 @@ import type { MasterKey } from '../security/envelope.ts';
 export interface Store {
   readonly db: Database;
   readonly masterKeys: readonly MasterKey[];
-  /** What the embedded database adds; undefined with DATABASE_URL. */
+  /** The additions of the embedded database; undefined with DATABASE_URL. */
   readonly embedded: EmbeddedStore | undefined;
   /** The connections to the server of DATABASE_URL. */
   readonly pool: Pool | undefined;

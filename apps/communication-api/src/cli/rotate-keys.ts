@@ -38,7 +38,7 @@ async function currentEnvelope({ db, masterKeys, embedded }: Store, hasFile: boo
   const envelope = new Envelope(masterKeys);
   if (embedded === undefined || !hasFile) return envelope;
   const uses = await new SealedValues(db, envelope).uses();
-  // The last rotation has not come to its end, or an older backup was restored.
+  // The last rotation did not finish, or an older backup was restored.
   if (uses.some(({ keyId }) => keyId !== envelope.currentKeyId)) return envelope;
   const next = new Envelope(addMasterKey(embedded.directory));
   terminal.out(`${next.currentKeyId} is the new master key. Back up ${embedded.directory}/master.key again.\n`);
@@ -50,6 +50,6 @@ function adviceOf({ keyIds }: Envelope, hasFile: boolean): string {
   if (older === '')
     return 'To rotate the keys, put a new key in front of SECRET_KEYS, and restart every process first.\n';
   return hasFile
-    ? `Older backups need ${older} in master.key. Remove such a line when you have no backup from its time.\n`
+    ? `Older backups need ${older} in master.key. Remove such a line after you delete the backups from its time.\n`
     : `When every process has been restarted with the new key in front, ${older} can be removed from SECRET_KEYS. "doctor" says if it is still in use.\n`;
 }

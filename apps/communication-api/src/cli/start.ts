@@ -74,17 +74,17 @@ export async function start(config: Config, terminal: Terminal, log: Logger): Pr
 
 /** The link for the first owner. It changes with each start, and works until there is an owner. */
 async function setUpLink({ rooms }: Service, config: Config, url: string | undefined): Promise<string | undefined> {
-  // A worker has no pages.
+  // A worker serves no pages.
   if (url === undefined) return undefined;
   const token = await rooms.people.invitations.createSetUpLink();
   return token === undefined ? undefined : publicOrigin(config, url) + joinPath(token);
 }
 
-/** @param url where the process listens. If the system has chosen the port, the settings do not know it. */
+/** @param url where the process listens. If the system chose the port, the settings do not know it. */
 const publicOrigin = ({ PORT, BASE_URL }: Config, url: string | undefined): string =>
   PORT === 0 && url !== undefined ? url : BASE_URL;
 
-/** How a person calls a command: with npm, if npm has started this one. */
+/** How a person calls a command: with npm, if npm started this process. */
 const programName = (): string =>
   process.env.npm_lifecycle_event === 'start' ? 'npm start --' : `node ${relative('.', process.argv[1] ?? 'main.js')}`;
 

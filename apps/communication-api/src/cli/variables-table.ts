@@ -1,8 +1,8 @@
 import { describeVariables } from '../config.ts';
 
 /**
- * Every variable with its value: what is given, else the default. Values that can contain a secret are masked, or are
- * the path of their file.
+ * Every variable with its value: the given value, else the default. Values that can contain a secret are masked, or
+ * shown as the path of their file.
  */
 export function variablesTable(environment: Readonly<Record<string, string | undefined>>): string {
   const rows = describeVariables().map(({ name, defaultValue, description, isSecret }) => {

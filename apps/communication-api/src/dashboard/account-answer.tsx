@@ -10,19 +10,19 @@ import { ofAccount } from './limit-target.ts';
 import { LimitViews } from './limit-views.ts';
 import { ACCOUNT_DONE, AccountPage } from './pages/account-page.tsx';
 
-/** How often a page that is followed is made again. */
+/** How often a live page reloads. */
 const LIVE_SECONDS = 5;
-/** More than an application can have. */
+/** More than the most domains of an application. */
 const ALL_DOMAINS: Page = { limit: 200, offset: 0, before: undefined };
 
-/** A form of a page that has faults. */
+/** A form of a page, with its faults. */
 export interface FaultyForm {
   /** The beginning of the ids of its inputs, which distinguishes it from the other forms. */
   readonly form: string;
   readonly inputs: Inputs;
 }
 
-/** Answers with the page of an account, which has the forms of its status and of its limits. */
+/** Answers with the page of an account, with the forms for its status and its limits. */
 export class AccountAnswer {
   readonly #views: LimitViews;
 

@@ -28,7 +28,7 @@ interface Message {
 /** Answers an error with a page. */
 export function answerError(error: FastifyError | Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   if (error instanceof WrongHostError) {
-    const detail = 'The dashboard has another address, which the operator of the service knows: the one of BASE_URL.';
+    const detail = 'The dashboard is at the address of BASE_URL. The operator of the service knows it.';
     return sendPage(reply, <MessagePage title="This is not the host of the dashboard" detail={detail} />, 421);
   }
   const known = error instanceof ServiceError ? error : undefined;
@@ -71,7 +71,8 @@ function messageOf(
     case 'errors/already_exists':
       return {
         title: 'This was done already',
-        detail: 'The form was sent twice. It was done once, and what is secret is shown only in the first answer.',
+        detail:
+          'The form was sent twice. It took effect once, and only the first answer shows the secret, if there is one.',
       };
     case 'api/too_many_requests':
       return { title: 'Too many attempts', detail: `Wait ${retryAfter ?? 60} seconds, then try again.` };

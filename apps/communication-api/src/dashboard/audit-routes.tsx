@@ -5,7 +5,7 @@ import { AuditPage } from './pages/audit-page.tsx';
 import { PATHS } from './paths.ts';
 import type { Router } from './router.ts';
 
-/** Who has done what. */
+/** The page with the actions of people. */
 export function auditRoutes(router: Router, { people }: Rooms): void {
   router.page(PATHS.audit, 'read audit log', async (here) => {
     const page = pageAsked(here.request.query, 'before', 'aud');

@@ -15,12 +15,12 @@ import { deliveryPath } from './paths.ts';
 import type { Router } from './router.ts';
 
 const PATH = deliveryPath(':application', ':endpoint', ':event');
-/** More attempts than one delivery has. Those of earlier redeliveries may be left out. */
+/** More than the attempts of one delivery. Attempts of earlier redeliveries may be left out. */
 const ATTEMPTS: Page = { limit: 20, offset: 0, before: undefined };
-/** How often the page is made again while the endpoint has not answered. */
+/** How often the page reloads until the endpoint answers. */
 const WAITING_SECONDS = 1;
 
-/** What an endpoint was sent of one event, and what it has answered. */
+/** The requests to an endpoint about one event, and its answers. */
 export function deliveryRoutes(router: Router, { endpoints, conversations, fanOut, people, clock }: Rooms): void {
   async function deliveryOf(at: HereInApplication) {
     const { event: id } = at.here.request.params as { readonly event: string };

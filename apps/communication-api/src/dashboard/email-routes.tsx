@@ -19,18 +19,18 @@ import type { Router } from './router.ts';
 /** Accounts that a text may name. */
 const MATCHING: Page = { limit: 100, offset: 0, before: undefined };
 
-/** Emails of an application, as the journal has them. */
+/** Emails of an application, from the journal. */
 export function emailRoutes(router: Router, { sends, accounts, tracking, people }: Rooms): void {
   /** The accounts whose emails are asked for, and whether more accounts match. Undefined: all accounts. */
   async function accountsAsked(applicationId: string, text: string) {
     if (text === '') return undefined;
-    // A removed account has emails, too.
+    // The journal also contains emails of removed accounts.
     if (isId(text, 'acc')) return { ids: [text], hasMore: false };
     const found = await accounts.list(applicationId, { search: text }, MATCHING);
     return { ids: found.map(({ id }) => id), hasMore: found.length > MATCHING.limit };
   }
 
-  /** The names of accounts by their ids. Removed accounts have none. */
+  /** The names of accounts by their ids. Removed accounts are missing. */
   async function namesOf(applicationId: string, rows: readonly Send[]): Promise<ReadonlyMap<string, string>> {
     const ids = [...new Set(rows.map(({ account_id }) => account_id))];
     return new Map((await accounts.findAll(applicationId, ids)).map(({ id, name }) => [id, name]));
@@ -105,7 +105,7 @@ export function emailRoutes(router: Router, { sends, accounts, tracking, people 
       undefined,
       now.state === 'unknown'
         ? 'The service is asking the provider about this email at this moment. Nothing was changed. Wait a minute, then open the page again.'
-        : 'Another person, or the service itself, has found out what became of this email since you opened the page. It is shown as it is now. Nothing of yours was changed.',
+        : 'Another person, or the service itself, found out the outcome of this email since you opened the page. It is shown as it is now. Your entry changed nothing.',
     );
     return show(at, now, inputs, 409);
   });

@@ -5,7 +5,7 @@ import { type HereInApplication, unknown } from './here.ts';
 
 /**
  * The endpoint that the path of a request names.
- * @throws UnknownPageError if the application has none of this id
+ * @throws UnknownPageError if the application owns no endpoint with this id
  */
 export async function endpointOf(
   { endpoints }: Pick<Rooms, 'endpoints'>,
@@ -15,11 +15,11 @@ export async function endpointOf(
   return (await endpoints.find(application.id, id)) ?? unknown();
 }
 
-/** What people call an endpoint. Its path and its query can have a secret, so only its host is named. */
+/** The name of an endpoint for people. Its path and its query can contain a secret, so only its host is named. */
 export const endpointName = ({ description, url }: Pick<Endpoint, 'description' | 'url'>): string =>
   description ?? new URL(url).host;
 
-/** What the audit log says about something that was done to an endpoint. */
+/** The entry of the audit log for an action on an endpoint. */
 export const endpointDeed = (endpoint: Endpoint, action: AuditAction): Deed => ({
   action,
   subject: endpointName(endpoint),

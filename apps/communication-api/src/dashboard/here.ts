@@ -9,20 +9,20 @@ import type { Organization } from '../people/organizations.ts';
 import type { Csrf } from '../wizard/csrf.ts';
 import { CSRF_FIELD } from '../wizard/pages/parts.tsx';
 
-/** What a form has sent. If a field is repeated, its first value counts. */
+/** The fields of a submitted form. If a field is repeated, its first value counts. */
 export type Entered = ReadonlyMap<string, string>;
 
-/** The name of the field with the id of what a form creates. A form that is sent twice creates it once. */
+/** The name of the field with the id of the new row. A form that is sent twice creates the row once. */
 export const NEW_ID_FIELD = '_id';
 
-/** What a form needs to be accepted. */
+/** The parts that make a form acceptable. */
 export interface FormProps {
   readonly action: string;
   readonly csrf: string;
   readonly newId?: string | undefined;
 }
 
-/** A request of a person who has signed in. */
+/** A request of a person who signed in. */
 export class Here {
   constructor(
     readonly request: FastifyRequest,
@@ -36,7 +36,7 @@ export class Here {
     private readonly separateProcesses: number,
   ) {}
 
-  /** What is wrong with the installation, for people who can have it mended. */
+  /** A fault of the installation, for people who can get it repaired. */
   get warning(): string | undefined {
     if (this.separateProcesses < 2 || !this.may('read warnings')) return undefined;
     return `${this.separateProcesses} processes answer requests without Redis: each grants every account its whole allowance. The operator must set REDIS_URL.`;
@@ -50,7 +50,7 @@ export class Here {
     return mayInOrganization(this.member.role, action);
   }
 
-  /** The message about what was just done: the field `done` of the query names it. */
+  /** The message about the action that was just done: the field `done` of the query names it. */
   messageIn(messages: Readonly<Record<string, string>>): string | undefined {
     const { done } = this.request.query as { readonly done?: unknown };
     return typeof done === 'string' && Object.hasOwn(messages, done) ? messages[done] : undefined;
@@ -58,7 +58,7 @@ export class Here {
 
   /**
    * A form of this session.
-   * @param newId the id of what it creates
+   * @param newId the id of the row that it creates
    */
   form(action: string, newId?: string): FormProps {
     return { action, newId, csrf: this.csrf.tokenOf(this.sessionId, formName(action, newId)) };
@@ -77,7 +77,7 @@ export interface HereInApplication {
   readonly application: Application;
 }
 
-/** The id is part of what is proven, so a person cannot choose the ids of new rows. */
+/** The token of a form covers the id too, so a person cannot choose the ids of new rows. */
 const formName = (action: string, newId: string | undefined): string =>
   newId === undefined ? action : `${action} ${newId}`;
 
@@ -93,7 +93,7 @@ export const forbid = (): never => {
   throw new ServiceError(403, 'errors/insufficient_permissions', 'Your role does not allow this.');
 };
 
-/** No page has the address, or what it is about does not exist. */
+/** The address is not the address of a page, or the subject of the page does not exist. */
 export class UnknownPageError extends ServiceError {
   override readonly name = 'UnknownPageError';
 

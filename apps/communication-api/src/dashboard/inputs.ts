@@ -2,7 +2,7 @@ import { isKeyExpiry, MAX_KEY_YEARS } from '../domain/key-expiry.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import type { Entered } from './here.ts';
 
-/** What is wrong with an entered value. */
+/** A fault of an entered value. */
 export interface Fault {
   /** The name of the input. Absent: the fault is about the whole form. */
   readonly field?: string | undefined;
@@ -16,7 +16,7 @@ const MAX_PASSWORD = 200;
 
 export const boxName = (field: string, value: string): string => `${field}-${value}`;
 
-/** Reads the inputs of a form, and collects what is wrong with them. */
+/** Reads the inputs of a form, and collects their faults. */
 export class Inputs {
   readonly faults: Fault[] = [];
   #status: 409 | 422 = 422;
@@ -42,7 +42,7 @@ export class Inputs {
     return this.raw(field).trim() === '' ? null : this.name(field, '');
   }
 
-  /** Those of some values whose boxes were ticked. Each box has a name of its own. */
+  /** The values whose boxes were ticked. Each box uses a different name. */
   ticked<Value extends string>(field: string, values: readonly Value[]): readonly Value[] {
     return values.filter((value) => this.raw(boxName(field, value)) !== '');
   }
@@ -75,7 +75,7 @@ export class Inputs {
   expiry(field: string, nowMs: number): Date {
     const text = this.raw(field);
     const end = /^\d{4}-\d\d-\d\d$/.test(text) ? new Date(`${text}T23:59:59.000Z`) : new Date(Number.NaN);
-    // A date such as the 31st of February would become another one.
+    // The parser would turn a date such as the 31st of February into another date.
     const isDate = !Number.isNaN(end.getTime()) && end.toISOString().startsWith(text);
     if (!isDate || !isKeyExpiry(end, nowMs))
       this.fault(field, `Enter a date from today on, at most ${MAX_KEY_YEARS} years away.`);
@@ -83,7 +83,7 @@ export class Inputs {
   }
 
   /**
-   * Does what the rules of the API may refuse. A refusal is a fault: of a field, or of the whole form.
+   * Runs work that the rules of the API may refuse. A refusal is a fault: of a field, or of the whole form.
    * @returns undefined if it was refused
    */
   async attempt<Result>(field: string | undefined, work: () => Promise<Result> | Result): Promise<Result | undefined> {
@@ -91,7 +91,7 @@ export class Inputs {
       return await work();
     } catch (error) {
       if (!(error instanceof ServiceError) || (error.status !== 409 && error.status !== 422)) throw error;
-      // A form that was sent twice has a page of its own, since nothing that was entered is wrong.
+      // A form that was sent twice leads to a separate page, because none of its values is wrong.
       if (error.type === 'errors/already_exists' && field === undefined) throw error;
       // The text begins with the name of a field of the API.
       const message = error.message.replace(/^\w+: /, '');

@@ -13,7 +13,7 @@ import { NewKeyPage } from './pages/new-key-page.tsx';
 import { applicationPath } from './paths.ts';
 import type { Router } from './router.ts';
 
-/** Service keys and account keys have forms and permissions of their own. */
+/** Service keys and account keys use separate forms and permissions. */
 export type KeyKind = 'service' | 'account';
 
 const KINDS = ['service', 'account'] as const;
@@ -25,7 +25,7 @@ export const GLOBAL = 'global';
 /** Scopes to choose from. An application with more makes its keys by the API. */
 const ALL_SCOPES: Page = { limit: 200, offset: 0, before: undefined };
 
-/** A form for a new key that has faults. */
+/** A form for a new key, with its faults. */
 export interface FaultyKey {
   readonly kind: KeyKind;
   readonly inputs: Inputs;
@@ -97,7 +97,7 @@ export function keyRoutes(router: Router, { keys, scopes, people, clock }: Rooms
           const deed = { action: REVOKED[kind], subject: revoked ?? '', subjectId: id, applicationId: application.id };
           return [revoked, revoked === undefined ? undefined : deed];
         });
-        // What was read before the end of the transaction is the key as it was.
+        // A caller that was read before the end of the transaction shows the old state of the key.
         keys.forgetResolved();
         if (name === undefined) return unknown();
         return seeOther(here.reply, `${applicationPath(application.id)}?revoked`);

@@ -4,18 +4,18 @@ import { canonicalWindows } from '../limits/windows.ts';
 import { unknown } from './here.ts';
 import type { Inputs } from './inputs.ts';
 
-/** The limit that every route has, in a form. Other values are routes. */
+/** The limit that applies to every route, in a form. Other values are routes. */
 const ALL_METHODS = 'all';
 const ROUTE_VALUES = [ALL_METHODS, ...METHODS] as const;
 const MAX_WINDOWS = 2;
 
-/** What a form calls the limit of a route. */
+/** The value that a form uses for the limit of a route. */
 export const formValueOf = (route: string | null): string => route ?? ALL_METHODS;
 
-/** What people call the limit of a route. */
+/** The label of the limit of a route, for people. */
 export const limitLabel = (route: string | null): string => route ?? 'All methods';
 
-/** What a person has seen of the adjusted limit of an account, or of a provider. */
+/** The form field with the adjusted limit of an account, or of a provider, as the person saw it. */
 export const seenOf = (own: readonly string[] | undefined): string => (own === undefined ? 'none' : own.join(','));
 
 /** A change of a limit, as a form asks for it. */
@@ -23,11 +23,11 @@ export interface LimitForm {
   readonly route: string | null;
   /** Null: the limit is reset. Undefined: they are faulty. */
   readonly windows: readonly string[] | null | undefined;
-  /** What the person has seen: see {@link seenOf}. */
+  /** The limit that the person saw: see {@link seenOf}. */
   readonly seen: string;
 }
 
-/** @throws UnknownPageError if there is no such limit */
+/** @throws UnknownPageError if the limit does not exist */
 export function readLimitForm(inputs: Inputs): LimitForm {
   const value = inputs.choice('route', ROUTE_VALUES);
   if (value === undefined) return unknown();

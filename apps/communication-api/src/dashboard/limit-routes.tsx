@@ -67,7 +67,7 @@ export function limitRoutes(router: Router, rooms: Rooms): void {
     },
   };
 
-  /** Changes a limit, if it is as the person has seen it. */
+  /** Changes a limit, if it is still the limit that the person saw. */
   async function change(at: HereInApplication, target: LimitTarget, { route, windows, seen }: LimitForm) {
     const { here, application } = at;
     const { owner, name, account } = target;
@@ -87,7 +87,7 @@ export function limitRoutes(router: Router, rooms: Rooms): void {
   }
 
   for (const { path, targetOf, show } of [ofAccounts, ofProviders]) {
-    // It changes nothing, but shows what the change would do.
+    // It changes nothing, but shows the effects of the change.
     router.applicationForm(`${path}/preview`, 'manage limits', async (at) => {
       const { here, application } = at;
       const target = await targetOf(at);
@@ -127,7 +127,7 @@ export function limitRoutes(router: Router, rooms: Rooms): void {
       if (!(await change(at, target, form))) {
         inputs.fault(
           undefined,
-          'Another person has changed this limit since you opened the page. It is shown as it is now. Nothing of yours was changed.',
+          'Another person changed this limit since you opened the page. It is shown as it is now. Your entry changed nothing.',
         );
         return show(at, target, { route, inputs }, 409);
       }
@@ -140,7 +140,7 @@ export function limitRoutes(router: Router, rooms: Rooms): void {
     const { here, application } = at;
     const account = await answer.accountOf(at);
     const deed = { action: 'reset counters' as const, subject: account.name, subjectId: account.id };
-    // In the transaction, so that nothing is emptied if the database is away, or if the person has lost the role.
+    // In the transaction, so that nothing is emptied if the database is away, or if the person lost the role.
     await people.audited(here.actor, async () => {
       await withCounters(() => limiter.reset({ account: account.id }));
       return [undefined, { ...deed, applicationId: application.id }];

@@ -2,7 +2,7 @@ import type { Account } from '../accounts/accounts.ts';
 import type { LimitOwner } from '../limits/overrides.ts';
 import { accountPath, providerPath } from './paths.ts';
 
-/** Whose limits a page shows, and its forms change: those of one account, or of all accounts of a provider. */
+/** The owner of the limits that a page shows and changes: one account, or all accounts of a provider. */
 export interface LimitTarget {
   readonly applicationId: string;
   readonly provider: string;

@@ -14,17 +14,17 @@ export const MAX_LOOKED_AT = 200;
 
 /** A limit as a page shows it. */
 export interface LimitView {
-  /** What a form calls it. */
+  /** Its value in a form. */
   readonly value: string;
   readonly label: string;
   /** The windows, as a person enters them. */
   readonly text: string;
   readonly source: LimitSource;
-  /** Whether the page is about the one that the limit was adjusted for, so that it can be reset there. */
+  /** Whether the limit was adjusted for the subject of the page, so that it can be reset there. */
   readonly isOwn: boolean;
-  /** What is counted in each window now. Undefined: the limit is that of many accounts. */
+  /** The present count of each window. Undefined: the limit applies to many accounts. */
   readonly windows: readonly PreviewedWindow[] | undefined;
-  /** What was seen, to find out whether another person has changed it meanwhile. */
+  /** The limit that the person saw, to find out whether another person changed it meanwhile. */
   readonly seen: string;
 }
 
@@ -35,13 +35,13 @@ export interface RejectedAccount {
   readonly windows: readonly PreviewedWindow[];
 }
 
-/** What a change of a limit of a provider would do to its accounts now. */
+/** The present effect of a change of a provider's limit on its accounts. */
 export interface Impact {
   /** Accounts that were looked at: those that were used last. */
   readonly lookedAt: number;
-  /** Whether the application has more of them. */
+  /** Whether the application owns more of them. */
   readonly hasMore: boolean;
-  /** Accounts with a limit of their own, which the change does not reach. */
+  /** Accounts with their own limit, which the change does not reach. */
   readonly withOwnLimit: number;
   /** Accounts that are accepted now, and would be rejected. */
   readonly rejected: readonly RejectedAccount[];
@@ -51,7 +51,7 @@ export interface Impact {
   readonly accepted: readonly RejectedAccount[];
 }
 
-/** The limits of an account or a provider, with what is counted. */
+/** The limits of an account or a provider, with their present counts. */
 export class LimitViews {
   constructor(private readonly rooms: Pick<Rooms, 'accounts' | 'book' | 'limiter' | 'overrides'>) {}
 
@@ -63,7 +63,7 @@ export class LimitViews {
     return Promise.all(book.list(applicationId, provider, account?.id).map((limit) => this.#viewOf(target, limit)));
   }
 
-  /** What a limit would be after a change. */
+  /** The limit after a change. */
   next({ applicationId, provider, account }: LimitTarget, route: string | null, windows: readonly string[] | null) {
     if (windows !== null) return windows;
     const { book } = this.rooms;
@@ -71,12 +71,12 @@ export class LimitViews {
     return windowsOf(below, route);
   }
 
-  /** What windows would decide about an account now. */
+  /** The effect of windows on an account now. */
   async preview(account: Account, route: string | null, windows: readonly string[]) {
     return wouldBe(windows, await this.#usedOf(account, route));
   }
 
-  /** What windows would decide now about every account of the provider that has used something. */
+  /** The effect of windows now on every account of the provider with active windows. */
   async impact(
     { applicationId, provider }: LimitTarget,
     route: string | null,
@@ -122,10 +122,10 @@ export class LimitViews {
     };
   }
 
-  /** What an account has used of a limit now. */
+  /** The present usage of a limit by an account. */
   async #usedOf({ id, application_id, provider: name }: Account, route: string | null): Promise<readonly UsedWindow[]> {
     const provider = limitProvider(application_id, name);
-    // Each route counts for itself, also against the limit that every route has.
+    // Each route counts for itself, also against the limit of every route.
     const peek = () => this.rooms.limiter.peek({ account: id, provider, route: route ?? METHODS[0] });
     return (await withCounters(peek))
       .filter(({ limit }) => (limit === 'all-methods') === (route === null))

@@ -14,7 +14,7 @@ export function pageAsked(query: unknown, name: string, prefix: IdPrefix): Page 
   return { limit: LIMIT, offset: 0, before };
 }
 
-/** A text that a list is searched for. It has nothing that a database would refuse. */
+/** The search text of a list. It contains nothing that a database would refuse. */
 export function textIn(query: unknown, name: string): string {
   const value = valueIn(query, name);
   return typeof value === 'string'
@@ -25,7 +25,7 @@ export function textIn(query: unknown, name: string): string {
     : '';
 }
 
-/** One of some values that a list is filtered by. Undefined: another value, or none. */
+/** One of the values that filter a list. Undefined: none of them. */
 export function choiceIn<Value extends string>(
   query: unknown,
   name: string,
@@ -35,7 +35,7 @@ export function choiceIn<Value extends string>(
   return values.find((each) => each === value);
 }
 
-/** What is shown of a list, and the query of its next page if there is one. */
+/** The rows that a list shows, and the query of its next page if there is one. */
 export interface Listed<Row> {
   readonly rows: readonly Row[];
   readonly next: string | undefined;
@@ -43,7 +43,7 @@ export interface Listed<Row> {
 
 /**
  * @param rows the page, and the first row of the next one: see `onPage`
- * @param filter what the list is filtered by, which the next page needs too
+ * @param filter the filter of the list, which the next page needs too
  */
 export function listed<Row extends { readonly id: string }>(
   rows: readonly Row[],
@@ -56,7 +56,7 @@ export function listed<Row extends { readonly id: string }>(
   return { rows: shown, next: `?${queryOf({ ...filter, [name]: last.id })}` };
 }
 
-/** A query without what is empty. */
+/** A query without empty values. */
 export const queryOf = (values: Readonly<Record<string, string | undefined>>): string =>
   new URLSearchParams(
     Object.entries(values).flatMap(([name, value]) => (value === undefined || value === '' ? [] : [[name, value]])),

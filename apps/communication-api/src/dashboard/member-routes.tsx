@@ -15,7 +15,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
   role: 'The role is changed.',
   removed: 'The member is removed, and signed out everywhere.',
   withdrawn: 'The invitation is withdrawn. Its link does not work any more.',
-  renamed: 'The organization has the new name.',
+  renamed: 'The organization is renamed.',
 };
 
 /** Members, invitations, and the organization itself. */
@@ -60,7 +60,7 @@ export function memberRoutes(router: Router, rooms: Rooms): void {
     const inputs = new Inputs(here.entered);
     const label = inputs.name('label', 'whom the link is for');
     const role = inputs.choice('role', MEMBER_ROLES);
-    // Who sends another role than the form offers gets no second chance.
+    // A person who sends a role that the form does not offer gets no second chance.
     if (role !== undefined && !mayTouch(here)(role)) forbid();
     if (inputs.isFaulty || role === undefined) return show(here, inputs);
     const token = await people.invitations.create(here.actor, { id: inputs.raw(NEW_ID_FIELD), role, label });

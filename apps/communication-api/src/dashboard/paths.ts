@@ -28,7 +28,7 @@ export const providerPath = (application: string, provider: string): string =>
 export const endpointPath = (application: string, endpoint: string, below?: string): string =>
   applicationPath(application, ['webhooks', endpoint, ...(below === undefined ? [] : [below])].join('/'));
 
-/** What an endpoint was sent of one event. */
+/** The page with the requests to an endpoint about one event. */
 export const deliveryPath = (application: string, endpoint: string, event: string, below?: string): string =>
   endpointPath(application, endpoint, ['events', event, ...(below === undefined ? [] : [below])].join('/'));
 

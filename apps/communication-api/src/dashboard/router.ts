@@ -26,8 +26,8 @@ type Method = 'get' | 'post';
 const NOTHING: Entered = new Map();
 
 /**
- * Registers pages and forms of people who have signed in. Each names the action that it is, and no handler runs unless
- * the role of the person allows this action. A form must also come from one of the session's own pages.
+ * Registers pages and forms of people who signed in. Each names its action, and no handler runs unless the role of the
+ * person allows this action. A form must also come from one of the session's own pages.
  */
 export class Router {
   constructor(
@@ -44,7 +44,7 @@ export class Router {
     this.#ofOrganization('post', path, action, handler);
   }
 
-  /** A page about one application. Its path has the parameter `application`. */
+  /** A page about one application. Its path contains the parameter `application`. */
   applicationPage(path: string, action: ApplicationAction, handler: ApplicationHandler): void {
     this.#ofApplication('get', path, action, handler);
   }
@@ -94,7 +94,7 @@ function checkForm(here: Here, rooms: Rooms): void {
 export const forgedForm = (): ServiceError =>
   new ServiceError(403, 'errors/session_mismatch', 'The form was not made for this session.');
 
-/** @throws WrongHostError if the host of a request is not the one of the dashboard */
+/** @throws WrongHostError if a request is not for the host of the dashboard */
 export function originOf({ config }: Rooms, { host }: FastifyRequest): string {
   const origin = servedOrigin(config.BASE_URL, host.toLowerCase());
   if (origin === undefined) throw new WrongHostError();

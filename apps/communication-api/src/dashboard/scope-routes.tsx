@@ -120,7 +120,7 @@ export function scopeRoutes(router: Router, { scopes, keys, people }: Rooms): vo
         const row = await scopes.setStatus(application.id, id, status, transaction);
         return [row, row && { action: `${verb}d a scope` as const, ...deedOn(row) }];
       });
-      // What was read before the end of the transaction is the scope as it was.
+      // A caller that was read before the end of the transaction shows the old state of the scope.
       keys.forgetResolved();
       if (changed === undefined) return unknown();
       return seeOther(here.reply, `${scopePath(application.id, id)}?done=${verb}d`);

@@ -13,7 +13,7 @@ const OF_LOGIN = ['10/5m', '100/1d'];
 const ROUTE = 'sign in';
 
 /**
- * Counts what is sent without a session: forms by address, and passwords by login. All processes count together in
+ * Counts the attempts without a session: forms by address, and passwords by login. All processes count together in
  * Redis. Without it, or while it does not answer, each process counts for itself, so nothing is ever uncounted.
  */
 export function createSignInLimit({ config, redis, log }: Pick<Rooms, 'config' | 'redis' | 'log'>) {
@@ -45,12 +45,12 @@ export function createSignInLimit({ config, redis, log }: Pick<Rooms, 'config' |
      * @throws ServiceError 429
      */
     checkLogin: (email: string): Promise<void> => consume(logins, keyOf(email)),
-    /** The password was right: what was tried before does not count any more. */
+    /** The password was right: earlier attempts no longer count. */
     async forgive(email: string): Promise<void> {
       try {
         await logins.reset({ account: keyOf(email), route: ROUTE });
       } catch (error) {
-        // The person has the right password, so an outage of the counters must not be in the way.
+        // The person entered the right password, so an outage of the counters must not prevent the login.
         log.warn({ err: error }, 'the attempts of a login were not forgotten');
       }
     },

@@ -22,11 +22,13 @@ const NEXT = /^\/dashboard(?:\/[\w-]+)*$/;
 const COOKIE_BYTES = 18;
 const COOKIE = /^[\w-]{24}$/;
 
-/** Signing in, and becoming a member by a link: what people do without a session. */
+/** The routes for people without a session: signing in, and becoming a member by a link. */
 export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, limit: SignInLimit): void {
   const { people } = rooms;
 
-  /** A browser chooses its cookie. Another text could make the token of such a form one of a form of a session. */
+  /**
+   * A browser chooses its cookie. An unchecked text could make the token of such a form valid for a form of a session.
+   */
   function formCookie(request: FastifyRequest): string | undefined {
     const cookie = readCookie(rooms, request, 'dashboard-form');
     return cookie !== undefined && COOKIE.test(cookie) ? cookie : undefined;
@@ -40,7 +42,7 @@ export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, lim
     return { action, csrf: csrf.tokenOf(cookie, action) };
   }
 
-  /** @throws ServiceError 429, or 403 if the form is not one of this browser */
+  /** @throws ServiceError 429, or 403 if the form does not belong to this browser */
   async function receive(request: FastifyRequest): Promise<Entered> {
     await limit.checkAddress(request);
     const entered = enteredIn(request);
@@ -56,7 +58,7 @@ export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, lim
     request: FastifyRequest,
     reply: FastifyReply,
   ) {
-    // A session of before in this browser ends, so that each cookie belongs to one sign-in.
+    // An earlier session of this browser ends, so that each cookie belongs to one sign-in.
     const before = await sessionOf(rooms, request);
     if (before !== undefined) await people.sessions.end(before.id);
     setCookie(rooms, request, reply, 'dashboard', await people.sessions.create(member, passwordHash));
@@ -77,7 +79,7 @@ export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, lim
     const inputs = new Inputs(entered);
     const email = inputs.email('email');
     const next = inputs.raw('next');
-    // No login has another text as its address, so nothing is compared, and nothing is said about any login.
+    // Such a text is not the address of any login, so nothing is compared, and nothing is revealed about any login.
     if (!inputs.isFaulty) await limit.checkLogin(email);
     const authenticated = inputs.isFaulty
       ? undefined
@@ -96,7 +98,7 @@ export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, lim
       reply,
       <MessagePage
         title="This link cannot be used"
-        detail="It was used, it has expired, or it was withdrawn. Ask for a new one. If you have a login, sign in."
+        detail="It was used or withdrawn, or it expired. Ask for a new one. If you have a login, sign in."
       >
         <a class="button" href={PATHS.signIn}>
           Sign in

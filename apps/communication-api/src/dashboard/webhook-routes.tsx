@@ -31,7 +31,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
 const ONE_ROW: Page = { limit: 1, offset: 0, before: undefined };
 const NO_INPUTS = new Map<string, string>();
 
-/** What the form of an endpoint asks for, by the rules of the API. */
+/** The entries in the form of an endpoint, checked by the rules of the API. */
 async function fieldsIn(
   inputs: Inputs,
   { environment }: Application,
@@ -42,7 +42,7 @@ async function fieldsIn(
   else inputs.fault('url', `Enter an address of at most ${MAX_URL} characters, such as https://app.example/webhooks.`);
   const kinds = inputs.ticked('kinds', TRIGGERS);
   if (kinds.length === 0) inputs.fault('kinds', 'Choose at least one kind of event.');
-  // `*` has all the others in it.
+  // `*` includes all the others.
   const triggerEvents = kinds.includes('*') ? ['*'] : kinds;
   return { url, triggerEvents, description: inputs.optionalName('description') };
 }

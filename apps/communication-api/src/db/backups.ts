@@ -85,8 +85,8 @@ export function backUpNightly(
 }
 
 /**
- * Replaces the database of a data directory by a backup. The database of before is kept beside it.
- * @returns the folder of the database of before, if there was one
+ * Replaces the database of a data directory by a backup. The old database is kept beside it.
+ * @returns the folder of the old database, if there was one
  * @throws UserError if the file is not a backup that this version of the service can use; nothing is changed then
  */
 export async function restoreBackup(

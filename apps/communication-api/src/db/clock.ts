@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from './database.ts';
 
-/** How the clock of this process differs from the one of the database. */
+/** The difference between the clocks of this process and of the database. */
 export interface ClockDifference {
   /** Positive: this process is ahead. */
   readonly offsetMs: number;
@@ -11,7 +11,7 @@ export interface ClockDifference {
 
 const TRIES = 5;
 
-/** Asks the database for its time. Of some answers, the fastest one says most. */
+/** Asks the database for its time a few times, and takes the fastest answer: it is the most exact. */
 export async function clockOf(db: Database): Promise<ClockDifference> {
   let best: ClockDifference | undefined;
   for (let count = 0; count < TRIES; count++) {

@@ -1,8 +1,8 @@
 import type { Database } from './database.ts';
 
 /**
- * How many rows of a table an application has. Until the transaction ends, other transactions that count rows of the
- * application wait: together they cannot exceed a bound. Those that only name the application do not wait.
+ * Counts the rows of an application in a table. Until the transaction ends, other transactions that count rows of the
+ * application wait: together they cannot exceed a bound. Transactions that only name the application do not wait.
  */
 export async function countInTurn(
   applicationId: string,

@@ -40,7 +40,7 @@ export function openPool(url: string, onConnectionError: (error: Error) => void)
 
 export const overPool = (pool: pg.Pool): Database => new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
 
-/** Runs statements in the transaction of the caller if it has one, else in one of their own. */
+/** Runs statements in the transaction of the caller if there is one, else in a new transaction. */
 export const inTransaction = async <Result>(
   db: Database,
   work: (transaction: Database) => Promise<Result>,

@@ -6,9 +6,11 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { UserError } from '../domain/user-error.ts';
 
-/** `lock-<pid>-<random>`: the socket of one process. The name is never used again, so a dead one can be removed safely. */
+/**
+ * `lock-<pid>-<random>`: the socket of one process. The name is never used again, so a dead one can be removed safely.
+ */
 const SOCKET = /^lock-(\d+)-[0-9a-f]{12}$/;
-/** What the kernels accept as the path of a socket; Linux has 108 bytes, macOS 104, with the final zero. */
+/** The longest path of a socket that kernels accept, with its final zero: 108 bytes on Linux, 104 on macOS. */
 const MAX_SOCKET_PATH = 103;
 /** A process that accepts the connection and does not answer is alive, but stopped. */
 const ANSWER_MS = 2_000;
@@ -24,8 +26,8 @@ export interface DirectoryLock {
 }
 
 /**
- * Locks a directory until `release` or the end of the process, however it ends. Each process listens on a socket of its
- * own in the directory before it looks for the sockets of others, so one of two processes always sees the other. The
+ * Locks a directory until `release` or the end of the process, however it ends. Each process first listens on its own
+ * socket in the directory, then looks for the sockets of others, so one of two processes always sees the other. The
  * kernel closes the socket of a killed process: nothing can connect to it, and the next process removes it.
  * @throws UserError if another process uses the directory
  */
@@ -52,8 +54,8 @@ export async function lockDirectory(directory: string): Promise<DirectoryLock> {
 }
 
 /**
- * Waits until no other process holds the directory or is about to. Of two that start at the same time, the one with the
- * greater name withdraws, and the other one waits for that: it cannot know whether it was seen.
+ * Waits until no other process holds the directory or is about to. If two processes start at the same time, the process
+ * with the greater name withdraws, and the other process waits for that: it cannot know whether it was seen.
  */
 async function othersAreGone(folder: string, alias: string, own: string): Promise<void> {
   const others = readdirSync(folder).filter((name) => SOCKET.test(name) && name !== own);
@@ -101,7 +103,7 @@ async function listen(path: string, state: () => string, folder: string): Promis
   return server;
 }
 
-/** What the process behind a socket says. Silence counts as a holder. */
+/** The answer of the process behind a socket. Silence counts as a holder. */
 function ask(path: string): Promise<Answer> {
   return new Promise((resolve) => {
     let text = '';
@@ -123,7 +125,7 @@ function ask(path: string): Promise<Answer> {
   });
 }
 
-/** Windows has named pipes: one process at a time can listen on a name, and the name ends with the process. */
+/** Windows offers named pipes: one process at a time can listen on a name, and the name ends with the process. */
 async function lockByPipe(folder: string): Promise<DirectoryLock> {
   const hash = createHash('sha256').update(folder.toLowerCase()).digest('hex').slice(0, 32);
   try {

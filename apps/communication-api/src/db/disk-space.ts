@@ -3,16 +3,16 @@ import { UserError } from '../domain/user-error.ts';
 
 /**
  * The embedded PostgreSQL needs 16 MB at a time for its log. Without them it gives up in the middle of a statement, and
- * PGlite never returns from that call: the whole process would stand still. So the service stops writing before.
+ * PGlite never returns from that call: the whole process would hang. So the service stops writing before.
  */
 const RESERVE_BYTES = 48 * 2 ** 20;
 /** How long a look that found space counts. The service writes far less than the reserve in this time. */
 const LOOK_MS = 100;
 
-/** The disk of the embedded database has too little space. */
+/** The disk of the embedded database is almost full. */
 export class DiskFullError extends UserError {
   override readonly name = 'DiskFullError';
-  /** What PostgreSQL says if a disk is full. */
+  /** The code of PostgreSQL for a full disk. */
   readonly code = '53100';
 
   constructor(folder: string) {

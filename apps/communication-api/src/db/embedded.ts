@@ -17,7 +17,7 @@ const INCOMPLETE = 'database.incomplete';
 export interface DataDirectory {
   /** Absolute. */
   readonly path: string;
-  /** Whether there is no database yet. */
+  /** Whether the database does not exist yet. */
   readonly isNew: boolean;
   close(): Promise<void>;
 }
@@ -57,9 +57,9 @@ export async function openDataDirectory(folder: string): Promise<DataDirectory> 
 export const databaseFolderIn = (directory: string): string => join(directory, DATABASE);
 
 /**
- * Opens the database of a data directory. A new one is loaded from the template, which takes a third of the time that
- * PostgreSQL's own initialisation takes, and half of its memory.
- * @param template a dump of a migrated database, if the build has made one
+ * Opens the database of a data directory. A new database is loaded from the template, which takes a third of the time
+ * of PostgreSQL's own initialisation, and half of its memory.
+ * @param template a dump of a migrated database, if the build made one
  */
 export async function openDatabase(
   { path, isNew }: DataDirectory,
@@ -86,7 +86,9 @@ export async function loadDump(folder: string, dump: Uint8Array): Promise<Embedd
   return fromPglite(await PGlite.create(folder, { loadDataDir: blobOf(dump) }));
 }
 
-/** The template beside the built program. Undefined if the build did not make one: then the migrations make the schema. */
+/**
+ * The template beside the built program. Undefined if the build did not make one: then the migrations make the schema.
+ */
 export function readTemplate(): Uint8Array | undefined {
   const file = new URL('./template.tar.gz', import.meta.url);
   return existsSync(file) ? readFileSync(file) : undefined;
@@ -122,7 +124,7 @@ const fromPglite = (pglite: PGlite, checkSpace: () => void = () => undefined): E
   db: new Kysely<Tables>({ dialect: pgliteDialect(pglite, checkSpace) }),
   dump: async () => {
     checkSpace();
-    // What is in the data files need not be replayed from the log after a restore.
+    // After a restore, changes that are in the data files need not be replayed from the log.
     await pglite.exec('checkpoint');
     const dump = await pglite.dumpDataDir('gzip');
     return new Uint8Array(await dump.arrayBuffer());

@@ -6,7 +6,7 @@ import type { MasterKey } from '../security/envelope.ts';
 
 const FILE = 'master.key';
 const KEY_BYTES = 32;
-/** Each line has the form of an entry of SECRET_KEYS. */
+/** Each line looks like an entry of SECRET_KEYS. */
 const FORM = /^([A-Za-z0-9]{1,16}):([A-Za-z0-9+/]{43}=)$/;
 
 /**
@@ -19,7 +19,7 @@ export function masterKeysIn(directory: string, mayCreate: boolean): readonly Ma
   if (!existsSync(path)) {
     if (!mayCreate)
       throw new UserError(
-        `${path} is missing, and the database has secrets under that key. Put back your copy of the file, or set SECRET_KEYS to its lines, separated by commas.`,
+        `${path} is missing, and the database contains secrets under that key. Put back your copy of the file, or set SECRET_KEYS to its lines, separated by commas.`,
         2,
       );
     write(path, [newKey('k1')]);
@@ -35,7 +35,7 @@ export function masterKeysIn(directory: string, mayCreate: boolean): readonly Ma
     });
 }
 
-/** Puts a new key in front of those in `master.key`. The others stay: backups have secrets under them. */
+/** Puts a new key in front of the keys in `master.key`. The old keys stay: backups contain secrets under them. */
 export function addMasterKey(directory: string): readonly MasterKey[] {
   const keys = masterKeysIn(directory, false);
   const numbers = keys.map(({ id }) => Number(/^k(\d+)$/.exec(id)?.[1] ?? 0));
@@ -54,7 +54,9 @@ function read(path: string): string {
   }
 }
 
-/** The file is complete, or as it was before, even if the machine stops: half a key would lose the database's secrets. */
+/**
+ * The file is complete, or as it was before, even if the machine stops: half a key would lose the database's secrets.
+ */
 function write(path: string, keys: readonly MasterKey[]): void {
   const draft = `${path}.new`;
   rmSync(draft, { force: true });
@@ -69,7 +71,9 @@ function write(path: string, keys: readonly MasterKey[]): void {
   syncDirectory(dirname(path));
 }
 
-/** Without this, a power failure could bring back the old file, while the database has secrets under the new key. */
+/**
+ * Without this, a power failure could bring back the old file, while the database contains secrets under the new key.
+ */
 function syncDirectory(path: string): void {
   // Windows cannot open a directory.
   if (process.platform === 'win32') return;

@@ -31,7 +31,7 @@ const TABLE = 'migrations';
 /**
  * Brings the schema up to date. Processes that start at the same time wait for each other.
  * @returns the names of the migrations that ran
- * @throws UserError if a newer version of the service has migrated the schema already
+ * @throws UserError if a newer version of the service already migrated the schema
  */
 export async function migrate(db: Database): Promise<readonly string[]> {
   // The migrator reads the catalog of all tables several times, which is most of a start on the embedded database.
@@ -62,8 +62,8 @@ export async function checkSchema(db: Database): Promise<void> {
 }
 
 /**
- * Whether every migration that this version knows has run. Those of a newer version do not matter: both versions work
- * with its schema while one replaces the other.
+ * Whether all migrations of this version ran. Migrations of a newer version do not matter: both versions work with its
+ * schema while one replaces the other.
  */
 export const hasCurrentSchema = async (db: Database): Promise<boolean> =>
   missingIn(await migrationsOf(db)).length === 0;
@@ -79,15 +79,15 @@ const migratorOf = (db: Database): Migrator =>
 const missingIn = (done: readonly string[]): readonly string[] =>
   MIGRATION_NAMES.filter((name) => !done.includes(name));
 
-/** The migrations that have run. */
+/** The migrations that ran. */
 async function migrationsOf(db: Database): Promise<readonly string[]> {
   const rows = await db.withTables<{ [TABLE]: { name: string } }>().selectFrom(TABLE).select('name').execute();
   return rows.map(({ name }) => name);
 }
 
 /**
- * The migrations that have run; none in an empty database.
- * @throws UserError if a newer version of the service has run one
+ * The migrations that ran; none in an empty database.
+ * @throws UserError if a newer version of the service ran another migration
  */
 async function knownMigrationsOf(db: Database): Promise<readonly string[]> {
   const { rows } = await sql<{ readonly exists: boolean }>`select to_regclass(${TABLE}) is not null as exists`.execute(

@@ -22,7 +22,7 @@ export const pgliteDialect = (pglite: PGlite, checkSpace: SpaceCheck): Dialect =
   createQueryCompiler: () => new PostgresQueryCompiler(),
 });
 
-/** PGlite has one connection, so its users take turns: a query must not run inside the transaction of another request. */
+/** PGlite offers one connection, so users take turns: a query must not run in the transaction of another request. */
 class PgliteDriver implements Driver {
   readonly #connection: DatabaseConnection;
   #last: Promise<void> = Promise.resolve();
@@ -74,7 +74,9 @@ class PgliteDriver implements Driver {
   }
 }
 
-/** Most statements that PostgreSQL keeps prepared. The service has fewer, unless the length of a list is part of them. */
+/**
+ * Most statements that PostgreSQL keeps prepared. The service uses fewer, unless the length of a list is part of them.
+ */
 const MAX_PREPARED = 500;
 
 const WRITES: readonly string[] = ['InsertQueryNode', 'UpdateQueryNode', 'DeleteQueryNode', 'MergeQueryNode'];
@@ -86,8 +88,8 @@ interface Statement {
 }
 
 /**
- * PGlite's own `query` calls into PostgreSQL six times for a statement, and has it parsed each time. Here a statement is
- * prepared once, and then costs one call.
+ * PGlite's own `query` calls into PostgreSQL six times per statement, and parses the statement each time. Here a
+ * statement is prepared once, and then costs one call.
  */
 class PgliteConnection implements DatabaseConnection {
   readonly #statements = new Map<string, Statement>();
@@ -99,7 +101,7 @@ class PgliteConnection implements DatabaseConnection {
 
   async executeQuery<Row>({ sql, parameters, query }: CompiledQuery): Promise<QueryResult<Row>> {
     if (WRITES.includes(query.kind)) this.checkSpace();
-    // Raw statements are those of migrations and transactions.
+    // Migrations and transactions run raw statements.
     const isPrepared = query.kind !== 'RawNode' && (this.#statements.has(sql) || this.#statements.size < MAX_PREPARED);
     const { rows, affectedRows } = isPrepared
       ? await this.pglite.runExclusive(() => this.#executePrepared(sql, parameters))

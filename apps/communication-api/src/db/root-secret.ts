@@ -8,9 +8,9 @@ const PLACE = `service_secrets/${ID}/value`;
 const BYTES = 32;
 
 /**
- * The envelope of a database. Its root is a secret of its own in the database, sealed like every other: so fingerprints,
+ * The envelope of a database. Its root is a separate secret in the database, sealed like every other: so fingerprints,
  * Message-IDs, cookies and tracked links stay valid when the master keys are rotated.
- * @throws UserError if the master keys are not those of the database
+ * @throws UserError if the master keys do not belong to the database
  */
 export const openEnvelope = async (db: Database, masterKeys: readonly MasterKey[]): Promise<Envelope> =>
   new Envelope(masterKeys, await rootSecret(db, masterKeys));

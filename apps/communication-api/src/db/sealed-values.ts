@@ -28,7 +28,7 @@ export interface KeyUse {
   readonly values: number;
 }
 
-/** What became of the values of a column. */
+/** The progress of a rotation in one column. */
 export interface Rewrapped {
   readonly place: string;
   /** Values that are under the current key now. */
@@ -67,7 +67,7 @@ export class SealedValues {
     return [...counts].map(([keyId, values]) => ({ keyId, values }));
   }
 
-  /** Whether the known key of this id opens a value that is under it. True if there is no such value. */
+  /** Whether the known key of this id opens a value that is under it. True without such a value. */
   async isKey(keyId: string): Promise<boolean> {
     for (const column of SEALED_COLUMNS) {
       const [row] = await this.#rows(column, sql`=`, keyId, '', 1);
@@ -78,8 +78,9 @@ export class SealedValues {
   }
 
   /**
-   * Puts every value under the current master key. Only the wrapped data keys change. It can be ended at any time, and
-   * goes on where it was ended. Other processes may work meanwhile: a value that one of them changes is left to it.
+   * Puts every value under the current master key. Only the wrapped data keys change. The rotation can be ended at any
+   * time, and continues from there. Other processes may work meanwhile: if one of them changes a value, it stays as
+   * they left it.
    * @param onBatch is called after each transaction
    */
   async rewrapAll(onBatch: (soFar: Rewrapped) => void): Promise<readonly Rewrapped[]> {
@@ -114,7 +115,7 @@ export class SealedValues {
     return { done, unreadable };
   }
 
-  /** False if the value has changed since its head was read. */
+  /** Returns false if the value changed since its head was read. */
   async #replaceHead(
     { table, column, id = 'id' }: SealedColumn,
     row: SealedRow,

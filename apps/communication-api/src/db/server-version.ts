@@ -13,7 +13,7 @@ export async function checkServer(db: Database, url: string): Promise<void> {
   const version = await versionOf(db, url);
   if (version < OLDEST * 10_000)
     throw new UserError(
-      `DATABASE_URL: the server has PostgreSQL ${Math.floor(version / 10_000)}. The service needs ${OLDEST} or newer.`,
+      `DATABASE_URL: the server runs PostgreSQL ${Math.floor(version / 10_000)}. The service needs ${OLDEST} or newer.`,
       2,
     );
 }

@@ -56,7 +56,7 @@ export interface AccountRow {
   status: 'running' | 'disconnected' | 'error';
   /** The type of the error that the status comes from. */
   status_reason: Optional<string>;
-  /** When its provider last refused its credentials, if it has not accepted them since. */
+  /** When its provider last refused its credentials, if it did not accept them since. */
   auth_failed_at: Optional<Date>;
   paused_at: Optional<Date>;
   /** Credentials and proxy, sealed; null after the account was removed. */
@@ -78,14 +78,14 @@ export interface AuthLinkRow {
   id: string;
   application_id: string;
   token_hash: string;
-  /** Null: a person has made it, in the dashboard. */
+  /** Null: a person made it, in the dashboard. */
   api_key_id: Optional<string>;
   scope_id: Optional<string>;
   /** The account to reconnect; null: a new one. */
   account_id: Optional<string>;
   /** The providers that the user may choose from. */
   providers: string[];
-  /** `config` of the request, sealed: a proxy may have a password. */
+  /** `config` of the request, sealed: a proxy may contain a password. */
   config: Uint8Array;
   redirect_uri: string;
   client_state: Optional<string>;
@@ -111,7 +111,7 @@ export interface WizardSessionRow {
   attempts: Generated<number>;
   /** Until then no password and no code is taken. */
   paused_until: Optional<Date>;
-  /** What the user has entered, sealed. */
+  /** The entries of the user, sealed. */
   data: Optional<Uint8Array>;
   expires_at: Date;
   created_at: Date;
@@ -139,7 +139,7 @@ export interface WebhookEndpointRow {
   /** The secrets that sign, sealed. */
   secrets: Uint8Array;
   enabled: boolean;
-  /** Why the service has disabled it; null: it is enabled, or a client has disabled it. */
+  /** Why the service disabled it; null: it is enabled, or a client disabled it. */
   disabled_reason: Optional<'gone' | 'failing'>;
   /** The first failure since the last success. */
   failing_since: Optional<Date>;
@@ -156,7 +156,7 @@ export interface WebhookConversationRow {
   /** 1 for the first. */
   attempt: number;
   outcome: 'delivered' | 'failed';
-  /** The status of the answer; null: there was none, and `error` says why. */
+  /** The status of the answer; null: no answer came, and `error` says why. */
   status: number | null;
   /** The beginning of the body of the answer. */
   response: string | null;
@@ -173,16 +173,16 @@ export interface JobRow {
   lane: string;
   subject: string;
   application_id: string;
-  /** Attempts that have begun. */
+  /** Attempts that were begun. */
   attempt: Generated<number>;
   /** Whether an attempt is running, or was when its process died. */
   is_taken: Generated<boolean>;
-  /** When the next attempt may begin. If it is taken: when its attempt has certainly ended. */
+  /** When the next attempt may begin. If the job is taken: when its attempt has certainly ended. */
   next_at: Date;
   created_at: Date;
 }
 
-/** One row per send: what decides whether an email was sent. */
+/** One row per send. It decides whether an email was sent. */
 export interface SendRow {
   id: string;
   application_id: string;
@@ -270,9 +270,9 @@ export interface DomainRow {
   status: 'pending' | 'verified' | 'failing';
   /** Part of the TXT record that proves who owns the host. It is not secret. */
   token: Generated<string>;
-  /** Types of the records that the last check has not found. */
+  /** Types of the records that the last check did not find. */
   missing: Generated<string[]>;
-  /** Daily checks that have failed since the last success. */
+  /** Daily checks that failed since the last success. */
   failures: Generated<number>;
   checked_at: Optional<Date>;
   created_at: Date;
@@ -347,7 +347,7 @@ export interface InvitationRow {
   created_at: Date;
 }
 
-/** What a person has done. The names are those of that time, since a person may be removed. */
+/** An action of a person. The row keeps the names of that time, because a person may be removed later. */
 export interface AuditRow {
   id: string;
   organization_id: string;
@@ -355,7 +355,7 @@ export interface AuditRow {
   actor_id: Optional<string>;
   actor: string;
   action: string;
-  /** The id of what was changed. */
+  /** The id of the changed object. */
   subject_id: Optional<string>;
   subject: string;
   application_id: Optional<string>;

@@ -1,4 +1,4 @@
-/** What a client sees as the status of an account. */
+/** The status of an account, as clients see it. */
 export const ACCOUNT_STATUSES = ['running', 'disconnected', 'error', 'paused'] as const;
 
 export type AccountStatus = (typeof ACCOUNT_STATUSES)[number];

@@ -2,14 +2,18 @@ import { domainToASCII } from 'node:url';
 import addressparser from 'nodemailer/lib/addressparser';
 import { headerTextFault } from './header-text.ts';
 
-/** RFC 5321: a local part has at most 64 bytes, an address at most 254. */
+/** RFC 5321: at most 64 bytes for a local part, and 254 for an address. */
 const MAX_LOCAL = 64;
 const MAX_ADDRESS = 254;
-/** Dot-atoms of RFC 5322 and, as RFC 6531 allows, letters of any script. Quoted local parts are not taken: they are a way to smuggle. */
+/**
+ * Dot-atoms of RFC 5322, and letters of any script (RFC 6531). Quoted local parts are rejected: they allow smuggling.
+ */
 const LOCAL = /^[\p{L}\p{N}\p{M}!#$%&'*+/=?^_`{|}~-]+(?:\.[\p{L}\p{N}\p{M}!#$%&'*+/=?^_`{|}~-]+)*$/u;
 const DOMAIN = /^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** Reads an email address strictly. Returns it with its domain in ASCII and lower case; undefined if it is not an address. */
+/**
+ * Reads an email address strictly, and returns it with its domain in lower-case ASCII; undefined for any other text.
+ */
 export function readAddress(text: string): string | undefined {
   const at = text.lastIndexOf('@');
   const local = text.slice(0, at);

@@ -5,8 +5,8 @@ const invalid = (detail: string): ServiceError => new ServiceError(422, 'errors/
 
 /**
  * Checks the form of an address of an application: https, or for development also http to the same machine.
- * @param field the field of the request that has it
- * @throws ServiceError 422 that says what is wrong with the address
+ * @param field the field of the request that contains the address
+ * @throws ServiceError 422 that says why the address is wrong
  */
 export function checkApplicationUrl(field: string, text: string, environment: Environment): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -17,7 +17,7 @@ export function checkApplicationUrl(field: string, text: string, environment: En
         ? `${field}: must be https, or http to a loopback address such as http://localhost:3000.`
         : `${field}: must be https. Only development applications may use http to a loopback address.`,
     );
-  // An empty fragment has no hash, but the address would still end in "#".
+  // `hash` is empty for an empty fragment, but the address would still end in "#".
   if (text.includes('#')) throw invalid(`${field}: must not have a fragment.`);
   if (url.username !== '' || url.password !== '') throw invalid(`${field}: must not have a user name or password.`);
   return url;
@@ -31,7 +31,7 @@ export const isLoopback = (hostname: string): boolean =>
   /^127(\.\d{1,3}){3}$/.test(hostname);
 
 /**
- * The public origin of a request, as its browser sees it. Undefined if the host is not the one of the origin.
+ * The public origin of a request, as its browser sees it. Undefined if the host differs from the host of the origin.
  * @param publicUrl an origin of the settings, such as BASE_URL
  * @param host of the request, in lower case
  */

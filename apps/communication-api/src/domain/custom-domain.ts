@@ -9,11 +9,11 @@ export interface DomainRecord {
   readonly value: string;
 }
 
-/** Before the host of the TXT record, which proves that the owner of the host wants the application to have it. */
+/** Before the host of the TXT record, which proves that the owner of the host lets the application use it. */
 const TXT_LABEL = '_communication-api';
-/** A name of DNS has 253 characters at most, also that of the TXT record. */
+/** A DNS name is at most 253 characters long, and so is the name of the TXT record. */
 const MAX_LENGTH = 253 - TXT_LABEL.length - 1;
-/** Also letters of other alphabets, which ASCII has a form for. The conversion itself drops a path and line breaks. */
+/** Also letters of other alphabets that convert to ASCII. The conversion itself drops a path and line breaks. */
 const TEXT = /^[\p{L}\p{M}\p{N}.-]+$/u;
 const LABEL = /^(?!-)[a-z0-9-]{1,63}(?<!-)$/;
 

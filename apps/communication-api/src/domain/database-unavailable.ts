@@ -5,7 +5,7 @@
  */
 const TRANSIENT_STATE = /^(?:08...|57P0.|57014|53...|25006|40...)$/;
 
-/** Codes of Node.js for a connection that cannot be made or has ended. */
+/** Codes of Node.js for a connection that cannot be made or that ended. */
 const NETWORK_CODE = /^(?:ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
 
 /** Errors without a code, of pg, its pool, Kysely and PGlite. */
@@ -15,7 +15,7 @@ const MESSAGE =
 /** Whether an error says that the database cannot be used now. A retry may succeed. */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  // A host with several addresses has one error per address.
+  // A host with several addresses reports one error per address.
   if (error instanceof AggregateError && error.errors.length > 0) return error.errors.every(isUnavailable);
   const { code } = error as { readonly code?: unknown };
   if (typeof code === 'string' && (TRANSIENT_STATE.test(code) || NETWORK_CODE.test(code))) return true;

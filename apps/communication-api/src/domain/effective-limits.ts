@@ -1,7 +1,7 @@
-/** Where a limit comes from: each layer overrides those before it. */
+/** The layer that a limit comes from. Each layer overrides the layers before it. */
 export type LimitSource = 'recommended' | 'application' | 'account';
 
-/** The limits of one layer: the windows, such as `120/1m`, by route. Null is the limit that every route has. */
+/** The limits of one layer: the windows, such as `120/1m`, by route. Null is the limit that applies to every route. */
 export type LimitLayer = ReadonlyMap<string | null, readonly string[]>;
 
 /** A limit as it applies. Without windows, requests are not limited by it. */
@@ -12,9 +12,9 @@ export interface EffectiveLimit {
 }
 
 /**
- * The limit of each route, from the last layer that has one.
+ * The limit of each route, from the last layer that sets one.
  * @param layers the most specific one last
- * @param routes are in the result even if no layer has a limit for them
+ * @param routes are in the result even if no layer limits them
  */
 export function effectiveLimits(
   layers: readonly { readonly source: LimitSource; readonly limits: LimitLayer }[],

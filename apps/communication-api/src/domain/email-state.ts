@@ -1,4 +1,4 @@
-/** What people and clients see as the state of an email. */
+/** The state of an email, as people and clients see it. */
 export const EMAIL_STATES = ['sending', 'sent', 'failed', 'unknown'] as const;
 
 export type EmailState = (typeof EMAIL_STATES)[number];

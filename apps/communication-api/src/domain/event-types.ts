@@ -25,7 +25,7 @@ export const EVENT_TYPES = [
 
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** What an endpoint may ask for that includes this type: `*`, `account.*`, `account.sync.*` and `account.sync.started`. */
+/** The triggers that match this type: `*`, `account.*`, `account.sync.*` and `account.sync.started`. */
 export function triggersOf(type: EventType): readonly string[] {
   const parts = type.split('.');
   const patterns = parts.slice(0, -1).map((_, index) => `${parts.slice(0, index + 1).join('.')}.*`);

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 
-/** What an id names, by its prefix. */
+/** The kind of thing that an id names, by its prefix. */
 export type IdPrefix =
   | 'app'
   | 'acc'
@@ -50,5 +50,5 @@ function digitsOf(bytes: Buffer): string {
   return digits;
 }
 
-/** Whether a text has the form of an id. Another text cannot name anything, so no query is needed. */
+/** Whether a text looks like an id. If not, it cannot name anything, so no query is needed. */
 export const isId = (text: string, prefix: IdPrefix): boolean => text.startsWith(`${prefix}_`) && FORM.test(text);

@@ -13,21 +13,23 @@ const FORM = /^ck_(?:svc|acc|scp)_(?:live|dev)_[0-9A-Za-z]{49}$/;
 /** Characters of the secret that the prefix shows. */
 const SHOWN = 4;
 
-/** A new token: `ck_<role>_<environment>_`, 256 random bits, and a checksum that finds typing errors without a query. */
+/**
+ * A new token: `ck_<role>_<environment>_`, 256 random bits, and a checksum that finds typing errors without a query.
+ */
 export function newToken(role: Role, environment: Environment): string {
   const mark = `ck_${ROLE_MARKS[role]}_${ENVIRONMENT_MARKS[environment]}_`;
   const secret = base62(BigInt(`0x${randomBytes(32).toString('hex')}`), SECRET_LENGTH);
   return mark + secret + checksum(mark + secret);
 }
 
-/** Whether a text has the form and the checksum of a token. */
+/** Whether the form and the checksum of a token are right. */
 export const isToken = (text: string): boolean =>
   FORM.test(text) && text.slice(-CHECK_LENGTH) === checksum(text.slice(0, -CHECK_LENGTH));
 
 /** The part of a token that may be shown: its mark and four characters. */
 export const prefixOf = (token: string): string => token.slice(0, token.lastIndexOf('_') + 1 + SHOWN);
 
-/** What is stored of a token: SHA-256 in hexadecimal. A token has 256 random bits, so a slow hash would add nothing. */
+/** The stored form of a token: SHA-256 in hexadecimal. A slow hash would add nothing to 256 random bits. */
 export const hashOf = (token: string): string => createHash('sha256').update(token).digest('hex');
 
 const checksum = (text: string): string => base62(BigInt(crc32(text)), CHECK_LENGTH);

@@ -1,4 +1,4 @@
-/** The languages of the wizard. The first one is used if the browser asks for none of them. */
+/** The languages of the wizard. The first is used if the browser asks for other languages. */
 export const LANGUAGES = ['en', 'de'] as const;
 
 export type Language = (typeof LANGUAGES)[number];
@@ -8,7 +8,7 @@ export type Words = Readonly<Record<Language, string>>;
 
 export const isLanguage = (text: unknown): text is Language => (LANGUAGES as readonly unknown[]).includes(text);
 
-/** The best language for an `Accept-Language` field (RFC 9110): the one with the highest weight, then the first. */
+/** The best language for an `Accept-Language` field (RFC 9110): the highest weight, then the first. */
 export function languageOf(acceptLanguage: string | undefined): Language {
   const wanted = (acceptLanguage ?? '')
     .split(',')

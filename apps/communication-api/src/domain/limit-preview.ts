@@ -4,7 +4,7 @@ export interface LimitWindow {
   readonly durationMs: number;
 }
 
-/** What an account has used of a window that is active. */
+/** The usage of an account in an active window. */
 export interface UsedWindow {
   readonly durationMs: number;
   readonly used: number;
@@ -12,7 +12,7 @@ export interface UsedWindow {
   readonly resetMs: number;
 }
 
-/** A window of a limit, with what is counted in it now. */
+/** A window of a limit, with its present count. */
 export interface PreviewedWindow extends LimitWindow {
   readonly used: number;
   /** Until the active window ends; 0: none is active. */
@@ -22,8 +22,8 @@ export interface PreviewedWindow extends LimitWindow {
 }
 
 /**
- * What windows would decide now. Requests that were counted stay counted if the length of their window stays; a window of
- * another length begins empty.
+ * The state of windows if they replaced the windows of their limit now. Counted requests stay counted if the length of
+ * their window stays; a window of a new length begins empty.
  * @param used the windows of the same limit before the change
  */
 export const previewOf = (windows: readonly LimitWindow[], used: readonly UsedWindow[]): readonly PreviewedWindow[] =>

@@ -18,12 +18,12 @@ export type Selection =
   | { readonly kind: 'family'; readonly family: Family | 'any' }
   | { readonly kind: 'names'; readonly names: readonly ProviderName[] };
 
-/** What a link is for. */
+/** The purpose of a link. */
 export type LinkVariant =
   | { readonly kind: 'connect'; readonly selection: Selection }
   | { readonly kind: 'reconnect'; readonly accountId: string };
 
-/** What the choice of providers needs to know about one that is installed. */
+/** The facts about an installed provider that the choice of providers needs. */
 export interface Installed {
   readonly name: ProviderName;
   readonly supports: ReadonlySet<Family>;
@@ -38,7 +38,7 @@ const NAMES = PROVIDER_NAMES.join(', ');
 const SELECTORS = Object.keys(WILDCARDS).join(', ');
 
 /**
- * What a request for a link asks for.
+ * The variant of link that a request asks for.
  * @throws ServiceError 422 if `providers` and `account_id` are both present or both absent, or `providers` is not valid
  */
 export function variantOf(request: {
@@ -113,7 +113,7 @@ export function offeredBy(selection: Selection, installed: readonly Installed[])
   return offered;
 }
 
-/** What the operator can do, if a provider needs a plug-in. */
+/** Advice for the operator, if a provider needs a plug-in. */
 const pluginAdvice = (missing: readonly ProviderName[]): string => {
   const plugins = missing.filter((name) => PLUGIN_PROVIDERS.includes(name));
   return plugins.length === 0 ? '' : ` (${plugins.join(', ')}: only by a plug-in, which the variable PROVIDERS names)`;
@@ -133,7 +133,7 @@ export interface RedirectRules {
   readonly allowed: readonly string[];
 }
 
-/** @throws ServiceError 422 that says what is wrong with the address */
+/** @throws ServiceError 422 that says why the address is wrong */
 export function checkRedirectUri(text: string, { environment, allowed }: RedirectRules): void {
   const place = placeOf(checkApplicationUrl('redirect_uri', text, environment));
   if (allowed.length > 0 && !allowed.some((each) => URL.canParse(each) && placeOf(new URL(each)) === place))

@@ -1,10 +1,10 @@
 import type { Environment } from './key-token.ts';
 
-/** What people are in their organization. The roles of API keys are others: see `key-token.ts`. */
+/** The roles of people in their organization. API keys use different roles: see `key-token.ts`. */
 export const MEMBER_ROLES = ['member', 'admin', 'owner'] as const;
 export type MemberRole = (typeof MEMBER_ROLES)[number];
 
-/** What every person may do with every application. */
+/** The actions of every person on every application. */
 const READING = [
   'read application',
   'read account keys',
@@ -15,7 +15,7 @@ const READING = [
   'read scopes',
 ] as const;
 
-/** What a Member may do with an application for development only. */
+/** The actions of a Member on applications for development only. */
 const MANAGING = [
   'manage account keys',
   'manage accounts',
@@ -25,14 +25,14 @@ const MANAGING = [
   'manage scopes',
 ] as const;
 
-/** What a person does with one application. */
+/** An action on one application. */
 export type ApplicationAction =
   | (typeof READING)[number]
   | (typeof MANAGING)[number]
   | 'read service keys'
   | 'manage service keys';
 
-/** What a person does with the whole organization. */
+/** An action on the whole organization. */
 export type OrganizationAction =
   | 'list applications'
   | 'create applications'
@@ -44,7 +44,7 @@ export type OrganizationAction =
   | 'manage domains'
   | 'manage organization';
 
-/** What a Member may do with an application of each environment. An Admin and an Owner may do everything with each. */
+/** The actions of a Member, by environment of the application. An Admin and an Owner may do everything in both. */
 const OF_MEMBERS: Readonly<Record<Environment, readonly ApplicationAction[]>> = {
   development: [...READING, ...MANAGING],
   production: READING,
@@ -63,6 +63,6 @@ export function mayInOrganization(role: MemberRole, action: OrganizationAction):
   return action === 'list applications';
 }
 
-/** What is needed to give a role to a person, or to take it away. */
+/** The action that giving a role to a person, or taking it away, requires. */
 export const actionOnRole = (role: MemberRole): OrganizationAction =>
   role === 'owner' ? 'manage owners' : 'manage members';

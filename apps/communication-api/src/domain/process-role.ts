@@ -1,6 +1,6 @@
 export const PROCESS_ROLES = ['all', 'api', 'worker'] as const;
 
-/** What a process does: it answers requests (`api`), works in the background (`worker`), or both. */
+/** The work of a process: it answers requests (`api`), works in the background (`worker`), or both. */
 export type ProcessRole = (typeof PROCESS_ROLES)[number];
 
 export const answersRequests = (role: ProcessRole): boolean => role !== 'worker';

@@ -10,12 +10,12 @@ export const PROVIDER_NAMES = [
   'mock',
 ] as const;
 
-/** The providers that have no official interface for a person's own account. Only a plug-in can link them. */
+/** The providers without an official interface for a person's own account. Only a plug-in can link them. */
 export const PLUGIN_PROVIDERS: readonly string[] = ['linkedin', 'whatsapp', 'telegram', 'instagram'];
 
 export type ProviderName = (typeof PROVIDER_NAMES)[number];
 
-/** What a provider can be used for. */
+/** The use of a provider. */
 export type Family = 'emails' | 'calendar' | 'messaging' | 'social';
 
 /** The selectors for all providers, and for all providers of a family. They are written in upper case. */
@@ -27,7 +27,7 @@ export const WILDCARDS: Readonly<Record<string, Family | 'any'>> = {
   '*:SOCIAL': 'social',
 };
 
-/** The providers whose links may have `auto_proxy_config`. */
+/** The providers whose links accept `auto_proxy_config`. */
 export const AUTO_PROXY_PROVIDERS = ['linkedin', 'whatsapp', 'instagram'] as const satisfies readonly ProviderName[];
 
 export const isProviderName = (text: string): text is ProviderName =>

@@ -9,7 +9,7 @@ export interface CustomProxy {
   readonly password?: string | undefined;
 }
 
-/** The place of a proxy for an account: a country, or the region of an address. The service has no proxies of its own. */
+/** The place of a proxy for an account: a country, or the region of an address. The service runs no proxies. */
 export interface AutoProxy {
   /** ISO 3166-1 alpha-2. */
   readonly country?: string | undefined;

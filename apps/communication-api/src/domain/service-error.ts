@@ -1,6 +1,6 @@
 import type { ErrorStatus, ErrorTypesByStatus } from './error-types.ts';
 
-/** Hosts, ports and users of a mail account, shown beside a 401 so that its owner can see what was tried. Never a password. */
+/** Hosts, ports and users of a mail account, shown beside a 401: its owner sees the tried values. Never a password. */
 export interface ConnectionParams {
   readonly imap_host: string;
   readonly imap_port: number;
@@ -11,12 +11,12 @@ export interface ConnectionParams {
   readonly imap_encryption?: string;
 }
 
-/** What an error answer carries beside status, type and detail. */
+/** The parts of an error answer beside status, type and detail. */
 export interface ErrorExtras {
   /** Seconds after which a retry makes sense: `retry-after`. */
   readonly retryAfter?: number | undefined;
   readonly connectionParams?: ConnectionParams | undefined;
-  /** What is logged, and never shown. */
+  /** Logged, and never shown. */
   readonly cause?: unknown;
 }
 

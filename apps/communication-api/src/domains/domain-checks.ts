@@ -14,7 +14,7 @@ const FIRST_MS = 60_000;
 /** Domains that are looked up at the same time. */
 const AT_ONCE = 10;
 
-/** A record, and whether the last check has found it. */
+/** A record, and whether the last check found it. */
 export interface CheckedRecord extends DomainRecord {
   readonly status: 'unchecked' | 'found' | 'missing';
 }
@@ -39,7 +39,7 @@ export class DomainChecks {
     return recordsOf(host, this.parts.targets[purpose], token);
   }
 
-  /** The records of a domain, as the last check has found them. */
+  /** The records of a domain, with the result of the last check. */
   checkedRecordsOf(domain: Domain): readonly CheckedRecord[] {
     const statusOf = ({ type }: DomainRecord): CheckedRecord['status'] => {
       if (domain.checked_at === null) return 'unchecked';
@@ -50,15 +50,15 @@ export class DomainChecks {
 
   /**
    * Checks a domain because its application asks for it. A check that fails changes no status.
-   * @returns `taken`: another application has verified the host
+   * @returns `taken`: another application verified the host
    */
   async verify(domain: Domain): Promise<Domain | 'taken' | undefined> {
     return this.#check(domain, false);
   }
 
   /**
-   * Stores what a check that was asked for has found. It is apart from the look-up, so that no transaction waits for a
-   * name server.
+   * Stores the result of a requested check. It is apart from the look-up, so that no transaction waits for a name
+   * server.
    * @param missing the answer of `missingOf`
    * @returns like `verify`
    */

@@ -10,14 +10,14 @@ import type { Page } from '../domain/page.ts';
 
 export type Domain = Selectable<DomainRow>;
 
-/** Domains that one application may have. */
+/** The most domains of one application. */
 export const MAX_DOMAINS = 100;
 /** A verified domain whose records were missing so many times is failing. */
 const MAX_FAILURES = 3;
 
 export type Creation =
   | { readonly kind: 'created'; readonly domain: Domain }
-  /** The application has this host already. */
+  /** The application already owns this host. */
   | { readonly kind: 'exists' }
   | { readonly kind: 'too many' };
 
@@ -115,9 +115,9 @@ export class Domains {
   }
 
   /**
-   * Stores that both records were found. If another application has verified the host before and its records are missing
+   * Stores that both records were found. If another application verified the host before and its records are missing
    * now, that application loses the host.
-   * @returns `taken`: another application has the host, and its records are there
+   * @returns `taken`: another application owns the host, and its records are there
    */
   async setVerified(applicationId: string, id: string, db: Database = this.db): Promise<Domain | 'taken' | undefined> {
     return inTransaction(db, async (trx) => {
@@ -178,7 +178,7 @@ export class Domains {
       .executeTakeFirst();
   }
 
-  /** Domains of all applications that were verified once, those of the oldest check first. */
+  /** Domains of all applications that were verified once, oldest check first. */
   async inUse(limit: number): Promise<readonly Domain[]> {
     return this.db
       .selectFrom('domains')

@@ -11,7 +11,7 @@ export interface Backlog {
   readonly kind: string;
   /** How many are not done. */
   readonly jobs: number;
-  /** For how long the one that waits longest has been due, in milliseconds. */
+  /** The longest time that a job has been due, in milliseconds. */
   readonly overdueMs: number;
 }
 
@@ -26,9 +26,9 @@ export class JobTable {
   ) {}
 
   /**
-   * Adds jobs, in the transaction of what they are about. A job that waits already is due now, and its attempts are
-   * counted anew; one that is being done stays as it is.
-   * @param db the transaction, or a statement that was begun with `with`: its parts are executed with this one
+   * Adds jobs, in the transaction of their subject. A job that already waits becomes due now, and its attempts are
+   * counted anew; a running job stays as it is.
+   * @param db the transaction, or a statement that was begun with `with`: its parts are executed with this statement
    */
   async add(applicationId: string, jobs: readonly NewJob[], db: Pick<Database, 'insertInto'>): Promise<void> {
     if (jobs.length === 0) return;
@@ -85,7 +85,7 @@ export class JobTable {
     return Number(count);
   }
 
-  /** What is not done, for each kind that has jobs. */
+  /** The jobs that are not done, per kind with jobs. */
   async backlogs(): Promise<readonly Backlog[]> {
     const now = this.clock();
     const rows = await this.db
@@ -93,7 +93,8 @@ export class JobTable {
       .select(({ fn, eb }) => [
         'kind',
         fn.countAll<string>().as('jobs'),
-        // The end of an attempt is not when a job is due, unless its process has died.
+        // The `next_at` of a running job is the end of its attempt, so the job is not due before, unless its process
+        // died.
         fn
           .min('next_at')
           .filterWhere(eb.or([eb('is_taken', '=', false), eb('next_at', '<=', new Date(now))]))
@@ -108,8 +109,8 @@ export class JobTable {
   }
 
   /**
-   * For each lane, when its next job is due; the earliest lane comes first, of all applications. It steps through the
-   * index from lane to lane, so its time does not depend on how many jobs a lane has.
+   * For each lane, when its next job is due; the earliest lane comes first, of all applications. The query steps
+   * through the index from lane to lane, so its time does not depend on the number of jobs in a lane.
    */
   async lanes() {
     return this.db
@@ -153,7 +154,7 @@ export class JobTable {
   }
 
   /**
-   * Takes a due job of a lane, unless other processes have taken all of them.
+   * Takes a due job of a lane, unless other processes took all of them.
    * @param forMs how long the job belongs to this attempt, in milliseconds
    */
   async take({ kind, lane }: Lane, forMs: number): Promise<Job | undefined> {
@@ -186,7 +187,7 @@ export class JobTable {
     return { kind, lane, subject, applicationId, attempt, addedAt };
   }
 
-  /** Changes nothing if another process has taken the job since, because this one was too slow. */
+  /** Changes nothing if this process was too slow and another process took the job since. */
   async settle({ applicationId, kind, lane, subject, attempt }: Job, outcome: JobOutcome): Promise<void> {
     const isThisAttempt = { application_id: applicationId, kind, lane, subject, attempt };
     if (outcome === 'done' || 'doneWith' in outcome) {

@@ -4,9 +4,9 @@ import type { Database } from '../db/database.ts';
 export interface NewJob {
   /** Which handler does it. */
   readonly kind: string;
-  /** What the job works with, for example the id of an endpoint. A slow lane delays no other lane. */
+  /** The resource that the job uses, for example the id of an endpoint. A slow lane delays no other lane. */
   readonly lane: string;
-  /** What the job is about, for example the id of an event. A job that is there already is not added a second time. */
+  /** The subject of the job, for example the id of an event. A job that is there already is not added a second time. */
   readonly subject: string;
 }
 
@@ -20,7 +20,7 @@ export interface Job extends NewJob {
 
 /** A job that is not done. */
 export interface PendingJob {
-  /** Attempts that have begun. */
+  /** Attempts that were begun. */
   readonly attempt: number;
   /** Whether an attempt is running. */
   readonly isTaken: boolean;
@@ -28,9 +28,9 @@ export interface PendingJob {
   readonly nextAt: Date;
 }
 
-/** What the queue does with a job after an attempt. */
+/** The queue's next step with a job after an attempt. */
 export type JobOutcome =
   | 'done'
   | { readonly retryInMs: number }
-  /** Done, with what is deleted by the statement that deletes the job. */
+  /** Done. The statement that deletes the job also makes these deletions. */
   | { doneWith(db: Database): Pick<Database, 'deleteFrom'> };

@@ -27,7 +27,7 @@ export class Periodic {
     this.#runIn(this.times.firstMs);
   }
 
-  /** Waits for the end of what is being done. */
+  /** Waits until the running work ends. */
   async close(): Promise<void> {
     this.#closing.abort();
     clearTimeout(this.#timer);

@@ -9,13 +9,13 @@ import { type Backlog, JobTable, type Lane } from './job-table.ts';
 export interface JobHandler {
   /** How many jobs of a lane this process does at once. */
   readonly perLane: number;
-  /** After this time `signal` aborts with a `TimeoutError`, and the attempt has failed. */
+  /** After this time `signal` aborts with a `TimeoutError`, and the attempt fails. */
   readonly deadlineMs: number;
   /** One attempt. If it throws, the error is logged, and the job is tried again in a minute. */
   run(job: Job, signal: AbortSignal): Promise<JobOutcome>;
 }
 
-/** A moment in the life of a job: its row was taken, or its attempt has ended and its row was not changed yet. */
+/** A moment in the life of a job: its row was taken, or its attempt ended and its row is not yet changed. */
 export type JobStep = 'job taken' | 'job attempted';
 
 /** For tests that end a process at a step. */
@@ -27,7 +27,7 @@ interface HandledLane extends Lane {
 
 /** Jobs that a process does at once. */
 const MAX_RUNNING = 200;
-/** How long after `add` to look: by then its transaction has usually ended. If it has not, the next look finds the job. */
+/** How long after `add` to look: by then its transaction has usually ended. If not, the next look finds the job. */
 const WAKE_MS = 20;
 /** The only process of a database knows when its next job is due. This bound is for clocks that jump. */
 const MAX_SLEEP_MS = 60_000;
@@ -35,19 +35,20 @@ const MAX_SLEEP_MS = 60_000;
 const RETRY_MS = 60_000;
 /** How long to wait before the next look after the database was away. */
 const AWAY_MS = 1_000;
-/** How much longer than its deadline an attempt belongs to its process: for the last statement, and for other clocks. */
+/**
+ * How much longer than its deadline an attempt belongs to its process: for the last statement, and for other clocks.
+ */
 const GRACE_MS = 10_000;
 /** How long running jobs may take after `close`. */
 const CLOSE_MS = 5_000;
 
 /**
- * Does the jobs of the database. The job of a process that died is taken by another one, as soon as the deadline of its
- * attempt is over.
+ * Runs the jobs of the database. If a process dies, another process takes its job after the deadline of the attempt.
  */
 export class Queue {
   readonly table: JobTable;
   readonly #handlers = new Map<string, JobHandler>();
-  /** Lanes that may have due jobs. Each look, and each end of a job, adds to them. */
+  /** Lanes that may contain due jobs. Each look, and each end of a job, adds to them. */
   readonly #waiting = new Map<string, HandledLane>();
   readonly #running = new Set<Promise<void>>();
   readonly #runningPerLane = new Map<string, number>();
@@ -61,7 +62,7 @@ export class Queue {
   #looking: Promise<unknown> = Promise.resolve();
 
   /**
-   * @param pollMs how often to look for jobs that other processes have added, in milliseconds. Default: 60,000, since this
+   * @param pollMs how often to look for jobs that other processes added, in milliseconds. Default: 60,000, because this
    * is the only process
    */
   constructor(
@@ -74,7 +75,7 @@ export class Queue {
     this.table = new JobTable(db, clock);
   }
 
-  /** Says who does the jobs of a kind. Jobs without a handler wait: a newer version of the service may have one. */
+  /** Sets the handler of a kind. Jobs without a handler wait: a newer version of the service may handle them. */
   handle(kind: string, handler: JobHandler): void {
     this.#handlers.set(kind, handler);
   }
@@ -85,7 +86,7 @@ export class Queue {
     this.#lookIn(WAKE_MS);
   }
 
-  /** What is not done, for each kind that has jobs or a handler. */
+  /** The jobs that are not done, per kind with jobs or a handler. */
   async backlogs(): Promise<readonly Backlog[]> {
     const backlogs = await this.table.backlogs();
     const idle = [...this.#handlers.keys()].filter((kind) => !backlogs.some((each) => each.kind === kind));
@@ -97,7 +98,9 @@ export class Queue {
     this.#lookIn(0);
   }
 
-  /** Begins no more jobs. Running ones have some seconds to end; then they are aborted, and the next process does them. */
+  /**
+   * Begins no more jobs. Running jobs may end within some seconds, then they are aborted. The next process runs them.
+   */
   async close(): Promise<void> {
     this.#state = 'closed';
     clearTimeout(this.#timer);
@@ -130,7 +133,7 @@ export class Queue {
     this.#timer.unref();
   }
 
-  /** Begins what is due. @returns when to look again */
+  /** Begins due jobs. @returns when to look again */
   async #look(): Promise<number> {
     try {
       const lanes = await this.table.lanes();
@@ -180,7 +183,7 @@ export class Queue {
     try {
       const job = await this.table.take(lane, lane.handler.deadlineMs + GRACE_MS);
       if (job === undefined) return;
-      // The lane may have more, and its turn comes after the other lanes.
+      // The lane may contain more jobs, and its turn comes after the other lanes.
       this.#waiting.set(key, lane);
       this.#fill();
       atStep('job taken', job);
@@ -208,7 +211,7 @@ export class Queue {
     } catch (error) {
       if (this.#closing.signal.aborted) return { retryInMs: 0 };
       const { kind, subject, attempt } = job;
-      this.log.error({ err: error, job: kind, subject, attempt }, 'a job has failed');
+      this.log.error({ err: error, job: kind, subject, attempt }, 'a job failed');
       return { retryInMs: RETRY_MS };
     } finally {
       signal.removeEventListener('abort', abort);

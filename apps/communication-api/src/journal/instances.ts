@@ -56,7 +56,7 @@ export class Instances {
       .execute();
   }
 
-  /** Another process, whose clock was an hour ahead, may have deleted the row. */
+  /** Another process, whose clock is an hour ahead, may delete the row. */
   async #show(now: Date): Promise<void> {
     const row = { id: this.id, host: hostname(), pid: process.pid, role: this.role, started_at: this.#startedAt };
     await this.db

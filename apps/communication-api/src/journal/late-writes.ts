@@ -5,13 +5,13 @@ import { isUnavailable } from '../domain/database-unavailable.ts';
 const WRITE_EVERY_MS = 500;
 /** How long to try: a database that fails over is back long before. */
 const WRITE_FOR_MS = 600_000;
-/** Outcomes of this process that are not written. Each may have the copy of its email in memory. */
+/** The most outcomes of this process that wait to be written. Each may keep the copy of its email in memory. */
 const MAX_UNWRITTEN = 200;
 
 /**
- * Outcomes that could not be written, since the database was away. Only this process knows them, so it writes each as
- * soon as the database is back, and the client's retry finds it. If the process ends before, another one looks for the
- * email.
+ * Outcomes that could not be written, because the database was away. Only this process knows them, so it writes each
+ * outcome as soon as the database is back, and the client's retry finds it. If this process ends first, another process
+ * looks for the email.
  */
 export class LateWrites {
   readonly #running = new Set<Promise<void>>();

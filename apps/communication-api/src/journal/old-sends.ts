@@ -30,7 +30,7 @@ export class OldSends {
   }
 
   /**
-   * Erases what is remembered of emails that were settled 7 days ago, of all applications.
+   * Erases the stored contents of emails that were settled 7 days ago, of all applications.
    * @param limit rows per call
    * @returns how many rows were changed
    */
@@ -56,7 +56,7 @@ export class OldSends {
     return Number(numDeletedRows);
   }
 
-  /** Another process may do the same: each takes rows that the other one has not locked. */
+  /** Another process may do the same: each process takes rows that the other did not lock. */
   #settledBefore(ageMs: number, limit: number) {
     return this.db
       .selectFrom('sends')

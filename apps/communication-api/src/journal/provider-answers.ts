@@ -1,14 +1,11 @@
 import { isMessageId } from '../domain/message-id.ts';
 import type { SentIds } from '../providers/provider.ts';
 
-/** Exchange's ids have up to 600 characters. */
+/** Exchange's ids are up to 600 characters long. */
 const MAX_ID = 1_000;
 const MAX_REJECTED = 1_000;
 
-/**
- * What a provider has answered to a send, as it can be stored. The email is out: an id that is no text, or that the
- * database cannot hold, must not hide this.
- */
+/** Makes a provider's answer storable. The email is out: an id that the database cannot store must not hide this. */
 export function storableIds(ids: SentIds): SentIds {
   const { providerId, immutableId, thread, messageId, rejected } = (ids ?? {}) as Partial<SentIds>;
   return {

@@ -1,7 +1,7 @@
 import type { ServiceError } from '../domain/service-error.ts';
 import { ProviderError } from '../providers/provider.ts';
 
-/** How long after its deadline a provider may take to say what has become of an email. */
+/** How long after its deadline a provider may take to report the outcome of an email. */
 const LATE_MS = 200;
 
 const timedOut = (): ServiceError =>
@@ -20,7 +20,7 @@ export async function callInTime<Result>(
   const deadline = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
       controller.abort();
-      // A provider that heeds the signal knows better whether it has sent something.
+      // A provider that heeds the signal knows better whether it sent something.
       timer = setTimeout(() => reject(timedOut()), LATE_MS);
     }, timeoutMs);
   });

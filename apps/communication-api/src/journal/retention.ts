@@ -7,15 +7,15 @@ const FIRST_MS = 60_000;
 /** Rows per statement, so that no statement keeps others waiting. */
 const AT_ONCE = 500;
 
-/** What is erased after its time. */
+/** Rows that are erased after their time. */
 export interface Retained {
   /** For the log. */
   readonly what: string;
-  /** Erases at most so many rows, and returns how many it has erased. */
+  /** Erases at most so many rows, and returns how many. */
   erase(limit: number): Promise<number>;
 }
 
-/** Erases what is older than it needs to be, every hour. Each process does so, since one may be all there is. */
+/** Erases rows that are older than needed, every hour. Each process does so, because it may be the only process. */
 export class Retention {
   readonly #periodic = new Periodic({ firstMs: FIRST_MS, everyMs: EVERY_MS }, () => this.run());
 

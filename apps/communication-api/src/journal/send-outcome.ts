@@ -3,20 +3,20 @@ import { ServiceError } from '../domain/service-error.ts';
 import { ProviderError } from '../providers/provider.ts';
 import type { Send } from './send-records.ts';
 
-/** What became of a send. */
+/** The result of a send. */
 export interface SendResult {
   readonly id: string;
   readonly providerId: string | null;
   readonly immutableId: string | null;
-  /** True if an earlier request with the same idempotency key had sent the email. */
+  /** True if an earlier request with the same idempotency key sent the email. */
   readonly wasSentBefore: boolean;
 }
 
-/** The provider has judged the email itself: the same email would be refused again. */
+/** The provider judged the email itself: it would refuse the same email again. */
 export const isVerdict = (error: unknown): boolean =>
   error instanceof ProviderError && [403, 409, 422].includes(error.status);
 
-/** What an attempt to send came to that ended with an error. */
+/** The outcome of an attempt to send that ended with an error. */
 export function outcomeOfError(error: unknown): SendOutcome {
   if (error instanceof ProviderError) {
     if (error.sent === 'unknown') return 'unknown';
@@ -32,7 +32,7 @@ export function outcomeOfError(error: unknown): SendOutcome {
 export function outcomeOf({ id, state, error, provider_id, provider_immutable_id }: Send): SendResult | undefined {
   if (state === 'sent') return { id, providerId: provider_id, immutableId: provider_immutable_id, wasSentBefore: true };
   if (state === 'failed' && error !== null) {
-    // The pair came from a ServiceError, whose constructor has checked it.
+    // The pair came from a ServiceError, whose constructor checked it.
     throw new ServiceError(
       ...([error.status, error.type, error.detail] as unknown as ConstructorParameters<typeof ServiceError>),
     );

@@ -10,7 +10,7 @@ import type { Envelope } from '../security/envelope.ts';
 
 export type Send = Selectable<SendRow>;
 
-/** What is remembered of an email for the emails that answer it. Sealed. */
+/** The sealed parts of an email that later answers to it need. */
 export interface SendContent {
   readonly to: readonly string[];
   readonly subject: string | null;
@@ -31,7 +31,7 @@ export const UNSETTLED = ['prepared', 'dispatched', 'unknown'] as const;
 
 const place = (id: string): string => `sends/${id}/envelope`;
 
-/** What the send journal knows of emails, for those who only read it. */
+/** Reads the send journal, for callers that change nothing. */
 export class SendRecords {
   constructor(
     private readonly db: Database,
@@ -49,7 +49,9 @@ export class SendRecords {
       .executeTakeFirst();
   }
 
-  /** One email that a caller may see: of its application, and of its scope if it has one. */
+  /**
+   * One email that a caller may see: an email of its application, and of its scope if the caller is confined to one.
+   */
   async visible(
     applicationId: string,
     scopeId: string | null,
@@ -81,7 +83,7 @@ export class SendRecords {
       .execute();
   }
 
-  /** How many emails of an application have an unknown outcome. It counts to `limit` at most. */
+  /** How many emails of an application ended with an unknown outcome. It counts to `limit` at most. */
   async countUnknown(applicationId: string, limit: number): Promise<number> {
     const unknown = this.db
       .selectFrom('sends')
@@ -108,17 +110,17 @@ export class SendRecords {
       .executeTakeFirst();
   }
 
-  /** What is remembered of an email, as its row has it. */
+  /** The sealed content of an email, as its row stores it. */
   sealed(id: string, content: SendContent): Uint8Array {
     return this.envelope.sealJson(place(id), content);
   }
 
-  /** What is remembered of an email; undefined after it was erased. */
+  /** The content of an email; undefined after it was erased. */
   contentOf({ id, envelope }: Send): SendContent | undefined {
     return envelope === null ? undefined : this.envelope.openJson<SendContent>(place(id), envelope);
   }
 
-  /** How many sends of all applications have no outcome, and since when the oldest one has none. */
+  /** How many sends of all applications lack an outcome, and the age of the oldest of them. */
   async pending(): Promise<readonly { readonly state: string; readonly sends: number; readonly oldestMs: number }[]> {
     const rows = await this.db
       .selectFrom('sends')
@@ -139,8 +141,8 @@ export class SendRecords {
   }
 
   /**
-   * Rows that were dispatched so long ago that their attempt has ended, and rows without a known outcome of the last
-   * hour, of all applications. Those with fewer attempts come first, so that emails that cannot be looked up do not
+   * Rows that were dispatched so long ago that their attempt is over, and rows of the last hour without a known
+   * outcome, of all applications. Rows with fewer attempts come first, so that emails that cannot be looked up do not
    * keep the others waiting.
    */
   async unsettled(ageMs: number, limit: number): Promise<readonly Send[]> {

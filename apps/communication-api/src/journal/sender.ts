@@ -12,13 +12,13 @@ import type { Send } from './send-records.ts';
 import type { Attempt, NewSend, Sends } from './sends.ts';
 import type { Copy, SentCopies } from './sent-copies.ts';
 
-/** A send that is asked for, with its email and the provider that sends it. */
+/** A requested send, with its email and the provider that sends it. */
 export interface SendRequest {
   readonly send: NewSend;
   readonly mailAccount: MailAccount;
   readonly mail: MailProvider;
   /**
-   * Makes the email. Nothing has happened yet if it fails.
+   * Makes the email. An error here is harmless: nothing was sent yet.
    * @param id the id of the send: an earlier attempt with the same key may have chosen it
    */
   compose(id: string): ComposedMail;
@@ -56,7 +56,7 @@ interface Effect {
   readonly draft: string | null;
   /** Whether the email may be out already. Then no error proves that it is not. */
   readonly mayBeSent: boolean;
-  /** What the provider does not keep by itself. */
+  /** The email, if the provider may not store a copy of it by itself. */
   readonly mail?: ComposedMail;
   call(): Promise<SentIds>;
 }
@@ -85,7 +85,7 @@ export class Sender {
   ) {}
 
   /**
-   * The outcome of an earlier request with the same idempotency key, if it has one.
+   * The outcome of an earlier request with the same idempotency key, if there is one.
    * @throws ServiceError the stored error, or 409 if the key belongs to another request
    */
   async settled(
@@ -96,9 +96,9 @@ export class Sender {
   }
 
   /**
-   * Sends the email, or returns what an earlier request with the same key has done.
+   * Sends the email, or returns the outcome of an earlier request with the same key.
    * @param owner names this attempt, uniquely
-   * @throws ServiceError. A ProviderError is the provider's; its `sent` says whether the email may be out
+   * @throws ServiceError. A ProviderError comes from the provider: its `sent` says whether the email may be out
    */
   async send(request: SendRequest, owner: string): Promise<SendResult> {
     const sending = this.#send(request, owner);
@@ -110,7 +110,7 @@ export class Sender {
     }
   }
 
-  /** How many sends run in this process, also those whose client has left. */
+  /** How many sends run in this process, also the sends whose client left. */
   get running(): number {
     return this.#running.size + this.#late.size;
   }
@@ -154,7 +154,7 @@ export class Sender {
         : this.#draftEffect(request, draft, false);
     } catch (error) {
       const isOurs = await this.#writeUnsent(send, id, owner, error).catch(() => false);
-      // If the answer to the mark was lost, another attempt may have the row by now, and with it the draft.
+      // If the answer to the mark was lost, another attempt may own the row by now, and with it the draft.
       if (draft !== null && (isOurs || isMarked === false)) await this.#discard(request, draft);
       throw error;
     }
@@ -162,7 +162,7 @@ export class Sender {
 
   /**
    * Sends a draft. If the draft is gone, it was sent, and its email is looked for.
-   * @param mayBeSent whether an earlier attempt may have sent it
+   * @param mayBeSent whether an earlier attempt may have sent the draft
    */
   #draftEffect({ send, mail, mailAccount }: SendRequest, draft: string, mayBeSent: boolean): Effect {
     const effect = {
@@ -187,7 +187,7 @@ export class Sender {
     await this.#timed((signal) => mail.discard(draft, mailAccount, signal)).catch(() => undefined);
   }
 
-  /** The call that a recipient can see, and what is written about it. */
+  /** Makes the call whose effect a recipient can see, and writes its outcome. */
   async #finish(request: SendRequest, id: string, owner: string, effect: Effect): Promise<SendResult> {
     const { send, mail } = request;
     const { draft } = effect;
@@ -234,7 +234,7 @@ export class Sender {
     if (copy?.kind === 'large') this.copies?.hold(of, copy.mail);
   }
 
-  /** The email was certainly not sent by this attempt. False if another attempt has the row. */
+  /** Notes that this attempt certainly did not send the email. Returns false if another attempt owns the row. */
   async #writeUnsent(
     { applicationId, idempotencyKey }: NewSend,
     id: string,
@@ -242,7 +242,7 @@ export class Sender {
     error: unknown,
   ): Promise<boolean> {
     const { status, type, message } = error instanceof ServiceError ? error : INTERNAL;
-    // Without a key there is no other attempt.
+    // Without a key, no other attempt exists.
     const write = (): Promise<boolean> =>
       isVerdict(error) || idempotencyKey === null
         ? this.sends.failed(applicationId, id, owner, { status, type, detail: message })
@@ -253,7 +253,7 @@ export class Sender {
     });
   }
 
-  /** Another attempt has the row of this key: answers with its outcome, or finishes what it began. */
+  /** Another attempt owns the row of this key: returns its outcome, or finishes its work. */
   async #resume(request: SendRequest, attempt: Attempt): Promise<SendResult> {
     const { send, mail, mailAccount } = request;
     const row = await this.#rowOf(send);
@@ -302,7 +302,7 @@ export class Sender {
     return row;
   }
 
-  /** Whether the attempt that has the row may still be working: it is within its time, and its process is alive. */
+  /** Whether the attempt that owns the row may still be working: it is within its time, and its process is alive. */
   async #isWorkedOn(row: Send): Promise<boolean> {
     if (row.owner === null || row.instance_id === null || this.#isOver(row)) return false;
     return this.instances.isAlive(row.instance_id);

@@ -9,11 +9,11 @@ import { KEY_RETENTION_MS, OldSends } from './old-sends.ts';
 import { LOOK_FOR_MS, type Send, type SendContent, SendRecords, UNSETTLED } from './send-records.ts';
 import { type SendError, Settlements } from './settlements.ts';
 
-/** A send that is asked for. */
+/** A requested send. */
 export interface NewSend {
   readonly applicationId: string;
   readonly accountId: string;
-  /** Null: the request has no idempotency key. */
+  /** Null: the request carries no idempotency key. */
   readonly idempotencyKey: string | null;
   readonly fingerprint: string;
   readonly messageId: string;
@@ -29,19 +29,19 @@ export interface Attempt {
   readonly instanceId: string;
 }
 
-/** What a person has found in the mailbox. */
+/** The outcome that a person found out in the mailbox. */
 export type FoundOutcome = 'sent' | 'not_sent';
 
-/** What a retry with the key of such an email gets. */
+/** The error that a retry with the key of such an email gets. */
 const NOT_SENT: SendError = {
   status: 409,
   type: 'errors/operation_canceled',
-  detail: 'A person has looked into the mailbox: the email was not sent. Use a new Idempotency-Key to send it.',
+  detail: 'A person checked the mailbox: the email was not sent. Use a new Idempotency-Key to send it.',
 };
 
 /**
- * The send journal: one row per send. Each change names the state that it expects, so of several attempts exactly one
- * makes it. The row decides what was sent, also if the store of idempotency keys has lost everything.
+ * The send journal: one row per send. Each change names the state that it expects, so exactly one of several attempts
+ * makes it. The row decides which emails were sent, even if the store of idempotency keys lost everything.
  */
 export class Sends {
   readonly records: SendRecords;
@@ -60,8 +60,8 @@ export class Sends {
   }
 
   /**
-   * Inserts the row of a send, or takes over the row that an attempt with the same key left before it dispatched
-   * anything. Undefined if the key has a row that is further, or that belongs to another request.
+   * Inserts the row of a send, or takes over the row of an attempt with the same key that dispatched nothing yet.
+   * Returns undefined if the row of the key is past this state, or belongs to another request.
    */
   async take(send: NewSend, { owner, instanceId }: Attempt): Promise<{ readonly id: string } | undefined> {
     const now = this.clock();
@@ -116,7 +116,7 @@ export class Sends {
     return undefined;
   }
 
-  /** The mark before the effect: from here on, the email may have been sent. False if another attempt has the row. */
+  /** Sets the mark before the effect: now the email may be sent. Returns false if another attempt owns the row. */
   async dispatch(applicationId: string, id: string, owner: string, draftRef: string | null): Promise<boolean> {
     return this.#changed(
       this.#owned(applicationId, id, owner, 'prepared').set({
@@ -127,7 +127,7 @@ export class Sends {
     );
   }
 
-  /** Takes over a dispatched row whose attempt has ended or died. False if another attempt was faster. */
+  /** Takes over a dispatched row whose attempt ended or died. Returns false if another attempt was faster. */
   async adopt(applicationId: string, { id, owner }: Send, attempt: Attempt): Promise<boolean> {
     return this.#changed(
       this.#rows(applicationId, id)
@@ -142,8 +142,8 @@ export class Sends {
   }
 
   /**
-   * The email was sent. Any attempt may say so, also one that was taken for dead: it is the truth.
-   * @param more what else is written in the same transaction, if this changes the row
+   * Notes that the email was sent. Any attempt may say so, even an attempt that was taken for dead: it is the truth.
+   * @param more other writes of the same transaction, if this changes the row
    */
   async sent(
     applicationId: string,
@@ -187,7 +187,7 @@ export class Sends {
     );
   }
 
-  /** This attempt has ended without an outcome: the next one need not wait for it. */
+  /** This attempt ended without an outcome: the next attempt need not wait for it. */
   async leave(applicationId: string, id: string, owner: string): Promise<void> {
     await this.#rows(applicationId, id).where('owner', '=', owner).set({ owner: null }).execute();
   }
@@ -201,8 +201,8 @@ export class Sends {
   }
 
   /**
-   * A person says what became of an email whose outcome is unknown. False if its outcome is known by now, or if a process
-   * is asking the provider for it: then the person has to look again.
+   * Stores the outcome that a person found out for an email whose outcome is unknown. Returns false if the outcome is
+   * known by now, or if a process is asking the provider for it: then the person must look again.
    */
   async resolve(applicationId: string, id: string, outcome: FoundOutcome, transaction: Database): Promise<boolean> {
     const error = outcome === 'sent' ? {} : { error: json(NOT_SENT) };
@@ -244,7 +244,7 @@ export class Sends {
       .execute();
   }
 
-  /** What the provider calls an email that was sent without knowing it. */
+  /** Adds the provider's ids to an email that was sent without them. */
   async addIds(
     applicationId: string,
     id: string,

@@ -38,7 +38,7 @@ export class SeparateCounters {
     try {
       processes = (await this.instances.alive()).filter(({ role }) => answersRequests(role)).length;
     } catch {
-      // The database is away, which the sign of life of this process has reported.
+      // The database is away. The sign of life of this process already reported it.
       return;
     }
     if (processes === this.#processes) return;

@@ -18,7 +18,7 @@ interface Expected {
   readonly applicationId: string;
   readonly id: string;
   readonly states: readonly Send['state'][];
-  /** The attempt that must have the row; null: no attempt may have it. Default: every attempt counts. */
+  /** The attempt that must own the row; null: no attempt may own it. Default: the owner does not matter. */
   readonly owner?: string | null;
   /** Whether no process that is alive may be working on the row. Default: one may. */
   readonly isIdle?: boolean;
@@ -33,9 +33,9 @@ export class Settlements {
   ) {}
 
   /**
-   * Ends an attempt, and tells the application what has changed.
-   * @param expected which row; it stays as it is in another state, or with another owner
-   * @param more what else is written if the row was changed
+   * Ends an attempt, and reports the change to the application.
+   * @param expected the row to change; a row in another state, or with another owner, stays as it is
+   * @param more other writes, if the row was changed
    * @returns whether the row was changed
    */
   async settle(
@@ -47,7 +47,7 @@ export class Settlements {
     return inTransaction(db, async (transaction) => {
       const row = await transaction
         .updateTable('sends')
-        // Locked first, so that the state is the one that this statement changes.
+        // Locked first, so that the state is still the same when this statement changes it.
         .from((from) =>
           from
             .selectFrom('sends')
@@ -73,7 +73,7 @@ export class Settlements {
     });
   }
 
-  /** Whether no attempt has a row, or only one whose process is dead. */
+  /** Whether a row is unowned, or the process of its attempt is dead. */
   #isIdle() {
     const deadBefore = new Date(this.clock() - DEAD_AFTER_MS);
     return ({ eb, or, not, exists, selectFrom }: ExpressionBuilder<Tables, 'sends'>) =>
@@ -90,7 +90,7 @@ export class Settlements {
       ]);
   }
 
-  /** Writes the events of a change of state. They never have an address, a subject or a text of the provider. */
+  /** Writes the events of a change of state. Events never contain an address, a subject or a text of the provider. */
   async #tell(before: Send['state'], send: Send, db: Database): Promise<void> {
     if (send.state === before) return;
     const { application_id, account_id, id, provider_id, label, error, rejected } = send;
@@ -105,7 +105,7 @@ export class Settlements {
     if (send.state === 'failed') await add('email.failed', why);
     if (send.state === 'unknown') await add('email.outcome_unknown');
     else if (before === 'unknown') await add('email.outcome_resolved', { state: send.state });
-    // Who they are is in the email: GET /v2/emails/{tracking_id}.
+    // The email names them: GET /v2/emails/{tracking_id}.
     if (send.state === 'sent' && rejected.length > 0)
       await add('email.recipient_rejected', { recipients: rejected.length });
   }

@@ -16,7 +16,7 @@ const AT_ONCE = 100;
 const CANCELED = {
   status: 409,
   type: 'errors/operation_canceled',
-  detail: 'The process that sent the email ended before the provider had it. It was not sent.',
+  detail: 'The process that sent the email ended before the provider received it. It was not sent.',
 } as const;
 
 interface SweeperParts {
@@ -30,13 +30,13 @@ interface SweeperParts {
   readonly timeoutMs: number;
 }
 
-/** An account, and how its provider is asked. */
+/** An account, and the mail of its provider. */
 interface OpenMailbox {
   readonly mail: MailProvider;
   readonly account: MailAccount;
 }
 
-/** Finds out what became of emails whose process died. It never sends anything: only a retry of the client does. */
+/** Finds out the outcomes of emails whose process died. It never sends anything: only a retry of the client does. */
 export class Sweeper {
   readonly #periodic = new Periodic({ firstMs: EVERY_MS, everyMs: EVERY_MS }, () =>
     this.sweep().catch((error: unknown) => this.parts.log.error({ err: error }, 'the sweep of the journal failed')),
@@ -75,7 +75,7 @@ export class Sweeper {
     await this.#addIds();
   }
 
-  /** Providers may show an email moments after they have sent it. Each sweep asks once, for an hour. */
+  /** Providers may show an email only moments after they sent it. Each sweep asks once, for an hour. */
   async #addIds(): Promise<void> {
     const { sends, log } = this.parts;
     for (const row of await sends.takeWithoutIds(AT_ONCE)) {
@@ -91,7 +91,7 @@ export class Sweeper {
     }
   }
 
-  /** The look-up has failed. Without an end, a mailbox that cannot be reached any more would be asked for ever. */
+  /** Returns a row whose look-up failed. Without an end, a mailbox that is out of reach would be asked for ever. */
   async #giveBack(row: Send, owner: string): Promise<void> {
     const { sends } = this.parts;
     const { application_id: applicationId, id, dispatched_at: since } = row;
@@ -136,7 +136,9 @@ export class Sweeper {
     return this.#timed((signal) => mail.find(trace, account, signal));
   }
 
-  /** Provider calls with a deadline, also if the provider ignores the signal. The end of the process cuts them short. */
+  /**
+   * Provider calls with a deadline, also if the provider ignores the signal. The end of the process cuts them short.
+   */
   async #timed<Result>(call: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
     const signal = AbortSignal.any([this.#periodic.signal, AbortSignal.timeout(this.parts.timeoutMs)]);
     signal.throwIfAborted();

@@ -3,7 +3,7 @@ import type { AccountHealth } from '../accounts/health.ts';
 import { type MailProvider, ProviderError, type SentIds } from '../providers/provider.ts';
 import { storableIds } from './provider-answers.ts';
 
-/** The mail of a provider for one account. What its calls end in decides the status of the account. */
+/** The mail of a provider for one account. The results of its calls decide the status of the account. */
 export function watchedMail(mail: MailProvider, account: Account, health: AccountHealth): MailProvider {
   const noteErrors = async <Result>(call: () => Promise<Result>): Promise<Result> => {
     try {
@@ -20,7 +20,7 @@ export function watchedMail(mail: MailProvider, account: Account, health: Accoun
   };
   return {
     isFenced: (...values) => mail.isFenced(...values),
-    // The send comes next, and decides: else an account whose sends fail would recover with each draft.
+    // The send comes next, and decides: otherwise an account whose sends fail would recover with each draft.
     draft: (...values) => noteErrors(() => mail.draft(...values)),
     // This only tidies up after a failure.
     discard: (...values) => mail.discard(...values),

@@ -29,7 +29,7 @@ export class KeyUses {
     this.#timer ??= setTimeout(() => this.#write(), COLLECT_MS).unref();
   }
 
-  /** Writes what was collected. */
+  /** Writes the collected uses. */
   async close(): Promise<void> {
     if (this.#timer !== undefined) {
       clearTimeout(this.#timer);

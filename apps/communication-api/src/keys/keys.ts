@@ -11,7 +11,7 @@ import { ServiceError } from '../domain/service-error.ts';
 import { lockActiveScope } from '../scopes/active-scope.ts';
 import { KeyUses } from './key-uses.ts';
 
-/** Who makes a request: what its key may reach. */
+/** The caller of a request: what its key may reach. */
 export interface Caller {
   readonly keyId: string;
   readonly applicationId: string;
@@ -23,7 +23,7 @@ export interface Caller {
   readonly expiresAt: number;
 }
 
-/** What a new key may do. */
+/** The rights of a new key. */
 export interface NewKey {
   readonly name: string;
   readonly role: Role;
@@ -33,7 +33,7 @@ export interface NewKey {
   readonly id?: string | undefined;
 }
 
-/** What may be shown of a key: everything but its token and the hash of it. */
+/** The columns of a key that may be shown: all but its token and the hash of it. */
 const SHOWN = [
   'id',
   'application_id',
@@ -72,13 +72,13 @@ const CACHE_MS = 500;
 
 /** API keys. */
 export class Keys {
-  /** Callers by the hash of their token. Tokens that no key has are not cached: they would displace those that matter. */
+  /** Callers by the hash of their token. Unknown tokens are not cached: they would displace the valid ones. */
   readonly #resolved = new LRUCache<string, Caller>({ max: CACHED_KEYS, ttl: CACHE_MS });
-  /** Counts the changes in this process, so that what was read before a change is not cached after it. */
+  /** Counts the changes in this process, so that a row that was read before a change is not cached after it. */
   #changes = 0;
   readonly #uses: KeyUses;
 
-  /** @param log receives what goes wrong after a request was answered */
+  /** @param log receives errors that occur after a request was answered */
   constructor(
     private readonly db: Database,
     private readonly clock: Clock,
@@ -89,7 +89,8 @@ export class Keys {
 
   /**
    * Creates a key. Its token is returned here and never again.
-   * @throws ServiceError 409 if the key of the id was created already, 404 if the application has no such scope, 422 if the scope is disabled
+   * @throws ServiceError 409 if the key of the id was already created, 404 if the scope does not exist in the
+   * application, 422 if the scope is disabled
    */
   async create(
     applicationId: string,
@@ -140,12 +141,16 @@ export class Keys {
     return this.#listed(applicationId, ['service']).$call(onPage(page)).execute();
   }
 
-  /** Revokes an account key. False if the application has no such account key, or if it was revoked before. */
+  /**
+   * Revokes an account key. Returns false if the application owns no such account key, or if it was already revoked.
+   */
   async revoke(applicationId: string, id: string): Promise<boolean> {
     return (await this.revokeKey(applicationId, id, 'account')) !== undefined;
   }
 
-  /** Revokes a key of a kind, and returns its name. Undefined if there is none, or if it was revoked before. */
+  /**
+   * Revokes a key of a kind, and returns its name. Returns undefined if the key does not exist, or was already revoked.
+   */
   async revokeKey(
     applicationId: string,
     id: string,
@@ -167,22 +172,24 @@ export class Keys {
   }
 
   /**
-   * Finds the key of a token. Undefined if no key has it, or if the key is revoked; an expired key is found. What
-   * another process has changed is noticed within a second.
+   * Finds the key of a token. Returns undefined if the token is unknown or its key is revoked; an expired key is found.
+   * A change by another process is noticed within a second.
    */
   async resolve(token: string): Promise<Caller | undefined> {
     const hash = hashOf(token);
     const known = this.#resolved.get(hash);
     if (known !== undefined) return known;
     const changes = this.#changes;
-    // The age of an entry counts from before the query: the row may have changed since it was read.
+    // The age of an entry counts from before the query: the row may change after it was read.
     const start = performance.now();
     const caller = await this.#read(hash);
     if (caller !== undefined && changes === this.#changes) this.#resolved.set(hash, caller, { start });
     return caller;
   }
 
-  /** Has the next request of each key read it again. For changes of what keys may do. */
+  /**
+   * Forgets the resolved keys, so that the next request of each key reads it again. For changes of the rights of keys.
+   */
   forgetResolved(): void {
     this.#changes++;
     this.#resolved.clear();
@@ -193,7 +200,7 @@ export class Keys {
     this.#uses.note(keyId);
   }
 
-  /** Writes what is noted. */
+  /** Writes the noted uses. */
   async close(): Promise<void> {
     await this.#uses.close();
   }

@@ -16,7 +16,7 @@ export interface LimitBookOptions {
 interface Entry {
   readonly limits: readonly EffectiveLimit[];
   readonly set: LimitSet;
-  /** Entries with the same text have the same limits. */
+  /** Entries with the same text contain the same limits. */
   readonly text: string;
 }
 
@@ -32,13 +32,13 @@ type Layers = Parameters<typeof effectiveLimits>[0];
 export const limitProvider = (applicationId: string, provider: string): string => `${applicationId}/${provider}`;
 
 /**
- * The limits of every account: those of the account over those of its application over the recommended ones. All
- * adjustments are in memory, so that a request does not wait for the database.
+ * The limits of every account: limits of the account override limits of its application, which override the recommended
+ * limits. All adjustments are in memory, so that a request does not wait for the database.
  */
 export class LimitBook {
   #snapshots = new Map<string, Snapshot>();
   #versions: ReadonlyMap<string, number> | undefined;
-  /** Reads run one after the other: the one that began last read the newest rows. */
+  /** Reads run one after the other: the last read to begin read the newest rows. */
   #reading: Promise<unknown> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -82,7 +82,7 @@ export class LimitBook {
     return recommendedEntry(provider).limits;
   }
 
-  /** Reads the adjustments of an application again, after this process has changed them. */
+  /** Reads the adjustments of an application again, after this process changed them. */
   async reload(applicationId: string): Promise<void> {
     await this.#inTurn(() => this.#read([applicationId]));
   }
@@ -110,7 +110,7 @@ export class LimitBook {
       if (this.#isFailing) log.info('changes of limits are read again');
       this.#isFailing = false;
     } catch (error) {
-      // Once per outage. The limits of before still apply.
+      // Once per outage. The old limits still apply.
       if (!this.#isFailing) log.error({ err: error }, 'changes of limits cannot be read');
       this.#isFailing = true;
     }
@@ -178,7 +178,7 @@ function snapshotOf(overrides: readonly Override[], previous: Snapshot | undefin
 const layerOf = (overrides: readonly Override[] = []): LimitLayer =>
   new Map(overrides.map(({ route, windows }) => [route, windows]));
 
-/** @param previous is returned if it has the same limits, so that its object stays the same */
+/** @param previous is returned if its limits are the same, so that its object stays the same */
 function entryOf(layers: Layers, previous?: Entry): Entry {
   const limits = effectiveLimits(layers, METHODS);
   const text = JSON.stringify(limits);

@@ -15,7 +15,7 @@ export type LimitStore = MemoryStore | RedisStore;
 /**
  * Creates the counters. If Redis does not answer in time, the memory of the process decides.
  * @param redis shared by all processes; undefined: this process counts for itself
- * @param prefix of the keys in Redis. Each limiter has its own
+ * @param prefix of the keys in Redis. Each limiter uses its own prefix
  */
 export const createLimitStore = (
   redis: Redis | undefined,
@@ -31,7 +31,7 @@ export const createLimitStore = (
         logger: (message: string, err: unknown): void => log.warn({ err }, message),
       });
 
-/** What the limiter of the service is made of. */
+/** The parts of the service's limiter. */
 export interface LimiterParts {
   readonly book: LimitBook;
   readonly store: LimitStore;

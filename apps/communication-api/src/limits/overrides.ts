@@ -3,7 +3,7 @@ import { type Database, inTransaction } from '../db/database.ts';
 import { json } from '../db/json.ts';
 import type { Clock } from '../domain/clock.ts';
 
-/** Whose limit is adjusted: that of one account, or that of all accounts of a provider. */
+/** The owner of an adjusted limit: one account, or all accounts of a provider. */
 export type LimitOwner = { readonly provider: string } | { readonly accountId: string };
 
 /** A limit that was adjusted. */
@@ -12,7 +12,7 @@ export interface Override {
   /** Undefined: the limit of all accounts of the provider. */
   readonly accountId: string | undefined;
   readonly provider: string;
-  /** Null: the limit that every route has. */
+  /** Null: the limit of every route. */
   readonly route: string | null;
   readonly windows: readonly string[];
 }
@@ -44,7 +44,7 @@ export class LimitOverrides {
     });
   }
 
-  /** The windows of an adjustment. Undefined if there is none. */
+  /** The windows of an adjustment. Undefined if there is no adjustment. */
   async find(
     applicationId: string,
     owner: LimitOwner,
@@ -64,7 +64,8 @@ export class LimitOverrides {
   }
 
   /**
-   * Adjusts or resets a limit, if it is as the person who changes it has seen it. False: it is not, and stays.
+   * Adjusts or resets a limit, if it is still the limit that the person saw. Otherwise returns false and changes
+   * nothing.
    * @param change `windows` null removes the adjustment
    */
   async replace(
@@ -88,7 +89,7 @@ export class LimitOverrides {
     return true;
   }
 
-  /** Removes an adjustment. Does nothing if there is none. */
+  /** Removes an adjustment, if it exists. */
   async remove(applicationId: string, owner: LimitOwner, route: string | null, db: Database = this.db): Promise<void> {
     const { provider, account_id } = columnsOf(owner);
     await this.#change(applicationId, db, async (transaction) => {

@@ -5,8 +5,8 @@ import type { Logger } from 'pino';
 const CONNECT_MS = 5_000;
 
 /**
- * Connects to Redis. If Redis is away or does not answer, the client connects later by itself, and commands fail at once
- * until then.
+ * Connects to Redis. If Redis is away or does not answer, the client connects later by itself, and commands fail at
+ * once until then.
  * @param url `redis://` or `rediss://`
  */
 export async function connectRedis(url: string, log: Pick<Logger, 'warn'>, connectMs = CONNECT_MS): Promise<Redis> {
@@ -24,7 +24,7 @@ export async function connectRedis(url: string, log: Pick<Logger, 'warn'>, conne
   return redis;
 }
 
-/** What Redis does with its data. Undefined: it does not say, as some hosted servers. */
+/** How Redis treats its data. Undefined: the server does not say, like some hosted servers. */
 export interface RedisSettings {
   readonly evictionPolicy: string | undefined;
   /** In bytes; 0: as much as it needs. */

@@ -14,7 +14,7 @@ import type { WizardSessions } from './wizard-sessions.ts';
 
 export type Link = Selectable<AuthLinkRow>;
 
-/** What a new link needs. */
+/** The fields of a new link. */
 export interface NewLink {
   /** Default: a new one. */
   readonly id?: string | undefined;
@@ -34,7 +34,7 @@ export interface NewLink {
   readonly expiresOn: Date;
 }
 
-/** What an account is linked with. */
+/** The link, the session and the account of an attempt to link. */
 export interface Linking {
   readonly link: Link;
   /** The session that links. */
@@ -45,14 +45,14 @@ export interface Linking {
 /** How an attempt to link ended. */
 export type LinkOutcome =
   | { readonly kind: 'linked'; readonly accountId: string }
-  /** The link was used or cancelled, or has expired, in the meantime. */
+  /** The link was used, cancelled or expired in the meantime. */
   | { readonly kind: 'closed' }
-  /** The application has linked this account of the provider already. */
+  /** The application already linked this account of the provider. */
   | { readonly kind: 'exists'; readonly accountId: string }
   /** The account to reconnect was removed in the meantime. */
   | { readonly kind: 'removed' };
 
-/** How long a link is kept after it was used or cancelled, or has expired. */
+/** How long a link is kept after it was used, cancelled or expired. */
 const RETENTION_MS = 7 * 86_400_000;
 const TOKEN_BYTES = 32;
 /** Hexadecimal: a program that looks for links in a text could cut off a `-` or `_` at the end. */
@@ -100,7 +100,7 @@ export class Links {
         scope_id: link.scopeId,
         account_id: link.accountId,
         providers: [...link.providers],
-        // A proxy may have a password.
+        // A proxy may contain a password.
         config: this.envelope.sealJson(place(id), link.config),
         redirect_uri: link.redirectUri,
         client_state: link.state,

@@ -12,7 +12,7 @@ import type { Link } from './links.ts';
 
 export type WizardSession = Selectable<WizardSessionRow>;
 
-/** The faults for which the wizard has texts of its own. */
+/** The faults that the wizard describes in its own words. */
 export type FaultName =
   | 'required'
   | 'email'
@@ -34,13 +34,13 @@ export interface EnteredFault {
   readonly message: Words | FaultName;
 }
 
-/** What a session remembers between two pages. */
+/** The data that a session keeps between two pages. */
 export interface WizardData {
   readonly language?: Language | undefined;
   readonly provider?: ProviderName | undefined;
   /** State of the provider's flow. */
   readonly flow?: unknown;
-  /** What the provider's own site must return. Absent: the newest one was returned. */
+  /** The state that the provider's own site must return. Absent: the newest state was returned. */
   readonly callbackState?: string | undefined;
   /** The state that was returned, while the provider works on it. */
   readonly takenState?: string | undefined;
@@ -48,7 +48,7 @@ export interface WizardData {
   readonly isUnreachable?: boolean | undefined;
   /** Pages of the flow that are done. The first page also asks for the proxy. */
   readonly pagesDone?: number | undefined;
-  /** What was entered on the current page, without passwords and codes. */
+  /** The values that were entered on the current page, without passwords and codes. */
   readonly values?: Readonly<Record<string, string>> | undefined;
   readonly faults?: readonly EnteredFault[] | undefined;
   readonly proxy?: CustomProxy | undefined;
@@ -68,7 +68,7 @@ const PAUSE_MS = 60_000;
 const hashOf = (cookie: string): string => createHash('sha256').update(cookie).digest('hex');
 const place = (id: string): string => `wizard_sessions/${id}/data`;
 
-/** The sessions of browsers that have opened a link. A browser has a session of its own for each link. */
+/** The sessions of browsers that opened a link. A browser uses a separate session for each link. */
 export class WizardSessions {
   readonly #changeKey: Uint8Array;
 
@@ -105,7 +105,7 @@ export class WizardSessions {
     return { session, cookie };
   }
 
-  /** The session of a cookie. Undefined if it has ended. */
+  /** The session of a cookie. Undefined after the session ended. */
   async resolve(linkId: string, cookie: string): Promise<WizardSession | undefined> {
     const now = this.clock();
     const hash = hashOf(cookie);
@@ -161,7 +161,7 @@ export class WizardSessions {
       .execute();
   }
 
-  /** Closes a session. Everything that the user has entered is erased; only the language is kept. */
+  /** Closes a session. All entries of the user are erased; only the language is kept. */
   async close(id: string, step: 'linked' | 'cancelled', db: Database = this.db): Promise<void> {
     const session = await db.selectFrom('wizard_sessions').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
     const { language } = this.dataOf(session);

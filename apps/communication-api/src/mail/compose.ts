@@ -14,7 +14,7 @@ export interface Attachment {
   readonly file: SpooledFile;
 }
 
-/** What an email is made from. */
+/** The parts that an email is made from. */
 export interface Draft {
   readonly messageId: string;
   readonly date: Date;
@@ -44,8 +44,8 @@ const MAX_REFERENCES = 20;
 /** Longest subject of a parent that an answer repeats, in characters. */
 const MAX_SUBJECT = 1_000;
 /**
- * Most of an HTML body that becomes its text alternative, in characters. The conversion blocks the process, and its time
- * grows with the square of the depth of the elements.
+ * Most of an HTML body that becomes its text alternative, in characters. The conversion blocks the process, and its
+ * time grows with the square of the depth of the elements.
  */
 const MAX_TEXT_SOURCE = 131_072;
 /** Without a bound, elements that are nested very deeply would overflow the stack. */
@@ -59,7 +59,7 @@ const toText = (html: string): string => htmlToText(html.slice(0, MAX_TEXT_SOURC
  */
 const STRUCTURAL = /^(?:multipart|message)\//i;
 
-/** The subject of an answer: that of its parent, with one `Re:`. Anyone can have written the parent. */
+/** The subject of an answer: the subject of its parent, with one `Re:`. The parent may come from anyone. */
 export function answerSubject(subject: string | undefined): string | undefined {
   const line = subject
     ?.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
@@ -68,7 +68,7 @@ export function answerSubject(subject: string | undefined): string | undefined {
   return line === undefined || /^re:/i.test(line) ? line : `Re: ${line}`;
 }
 
-/** `References` of an answer: those of its parent, then the parent. */
+/** `References` of an answer: the references of its parent, then the parent. */
 export const referencesOf = (parent: NonNullable<Draft['parent']>): string[] =>
   [...parent.references.slice(-MAX_REFERENCES), parent.messageId].filter(isMessageId);
 
@@ -104,7 +104,7 @@ export function compose(draft: Draft): ComposedMail {
       const message = new MailComposer(messageOf(shown, openFile, textOf)).compile();
       message.keepBcc = keepBcc;
       const stream = message.createReadStream();
-      // The composer would read the files to their end, also if its reader has left and the files are closed.
+      // The composer would read the files to their end, even if its reader left and the files are closed.
       stream.once('close', () => {
         for (const file of files) file.destroy();
       });
@@ -167,5 +167,5 @@ function messageOf(
 
 const boxOf = ({ name, address }: Mailbox): { name: string; address: string } => ({ name: name ?? '', address });
 
-/** Whether a body is HTML: it has a tag. */
+/** Whether a body is HTML: it contains a tag. */
 const hasTag = (body: string): boolean => /<\/?[a-z][a-z0-9]*(?:\s[^<>]*)?\/?>/i.test(body);

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { Attachment } from './compose.ts';
 
-/** Who sends or receives an email. */
+/** The sender or a recipient of an email. */
 export interface Mailbox {
   readonly address: string;
   readonly name?: string | undefined;
@@ -13,7 +13,7 @@ export interface ComposedMail {
   readonly from: Mailbox;
   /** Addresses of all recipients: to, cc and bcc. */
   readonly recipients: readonly string[];
-  /** What the provider calls the conversation of the email that this one answers. */
+  /** The provider's name for the conversation of the email that this email answers. */
   readonly thread?: string | undefined;
   /** The files of the message, for a provider that takes them one by one. */
   readonly attachments: readonly Attachment[];

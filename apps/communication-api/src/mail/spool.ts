@@ -7,7 +7,7 @@ import { ServiceError } from '../domain/service-error.ts';
 
 /** A smaller file stays in memory. */
 const MAX_IN_MEMORY = 65_536;
-/** Errors of a disk that is full, and of a process that has too many files. */
+/** Errors of a full disk, and of a process with too many open files. */
 const OUT_OF_SPACE = new Set(['ENOSPC', 'EDQUOT', 'EMFILE', 'ENFILE']);
 
 /** A file that was received. */
@@ -37,7 +37,7 @@ export class Spool {
 
   /**
    * Reads a stream to its end and stores it.
-   * @throws ServiceError 503 if there is no space left in the quota, or on the disk
+   * @throws ServiceError 503 if no space is left in the quota, or on the disk
    */
   async store(source: AsyncIterable<Uint8Array>): Promise<SpooledFile> {
     const chunks: Uint8Array[] = [];
@@ -58,7 +58,7 @@ export class Spool {
       reserved = 0;
       await handle?.close();
     };
-    /** Frees the file when the last holder has let go of it. Each one does so once. */
+    /** Frees the file when its last holder releases it. Each holder does so once. */
     const release = (): (() => Promise<void>) => {
       let isReleased = false;
       return async () => {

@@ -21,7 +21,7 @@ const TIMEOUT_MS = 10_000;
  */
 export function createAdminServer(health: Health, metrics: { render(): Promise<RenderedMetrics> }): Server {
   const answers: Readonly<Record<string, () => Promise<Answer>>> = {
-    // A supervisor restarts a process that does not answer this. One that drains, or has no database, answers.
+    // A supervisor restarts a process that does not answer this. A process that drains, or lost its database, answers.
     '/livez': async () => json(200, { status: 'ok' }),
     '/healthz': async () => json(statusOf(health.live()), health.live()),
     '/readyz': async () => {

@@ -1,4 +1,4 @@
-/** What the database knows about the work of all processes together. */
+/** Figures from the database about the work of all processes together. */
 export interface DatabaseFigures {
   readonly journal: readonly { readonly state: string; readonly sends: number; readonly oldestSeconds: number }[];
   readonly jobs: readonly { readonly kind: string; readonly jobs: number; readonly overdueSeconds: number }[];

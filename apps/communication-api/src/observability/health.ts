@@ -1,7 +1,7 @@
-/** What a process says about itself. A `degraded` one is ready: it works without Redis. */
+/** The state that a process reports. A `degraded` process is ready: it works without Redis. */
 export type HealthStatus = 'starting' | 'ok' | 'degraded' | 'unready' | 'draining';
 
-/** The answer to a check, and what it found. */
+/** The answer to a check, and its findings. */
 export interface HealthAnswer {
   readonly status: HealthStatus;
   readonly database?: 'ok' | 'away';
@@ -10,16 +10,16 @@ export interface HealthAnswer {
 }
 
 export interface HealthParts {
-  /** Asks the database whether every migration of this version has run. It rejects if the database is away. */
+  /** Asks the database whether every migration of this version ran. Rejects if the database is away. */
   hasCurrentSchema(): Promise<boolean>;
-  /** Whether Redis answers; undefined: there is none. */
+  /** Whether Redis answers; undefined: REDIS_URL is not set. */
   redisAnswers(): boolean | undefined;
 }
 
 /** A busy database may take some time. A balancer that waits longer than this takes a silent process for dead. */
 const CHECK_MS = 2_000;
 
-/** What a process answers to health checks. */
+/** The answers of a process to health checks. */
 export class Health {
   #phase: 'starting' | 'running' | 'draining' = 'starting';
   #checking: Promise<HealthAnswer> | undefined;
@@ -29,12 +29,12 @@ export class Health {
     private readonly checkMs = CHECK_MS,
   ) {}
 
-  /** From now on the process does what it is for. */
+  /** From now on the process works. */
   started(): void {
     if (this.#phase === 'starting') this.#phase = 'running';
   }
 
-  /** From now on the process ends: it finishes what it has begun. */
+  /** From now on the process ends: it only finishes the work that it began. */
   drain(): void {
     this.#phase = 'draining';
   }
@@ -55,7 +55,7 @@ export class Health {
       this.#checking = undefined;
     });
     const found = await this.#checking;
-    // It may have begun to end meanwhile.
+    // The process may have begun to end meanwhile.
     return this.isDraining ? this.live() : found;
   }
 

@@ -4,14 +4,17 @@ const TOKEN = /\bck_([a-z]{3})_[0-9A-Za-z_]+/g;
 
 const { err: standardError } = pino.stdSerializers;
 
-/** What is logged of an error. Libraries attach whole connections to theirs, with what belongs to these. */
+/**
+ * The parts of an error that are logged. Libraries attach whole connections to their errors, including their secrets.
+ */
 function shownError(error: Error): object {
   const { type, message, stack, code } = standardError(error);
   return { type, message, stack, ...(code === undefined ? {} : { code }) };
 }
 
 /**
- * The log of a process: JSON lines on standard output. Tokens of API keys are replaced by their first letters, in every field.
+ * The log of a process: JSON lines on standard output. Tokens of API keys are replaced by their first letters, in every
+ * field.
  * @param level lowest level that is logged
  */
 export const createLog = (level: string, destination?: DestinationStream): Logger =>

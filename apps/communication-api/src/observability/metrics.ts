@@ -21,7 +21,7 @@ export interface MetricsOptions {
   readonly hasProcessMetrics: boolean;
 }
 
-/** The metrics of `/metrics`. No label ever has an account, an application, an address or a token. */
+/** The metrics of `/metrics`. No label ever contains an account, an application, an address or a token. */
 export class Metrics {
   readonly #registry = new Registry();
   #readDatabase: () => Promise<void> = async () => undefined;
@@ -117,7 +117,7 @@ export class Metrics {
         new Counter({
           ...{ name, help, registers },
           collect() {
-            // A counter has no set(). Its owner counts, so it is read anew for each scrape.
+            // A counter lacks set(). Its owner counts, so each scrape reads the value anew.
             this.reset();
             this.inc(read());
           },
@@ -125,19 +125,16 @@ export class Metrics {
     }
   }
 
-  /**
-   * Adds what the database knows. It is read once at every scrape. While the database is away, only
-   * `communication_api_database_up` says so.
-   */
+  /** Adds the figures of the database, read once per scrape. While it is away, only the gauge `database_up` says so. */
   addDatabase(readFigures: () => Promise<DatabaseFigures>): void {
     const rows = this.#gauge(
       'communication_api_journal_sends',
-      'Sends in the journal that have no outcome, by state',
+      'Sends in the journal without an outcome, by state',
       'state',
     );
     const ages = this.#gauge(
       'communication_api_journal_oldest_seconds',
-      'Age of the oldest send that has no outcome, by state; 0 if there is none',
+      'Age of the oldest send without an outcome, by state; 0 without such a send',
       'state',
     );
     const jobs = this.#gauge('communication_api_jobs', 'Jobs that are not done, by kind', 'kind');

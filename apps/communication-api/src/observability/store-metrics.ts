@@ -22,7 +22,7 @@ const counter = (name: string, help: string, read: () => number): ReadMetric => 
 const BREAKER = { closed: 0, 'half-open': 1, open: 2 } as const;
 const BREAKER_HELP = 'State of the circuit breaker: 0 closed, 1 half-open, 2 open';
 
-/** The figures of headgate's store of limits, with the names that the gateway process of headgate has. */
+/** The figures of headgate's store of limits, under the same names as in the gateway process of headgate. */
 export function limitStoreMetrics(stats: () => MemoryStoreStats | RedisStoreStats): readonly ReadMetric[] {
   if ('breaker' in stats()) {
     const redis = stats as () => RedisStoreStats;
@@ -54,7 +54,7 @@ export function limitStoreMetrics(stats: () => MemoryStoreStats | RedisStoreStat
   ];
 }
 
-/** The figures of headgate's store of idempotency keys, with the names that the gateway process of headgate has. */
+/** The figures of headgate's store of idempotency keys, under the same names as in the gateway process of headgate. */
 export function claimStoreMetrics(stats: () => MemoryClaimStoreStats | RedisClaimStoreStats): readonly ReadMetric[] {
   if ('breaker' in stats()) {
     const redis = stats as () => RedisClaimStoreStats;

@@ -9,7 +9,7 @@ import type { Page } from '../domain/page.ts';
 
 export type AuditEntry = Selectable<AuditRow>;
 
-/** Who does something. */
+/** The person who does something. */
 export interface Actor {
   /** Null: the operator, at the command line. */
   readonly id: string | null;
@@ -19,7 +19,7 @@ export interface Actor {
   readonly role: MemberRole | null;
 }
 
-/** What people do. */
+/** The actions of people. */
 export type AuditAction =
   | 'signed in'
   | 'joined'
@@ -60,7 +60,7 @@ export type AuditAction =
   | 'checked a domain'
   | 'removed a domain';
 
-/** What was done to what. */
+/** One action and its object. */
 export interface Deed {
   readonly action: AuditAction;
   /** In words. Never a secret. */
@@ -71,14 +71,14 @@ export interface Deed {
 
 const KEPT_MS = 400 * 86_400_000;
 
-/** Who has done what in an organization. */
+/** The actions of people in an organization. */
 export class AuditLog {
   constructor(
     private readonly db: Database,
     private readonly clock: Clock,
   ) {}
 
-  /** Notes what was done. `db` is the transaction in which it is done, so that neither is without the other. */
+  /** Notes an action. `db` is the transaction of the action, so that neither is stored without the other. */
   async add(actor: Actor, { action, subject, subjectId, applicationId }: Deed, db: Database): Promise<void> {
     const now = this.clock();
     await db

@@ -18,7 +18,7 @@ const HOUR_MS = 3_600_000;
 const INVITED_MS = 7 * 24 * HOUR_MS;
 const OPERATOR: Actor = { id: null, organizationId: ORGANIZATION_ID, name: 'Operator', role: null };
 
-/** What a person enters to become a member. */
+/** The entries of a person who becomes a member. */
 export interface NewMember {
   readonly name: string;
   /** In lower case. */
@@ -73,7 +73,7 @@ export class Invitations {
     return invitation;
   }
 
-  /** Makes a person a member. `taken`: another login has the address; the link stays open. */
+  /** Makes a person a member. `taken`: another login uses the address; the link stays open. */
   async accept(token: string, { name, email, password }: NewMember): Promise<Member | 'gone' | 'taken'> {
     const open = await this.find(token);
     if (open === undefined) return 'gone';

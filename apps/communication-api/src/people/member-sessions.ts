@@ -15,7 +15,7 @@ export const SESSION_MS = 7 * 24 * HOUR_MS;
 /** The last use is written at most this often. */
 const NOTE_MS = 60_000;
 
-/** A session and the person who has signed in. */
+/** A session and the person who signed in. */
 export interface MemberSession {
   readonly id: string;
   readonly member: Member;
@@ -23,7 +23,7 @@ export interface MemberSession {
 
 const hashOf = (cookie: string): string => createHash('sha256').update(cookie).digest('hex');
 
-/** The browsers in which people have signed in. */
+/** The browsers in which people signed in. */
 export class MemberSessions {
   constructor(
     private readonly db: Database,
@@ -64,7 +64,7 @@ export class MemberSessions {
     return cookie;
   }
 
-  /** The session of a cookie. Undefined if it has ended, or if its member was removed. */
+  /** The session of a cookie. Undefined if it ended, or if its member was removed. */
   async resolve(cookie: string): Promise<MemberSession | undefined> {
     const now = this.clock();
     const row = await this.db
@@ -91,7 +91,7 @@ export class MemberSessions {
     await this.db.deleteFrom('member_sessions').where('id', '=', id).execute();
   }
 
-  /** Deletes at most so many sessions that have ended. Returns how many. */
+  /** Deletes at most so many ended sessions. Returns how many. */
   async deleteOld(limit: number): Promise<number> {
     const ended = this.db
       .selectFrom('member_sessions')

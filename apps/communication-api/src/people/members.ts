@@ -12,13 +12,13 @@ export type Member = Omit<Selectable<MemberRow>, 'password_hash'>;
 
 export const MEMBER_FIELDS = ['id', 'organization_id', 'role', 'email', 'name', 'created_at'] as const;
 
-/** A member who has entered the right password, and what is stored of this password. */
+/** A member who entered the right password, and the stored hash of this password. */
 export interface Authenticated {
   readonly member: Member;
   readonly passwordHash: string;
 }
 
-/** What came of a change of a member. */
+/** The result of a change of a member. */
 export type MemberChange = 'changed' | 'unknown' | 'forbidden' | 'last owner';
 
 export const actorOf = ({ id, organization_id, name, role }: Member): Actor => ({
@@ -49,7 +49,7 @@ export class Members {
       .execute();
   }
 
-  /** The member with an address and a password. It takes as long if no login has the address. */
+  /** The member with an address and a password. An unknown address takes as long as a known one. */
   async authenticate(email: string, password: string): Promise<Authenticated | undefined> {
     const row = await this.db.selectFrom('members').selectAll().where('email', '=', email).executeTakeFirst();
     if (!(await isPassword(password, row?.password_hash)) || row === undefined) return undefined;
@@ -58,8 +58,8 @@ export class Members {
   }
 
   /**
-   * Changes a password, and ends every session of the member but one. False if the current password is wrong, also if it
-   * was changed while the new one was hashed.
+   * Changes a password, and ends every session of the member but one. False if the current password is wrong, also if
+   * it was changed while the new one was hashed.
    * @param sessionId the session that stays
    */
   async changePassword(member: Member, current: string, next: string, sessionId: string): Promise<boolean> {
@@ -86,9 +86,9 @@ export class Members {
   }
 
   /**
-   * Changes the role of a member. The invitations that the member has made end, since they may be more than the new role
+   * Changes the role of a member. The open invitations of the member end, because they may give more than the new role
    * allows.
-   * @param isAllowed whether the actor may take away the role that the member has
+   * @param isAllowed whether the actor may take away the present role of the member
    */
   async setRole(
     actor: Actor,
@@ -108,7 +108,7 @@ export class Members {
   async remove(actor: Actor, id: string, isAllowed: (current: MemberRole) => boolean): Promise<MemberChange> {
     return this.#change(actor, id, isAllowed, undefined, async ({ name, email }, transaction) => {
       await transaction.deleteFrom('members').where('id', '=', id).execute();
-      // A member may also leave. Then there is no actor any more.
+      // A member may also leave. Then the actor no longer exists.
       const by = actor.id === id ? { ...actor, id: null } : actor;
       const subject = `${name} (${email})`;
       await this.audit.add(by, { action: 'removed a member', subject, subjectId: id }, transaction);

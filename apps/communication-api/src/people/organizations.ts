@@ -29,18 +29,15 @@ export class Organizations {
   }
 }
 
-/**
- * Has changes of the members of an organization wait for each other, so that two of them cannot take away the last two
- * owners.
- */
+/** Makes changes of an organization's members wait for each other: two changes must not remove the last two owners. */
 export async function lockOrganization(id: string, transaction: Database): Promise<void> {
-  // A reference to the organization, as each new row of the audit log has one, does not wait for this lock.
+  // A reference to the organization, as in each new row of the audit log, does not wait for this lock.
   await transaction.selectFrom('organizations').select('id').where('id', '=', id).forNoKeyUpdate().execute();
 }
 
 /**
- * Has a change of the actor's role wait for the end of the transaction. Else a person who loses a role could use it once
- * more with requests that wait at this moment, for example to get the role back.
+ * Makes a change of the actor's role wait for the end of the transaction. Otherwise a person who loses a role could use
+ * it once more with requests that wait at this moment, for example to get the role back.
  * @throws ServiceError 403 if the actor was removed, or got another role, since the beginning of the request
  */
 export async function holdRole({ id, role }: Actor, transaction: Database): Promise<void> {

@@ -6,7 +6,7 @@ import { MemberSessions } from './member-sessions.ts';
 import { Members } from './members.ts';
 import { holdRole, Organizations } from './organizations.ts';
 
-/** Who may use the dashboard, and what they have done. */
+/** Who may use the dashboard, and the log of their actions. */
 export interface People {
   readonly organizations: Organizations;
   readonly members: Members;
@@ -14,9 +14,9 @@ export interface People {
   readonly invitations: Invitations;
   readonly audit: AuditLog;
   /**
-   * Does something, and notes it in the audit log. Neither happens without the other.
-   * @throws ServiceError 403 if the actor has lost the role since the beginning of the request
-   * @param work gets the transaction, and returns its result with what is noted
+   * Runs an action and notes it in the audit log. Neither happens without the other.
+   * @throws ServiceError 403 if the actor lost the role since the beginning of the request
+   * @param work gets the transaction, and returns its result with the deed to note
    */
   audited<Result>(
     actor: Actor,

@@ -1,7 +1,10 @@
 /** How long a provider can ask to wait, in seconds: eleven days. A longer time is a mistake. */
 const LONGEST_WAIT = 999_999;
 
-/** @throws Error without the text, which may have a token. That of JSON.parse quotes it, and errors are logged */
+/**
+ * @throws Error without the text, which may contain a token. The error of JSON.parse quotes the text, and errors are
+ * logged
+ */
 export function parseAnswer<Answer>(text: string): Answer {
   try {
     return JSON.parse(text) as Answer;
@@ -10,7 +13,7 @@ export function parseAnswer<Answer>(text: string): Answer {
   }
 }
 
-/** The seconds of the field `retry-after`. Undefined if it has none, or too many. */
+/** The seconds of the field `retry-after`. Undefined if the field is missing or too large. */
 export function retryAfterOf(headers: Headers): number | undefined {
   const text = headers.get('retry-after') ?? '';
   return /^\d{1,6}$/.test(text) ? Number(text) : undefined;
@@ -22,6 +25,6 @@ export function secondsUntil(time: string, now: number): number | undefined {
   return seconds <= LONGEST_WAIT ? seconds : undefined;
 }
 
-/** The name of an error, such as `ErrorItemNotFound`, or nothing: something in between may have answered. */
+/** The name of an error, such as `ErrorItemNotFound`, or nothing: a machine in between may be the one that answered. */
 export const errorNameOf = (text: unknown): string =>
   typeof text === 'string' && /^[A-Za-z_]{1,80}$/.test(text) ? text : '';

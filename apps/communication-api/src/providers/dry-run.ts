@@ -3,8 +3,8 @@ import type { Provider } from './provider.ts';
 import { faultsOf, stepFaultsOf } from './provider-faults.ts';
 
 /**
- * What is wrong with a provider, as far as it can be found out without an account: its shape, and the first page of its
- * way to an account. Making that page may ask the provider's servers.
+ * The faults of a provider, as far as they can be found without an account: its shape, and the first page of its way to
+ * an account. Making that page may ask the provider's servers.
  */
 export async function dryRun(provider: Provider, context: LinkContext): Promise<readonly string[]> {
   const faults = faultsOf(provider);
@@ -19,7 +19,7 @@ export async function dryRun(provider: Provider, context: LinkContext): Promise<
   }
 }
 
-/** Libraries put what went wrong into the cause of an error that says little. */
+/** Libraries throw errors that say little, with the reason as the cause. */
 function textOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const text = error.message.replace(/\.$/, '');

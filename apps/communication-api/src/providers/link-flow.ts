@@ -3,7 +3,7 @@ import type { ProviderName } from '../domain/providers.ts';
 import type { CustomProxy } from '../domain/proxy.ts';
 import type { Net } from '../security/net.ts';
 
-/** What a user enters on a page. Its name begins with a letter. */
+/** An input of a page. Its name begins with a letter. */
 export type Field = {
   readonly name: string;
   readonly label: Words;
@@ -17,7 +17,7 @@ export type Field = {
       readonly kind: 'number';
       readonly min: number;
       readonly max: number;
-      /** Shown beside the field before it, where there is room, as the port of a server. Default: below it. */
+      /** Shown beside the field before it, if there is room, as the port of a server. Default: below it. */
       readonly beside?: boolean | undefined;
     }
   | { readonly kind: 'checkbox' }
@@ -53,11 +53,11 @@ export interface WaitStep extends StepBase {
 
 /**
  * A page whose button leads to the provider's own site, for OAuth. The site sends the user back to `callbackUrl` with
- * `callbackState` as the parameter `state`. Then `submit` is called with the query of the callback as the value `query`.
- * The wizard has checked that the state is the newest of this browser, and was not used before.
+ * `callbackState` as the parameter `state`. Then `submit` is called with the query of the callback as the value
+ * `query`. The wizard already checked that the state is the newest of this browser, and was not used before.
  *
- * Errors of the site, such as `error=access_denied`, arrive in the same way. If `submit` throws then, the page says what
- * happened and offers another try. After an answer that linked nothing, the next try calls `begin` again.
+ * Errors of the site, such as `error=access_denied`, arrive in the same way. If `submit` throws then, the page shows
+ * the error and offers another try. After an answer that linked nothing, the next try calls `begin` again.
  */
 export interface AwayStep extends StepBase {
   readonly kind: 'away';
@@ -69,12 +69,12 @@ export interface AwayStep extends StepBase {
 /** One page of the way to an account. */
 export type LinkStep = FormStep | CodeStep | WaitStep | AwayStep;
 
-/** What was entered on a page, checked against its fields. A field that was left empty is absent. */
+/** The values that were entered on a page, checked against its fields. A field that was left empty is absent. */
 export type StepValues = Readonly<Record<string, string | number | boolean>>;
 
-/** What a flow may need beside what the user enters. */
+/** The data that a flow may need beside the user's entries. */
 export interface LinkContext {
-  /** Who the user probably is, as the application says. */
+  /** The probable user, as the application names it. */
   readonly loginHint: string | undefined;
   /** The account that is reconnected. Its credentials may not work any more. */
   readonly reconnect:
@@ -88,8 +88,8 @@ export interface LinkContext {
   /** The address to which a provider's own site sends the user back: the `redirect_uri` of OAuth. */
   readonly callbackUrl: string;
   /**
-   * What the provider's site must return as `state`. Each call of `begin` gets a new one, and only the newest counts. If
-   * an away step follows another one, its address needs the state that `stepOf` gets.
+   * The `state` that the provider's site must return. Each call of `begin` gets a new one, and only the newest counts.
+   * If an away step follows another, its address needs the state that `stepOf` gets.
    */
   readonly callbackState: string;
   /** The part of the link's `config` that is for this provider. */
@@ -105,19 +105,19 @@ export interface OwnerFault {
   readonly message: Words;
 }
 
-/** An account that the provider has identified. */
+/** An account that the provider identified. */
 export interface IdentifiedAccount {
   /** The provider's own id of the account, which never changes. */
   readonly providerUserId: string;
-  /** What the user calls the account, for example its address. */
+  /** The user's name for the account, for example its address. */
   readonly name: string;
-  /** What the provider needs to use the account. Stored sealed. */
+  /** The data that the provider needs to use the account. Stored sealed. */
   readonly credentials: unknown;
   /** How long the initial sync takes, in milliseconds. Default: 0. */
   readonly initialSyncMs?: number | undefined;
 }
 
-/** What a provider makes of a submitted page. */
+/** The provider's answer to a submitted page. */
 export type LinkAnswer<State> =
   /** Another page. Faults are shown on it: for a page whose values were found, and did not work. */
   | { readonly kind: 'next'; readonly state: State; readonly faults?: readonly OwnerFault[] | undefined }
@@ -134,7 +134,7 @@ export type LinkAnswer<State> =
     };
 
 /**
- * How a provider asks the user for an account, page by page. A flow has no memory of its own: its state is JSON, which
+ * How a provider asks the user for an account, page by page. A flow keeps nothing in memory: its state is JSON, which
  * the wizard stores sealed between two pages, so any process can serve the next page.
  */
 export interface LinkFlow<State = unknown> {
@@ -142,6 +142,6 @@ export interface LinkFlow<State = unknown> {
   begin(context: LinkContext): Promise<State>;
   /** The page of a state. */
   stepOf(state: State, context: LinkContext): LinkStep;
-  /** Takes what was entered on the page of the state. */
+  /** Takes the values that were entered on the page of the state. */
   submit(state: State, values: StepValues, context: LinkContext): Promise<LinkAnswer<State>>;
 }

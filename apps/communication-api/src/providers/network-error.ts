@@ -4,8 +4,8 @@ import { ProviderError, type Sent } from './provider.ts';
 
 /**
  * The error of a request that got no answer.
- * @param title what users call the provider
- * @param sent what the request says about the email if it reached the provider
+ * @param title the users' name for the provider
+ * @param sent whether the email was sent if the request reached the provider
  */
 export function networkError(title: string, error: unknown, sent: Sent = 'no'): ProviderError {
   const causes = causesOf(error);
@@ -21,7 +21,7 @@ export function networkError(title: string, error: unknown, sent: Sent = 'no'): 
   return new ProviderError('no', 503, 'errors/network_down', `The connection to ${title} broke.`, extras);
 }
 
-/** The proxy of an account has not let the service in, so nothing reached the provider. */
+/** The proxy of an account refused the service, so nothing reached the provider. */
 export const proxyRefused = (extras: ErrorExtras): ProviderError =>
   new ProviderError(
     'no',

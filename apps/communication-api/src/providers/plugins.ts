@@ -6,9 +6,9 @@ import { faultsOf } from './provider-faults.ts';
 
 /**
  * Loads the providers that PROVIDERS names.
- * @param paths of modules that export `createProvider`; relative ones begin with a dot
- * @param folder that relative paths begin at. Default: the current one
- * @throws UserError that names the module and what is wrong with it
+ * @param paths of modules that export `createProvider`; relative paths begin with a dot
+ * @param folder that relative paths begin at. Default: the current folder
+ * @throws UserError that names the module and its fault
  */
 export async function loadPlugins(paths: readonly string[], folder = process.cwd()): Promise<readonly Provider[]> {
   const providers: Provider[] = [];

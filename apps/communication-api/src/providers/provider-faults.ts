@@ -19,7 +19,7 @@ const LEAST_WAIT_SECONDS = 3;
 
 type Unknown = Readonly<Record<string, unknown>>;
 
-/** What is wrong with something that should be a provider, for its author. Nothing of it is called. */
+/** The faults of an object that should be a provider, for its author. No method of the object is called. */
 export function faultsOf(candidate: unknown): readonly string[] {
   if (typeof candidate !== 'object' || candidate === null) return ['it is not an object'];
   const { name, title, supports, mail, link } = candidate as Unknown;
@@ -42,7 +42,7 @@ function missingMethods(place: string, object: unknown, methods: readonly string
     .map((method) => `${place}.${method}: must be a function`);
 }
 
-/** What is wrong with a page of a flow, for its author. */
+/** The faults of a page of a flow, for its author. */
 export function stepFaultsOf(step: LinkStep): readonly string[] {
   const place = `page ${JSON.stringify(step.name)}`;
   const faults: string[] = [];

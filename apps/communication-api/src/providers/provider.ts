@@ -9,7 +9,7 @@ import type { LinkFlow } from './link-flow.ts';
 /** A provider that the service can link accounts of. */
 export interface Provider {
   readonly name: ProviderName;
-  /** What users call it. */
+  /** The users' name for the provider. */
   readonly title: string;
   readonly supports: ReadonlySet<Family>;
   /** How it sends emails, if it does. */
@@ -27,30 +27,31 @@ export interface MailAccount {
   readonly address: string;
   /** As the provider made them when the account was linked, or when they were renewed. */
   readonly credentials: unknown;
-  /** The only way out: through the account's proxy, if it has one. */
+  /** The only way out: through the account's proxy, if one is set. */
   readonly net: Net;
   /**
-   * Replaces credentials that have expired. Only one caller refreshes at a time, in all processes together. A caller
-   * that waits gets the credentials that the other one has stored.
+   * Replaces expired credentials. Only one caller refreshes at a time, in all processes together. A caller that waits
+   * gets the credentials that the other caller stored.
    * @param stale the credentials that do not work any more
-   * @param refresh makes new ones from those that are stored. What it throws is thrown, and nothing is stored
+   * @param refresh makes new credentials from the stored ones. If it throws, the error is rethrown, and nothing is
+   * stored
    */
   renew(stale: unknown, refresh: (stored: unknown) => Promise<unknown>): Promise<unknown>;
 }
 
-/** What the journal knows of an email that may have been sent. */
+/** The journal's facts about an email that may have been sent. */
 export interface SendTrace {
   readonly messageId: string;
   /** What `draft` returned for the email. Null: the account is not fenced. */
   readonly draft: string | null;
 }
 
-/** What a provider calls a sent email. */
+/** The provider's ids of a sent email. */
 export interface SentIds {
   readonly providerId: string | null;
   readonly immutableId: string | null;
   readonly thread: string | null;
-  /** The `Message-ID` that recipients see, with its brackets, if the provider may have replaced ours. */
+  /** The `Message-ID` that recipients see, with its brackets, if the provider may replace ours. */
   readonly messageId?: string | undefined;
   /** Recipients that the provider refused, while it sent the email to the others. */
   readonly rejected: readonly string[];
@@ -70,10 +71,12 @@ export interface CopyMessage {
   open(): Readable;
 }
 
-/** What became of a copy. `found`: the folder had it already; `no_folder`: the mailbox has none for sent emails. */
+/**
+ * The result of filing a copy. `found`: the folder already contains it; `no_folder`: the mailbox lacks a sent folder.
+ */
 export type CopyResult = 'filed' | 'found' | 'no_folder' | 'too_large';
 
-/** An email that another one answers. */
+/** An email that is answered by another email. */
 export interface Parent {
   /** With its brackets. */
   readonly messageId: string;
@@ -86,14 +89,14 @@ export interface Parent {
 export interface MailProvider {
   /** Whether emails of the account are sent as drafts: a draft can be sent once, so a second attempt does no harm. */
   isFenced(account: MailAccount): boolean;
-  /** Fenced accounts: stores a draft and returns its name. Has no effect that a recipient could see. */
+  /** Fenced accounts: stores a draft and returns its name. Recipients see no effect. */
   draft(mail: ComposedMail, account: MailAccount, signal: AbortSignal): Promise<string>;
   /**
    * Fenced accounts: deletes a draft that will not be sent.
-   * @returns whether this call has deleted it, which proves that it was not sent. False if there is no such draft
+   * @returns whether this call deleted it, which proves that it was not sent. False if the draft does not exist
    */
   discard(draft: string, account: MailAccount, signal: AbortSignal): Promise<boolean>;
-  /** Fenced accounts: sends a draft. Undefined if there is no such draft, because it was sent or deleted. */
+  /** Fenced accounts: sends a draft. Undefined if the draft does not exist, because it was sent or deleted. */
   sendDraft(draft: string, account: MailAccount, signal: AbortSignal): Promise<SentIds | undefined>;
   /** Other accounts: sends the email. */
   send(mail: ComposedMail, account: MailAccount, signal: AbortSignal): Promise<SentIds>;
@@ -102,16 +105,18 @@ export interface MailProvider {
   /** Finds an email by the provider's id. Undefined if it does not exist. */
   parent(providerId: string, account: MailAccount, signal: AbortSignal): Promise<Parent | undefined>;
   /**
-   * Providers that keep no copy of what they send: puts one into the folder for sent emails, unless the folder has it.
-   * It may be called again after an attempt whose outcome is not known.
+   * Providers that keep no copy of the emails that they send: puts a copy into the folder for sent emails, unless the
+   * folder contains it. It may be called again after an attempt whose outcome is not known.
    */
   fileCopy?(copy: SentCopy, account: MailAccount, signal: AbortSignal): Promise<CopyResult>;
 }
 
-/** Whether an error proves that the email was not sent. `unknown`: the connection ended after the email was handed over. */
+/**
+ * Whether an error proves that the email was not sent. `unknown`: the connection ended after the email was handed over.
+ */
 export type Sent = 'no' | 'unknown';
 
-/** An error of a provider, as the client sees it, and what it says about the email. */
+/** An error of a provider, as the client sees it. It also says whether the email was sent. */
 export class ProviderError<Status extends ErrorStatus = ErrorStatus> extends ServiceError {
   override readonly name = 'ProviderError';
 

@@ -6,7 +6,7 @@ import { ServiceError } from '../domain/service-error.ts';
  * Checks that a scope is active, and locks it, so that no other request can disable or delete it before the transaction
  * ends.
  * @param transaction in which the scope is about to be used
- * @throws ServiceError 404 if the application has no such scope, 422 if it is disabled
+ * @throws ServiceError 404 if the scope does not exist in the application, 422 if it is disabled
  */
 export async function lockActiveScope(applicationId: string, id: string, transaction: Database): Promise<void> {
   const scope = isId(id, 'scp')

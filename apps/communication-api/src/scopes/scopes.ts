@@ -8,14 +8,14 @@ import type { Page } from '../domain/page.ts';
 
 export type Scope = Selectable<ScopeRow>;
 
-/** What an application says about a scope. */
+/** The texts of an application for a scope. */
 export interface ScopeText {
   readonly name: string;
-  /** What the application itself calls the scope, for example the id of a customer. */
+  /** The application's own name for the scope, for example the id of a customer. */
   readonly reference: string | null;
 }
 
-/** What belongs to a scope. */
+/** The number of things in a scope. */
 export interface ScopeUse {
   readonly accounts: number;
   /** Keys that are not revoked. */
@@ -25,8 +25,8 @@ export interface ScopeUse {
 /** Groups of accounts. A scoped key reaches the accounts of one scope. */
 export class Scopes {
   /**
-   * @param onChange called after each change of what the keys of a scope may do. A caller with a transaction of its own
-   * calls it once more after the end of that transaction
+   * @param onChange called after each change of the rights of a scope's keys. A caller with its own transaction calls
+   * it once more after the end of that transaction
    */
   constructor(
     private readonly db: Database,
@@ -72,7 +72,7 @@ export class Scopes {
       .executeTakeFirst();
   }
 
-  /** What belongs to each of some scopes. */
+  /** The number of things in each of some scopes. */
   async usesOf(applicationId: string, ids: readonly string[]): Promise<ReadonlyMap<string, ScopeUse>> {
     if (ids.length === 0) return new Map();
     const rows = await this.db
@@ -100,7 +100,7 @@ export class Scopes {
     return new Map(rows.map(({ id, accounts, keys }) => [id, { accounts: Number(accounts), keys: Number(keys) }]));
   }
 
-  /** Changes what is given. Undefined if there is no such scope. */
+  /** Changes the given values. Returns undefined if the scope does not exist. */
   async update(
     applicationId: string,
     id: string,
@@ -112,7 +112,9 @@ export class Scopes {
     return this.#set(applicationId, id, Object.fromEntries(given), db);
   }
 
-  /** Enables or disables a scope; keys of a disabled scope are refused. Undefined if there is no such scope. */
+  /**
+   * Enables or disables a scope; keys of a disabled scope are refused. Returns undefined if the scope does not exist.
+   */
   async setStatus(
     applicationId: string,
     id: string,
@@ -124,7 +126,7 @@ export class Scopes {
     return scope;
   }
 
-  /** Deletes a scope that has no accounts, and revokes its keys. */
+  /** Deletes a scope without accounts, and revokes its keys. */
   async remove(
     applicationId: string,
     id: string,

@@ -1,7 +1,7 @@
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
 
 /**
- * What an address may be: a host of the internet, a host of one's own network or machine, or an address that is never
+ * The class of an address: a host of the internet, a host of one's own network or machine, or an address that is never
  * connected to on purpose (link-local, metadata of clouds, multicast, reserved, tunnels to other addresses).
  */
 export type AddressClass = 'public' | 'private' | 'never';
@@ -41,7 +41,7 @@ const NEVER_6 = blocks(
 
 /** IPv4 in a socket of IPv6. */
 const MAPPED = blocks('ipv6', '::ffff:0:0/96');
-/** IPv4 behind a gateway of a network that has IPv6 only (RFC 6052). Its DNS makes these addresses. */
+/** IPv4 behind a gateway of a network that supports only IPv6 (RFC 6052). Its DNS makes these addresses. */
 const NAT64 = blocks('ipv6', '64:ff9b::/96');
 
 /** @param address as Node spells it; anything else is `never` */
@@ -70,7 +70,7 @@ function lastBits(address: string): string {
     .join('.');
 }
 
-/** What ends or begins another part of a URL, what is decoded there, and what a name never has. */
+/** Characters that end or begin another part of a URL, that a URL decodes, or that no host name contains. */
 const NOT_IN_HOSTS = /[\p{Cc}\s/?#@\\:%[\]<>^|]/u;
 
 /**

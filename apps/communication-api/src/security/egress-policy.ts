@@ -6,17 +6,17 @@ import { EgressError } from './net.ts';
 export const EGRESS_POLICIES = ['public', 'link-local', 'off'] as const;
 
 /**
- * Where connections may lead to. `public`: addresses of the internet only. `link-local`: also private ones and those of
- * this machine, but no link-local ones and no metadata services. `off`: anywhere.
+ * The permitted targets of connections. `public`: addresses of the internet only. `link-local`: also private addresses
+ * and the addresses of this machine, but no link-local addresses and no metadata services. `off`: anywhere.
  */
 export type PolicyName = (typeof EGRESS_POLICIES)[number];
 
-/** What a connection is for. */
+/** The purpose of a connection. */
 export type Purpose = 'mail' | 'web' | 'proxy';
 
 /** A host that may be connected to. */
 export interface JudgedHost {
-  /** For certificates: a name, or an address if there is no name. */
+  /** For certificates: a name, or an address if the host is given by its address. */
   readonly name: string;
   /** At least one. Every one was judged. */
   readonly addresses: readonly string[];

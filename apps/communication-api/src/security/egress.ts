@@ -12,7 +12,7 @@ import { tunnel } from './tunnel.ts';
 
 export interface EgressOptions {
   readonly policy: PolicyName;
-  /** Ports that are allowed beside those of the policy. */
+  /** Ports that are allowed beside the ports of the policy. */
   readonly ports?: readonly number[];
   /** Default: as the system does. */
   readonly lookup?: Lookup;
@@ -33,7 +33,7 @@ const MAX_PROXIES = 100;
 /** The connections to the outside: providers, proxies, webhooks and look-ups of mail servers. */
 export class Egress {
   readonly #policy: EgressPolicy;
-  /** What pools the HTTP connections through a proxy, or the direct ones. */
+  /** The pools of HTTP connections through a proxy, and of direct connections. */
   readonly #agents = new LRUCache<string, Agent>({ max: MAX_PROXIES, dispose: (agent) => void agent.close() });
   readonly #ways = new LRUCache<string, Net>({ max: MAX_PROXIES });
 
@@ -41,7 +41,9 @@ export class Egress {
     this.#policy = new EgressPolicy(policy, ports, lookup);
   }
 
-  /** The way out through a proxy, or the direct one. The same one for the same proxy, so that its user can compare it. */
+  /**
+   * The way out through a proxy, or the direct one. The same one for the same proxy, so that its user can compare it.
+   */
   through(proxy: CustomProxy | undefined): Net {
     const key = keyOf(proxy);
     const known = this.#ways.get(key);
@@ -164,7 +166,7 @@ function open({ name, addresses }: JudgedHost, port: number, signal: AbortSignal
 
 /** @param protocols for ALPN; none: it is not used */
 function secure(socket: Socket, { name }: JudgedHost, protocols: string[]): Promise<TLSSocket> {
-  // An address may not be sent as the name of the server (RFC 6066, section 3). The certificate must have it.
+  // An address may not be sent as the name of the server (RFC 6066, section 3). The certificate must contain it.
   const servername = isIP(name) === 0 ? name : undefined;
   const secured = connectTls({ socket, host: name, servername, ALPNProtocols: protocols });
   return ready(secured, 'secureConnect', 'tls', 'TLS could not be agreed on with the host.');

@@ -8,7 +8,7 @@ export interface MasterKey {
   readonly key: Uint8Array;
 }
 
-/** What a derived key is for. Two purposes never share a key. */
+/** The purpose of a derived key. Two purposes never share a key. */
 export type DerivedPurpose = 'message-id' | 'fingerprint' | 'csrf' | 'wizard-cookie' | 'wizard-callback' | 'tracking';
 
 const NONCE = 12;
@@ -18,8 +18,8 @@ const KEY = 32;
 export const WRAPPED = NONCE + KEY + TAG;
 
 /**
- * Envelope encryption (AES-256-GCM): each secret has a data key of its own, which is wrapped by a master key. A sealed
- * value names its master key, so that keys can be rotated without decrypting the secrets.
+ * Envelope encryption (AES-256-GCM): each secret is encrypted with its own data key, which is wrapped by a master key.
+ * A sealed value names its master key, so that keys can be rotated without decrypting the secrets.
  */
 export class Envelope {
   /** Each send needs a derived key. */
@@ -29,8 +29,8 @@ export class Envelope {
 
   /**
    * @param keys the first one seals; all of them open
-   * @param root what keys for other purposes are derived from: it stays the same when the master keys are rotated.
-   * Default: the current master key
+   * @param root the secret that keys for other purposes are derived from: it stays the same when the master keys are
+   * rotated. Default: the current master key
    */
   constructor(
     keys: readonly MasterKey[],
@@ -70,7 +70,7 @@ export class Envelope {
   /**
    * Puts a sealed value under the current master key. Only its data key is decrypted, and encrypted again.
    * @param head the value, or its first bytes: the name of its key, and {@link WRAPPED} bytes
-   * @returns what replaces them
+   * @returns the bytes that replace the head
    * @throws Error as `open` does; a change behind the head is not noticed
    */
   rewrap(context: string, head: Uint8Array): Uint8Array {
@@ -109,7 +109,10 @@ export class Envelope {
     return key;
   }
 
-  /** The keys for one purpose from the root and from all master keys, the root's first. Older values were made with the others. */
+  /**
+   * The keys for one purpose, from the root and from all master keys. The root's key is first; older values need
+   * others.
+   */
   deriveAll(purpose: DerivedPurpose): readonly Uint8Array[] {
     return [this.derive(purpose), ...[...this.#keys.values()].map((key) => deriveFrom(key, purpose))];
   }

@@ -4,7 +4,7 @@ import { Resolver } from 'node:dns/promises';
 const TRY_MS = 3_000;
 const TRIES = 2;
 
-/** What DNS says about a host. */
+/** Reads the DNS records of a host. */
 export type HostResolver = Pick<Resolver, 'resolveCname' | 'resolveTxt'>;
 
 /** Asks the system's name servers, without the thread pool that other look-ups share. */

@@ -1,15 +1,15 @@
 import { Resolver, lookup as systemLookup } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
 
-/** The addresses of a name, at least one. Rejects if there are none. */
+/** The addresses of a name, at least one. Rejects if the name resolves to no address. */
 export type Lookup = (name: string) => Promise<readonly string[]>;
 
 export interface LookupParts {
-  /** The file of names that the operator has chosen. Default: the system's. */
+  /** The file of names that the operator chose. Default: the system's. */
   readonly hostsFile?: string;
-  /** Asks the name servers. Default: those of the system. */
+  /** Asks the name servers. Default: the name servers of the system. */
   readonly resolver?: () => Pick<Resolver, 'resolve4' | 'resolve6'>;
-  /** What knows the rest: search domains, names of the local network. Default: the system's look-up. */
+  /** Resolves the rest: search domains, names of the local network. Default: the system's look-up. */
   readonly system?: Lookup;
 }
 
@@ -21,12 +21,12 @@ const MAX_WAITING = 20;
 
 /**
  * Looks names up as the system does, but without its thread pool if possible: two look-ups that get no answer would
- * stop all others of the process for 20 seconds, also those of the database. An attacker needs two names for that.
+ * stop all others of the process for 20 seconds, also look-ups of the database. An attacker needs two names for that.
  */
 export function createLookup(parts: LookupParts = {}): Lookup {
   const {
     hostsFile = '/etc/hosts',
-    // A new one each time, since the name servers may have changed.
+    // A new resolver each time, because the name servers may change.
     resolver = () => new Resolver({ timeout: TRY_MS, tries: TRIES }),
     system = async (name) => (await systemLookup(name, { all: true })).map(({ address }) => address),
   } = parts;
@@ -48,7 +48,7 @@ export function createLookup(parts: LookupParts = {}): Lookup {
 const isUnanswered = ({ code }: NodeJS.ErrnoException): boolean => code === 'ETIMEOUT' || code === 'ESERVFAIL';
 
 async function listedIn(hostsFile: string, name: string): Promise<readonly string[]> {
-  // Some systems have the file elsewhere. There the system's look-up knows its names.
+  // Some systems keep the file elsewhere. There the system's look-up knows its names.
   const lines = (await readFile(hostsFile, 'utf8').catch(() => '')).split('\n');
   return lines.flatMap((line) => {
     const [address = '', ...names] = line.replace(/#.*/, '').trim().toLowerCase().split(/\s+/);
@@ -56,7 +56,7 @@ async function listedIn(hostsFile: string, name: string): Promise<readonly strin
   });
 }
 
-/** Of the two threads that the process has for look-ups, one stays free. */
+/** The process looks names up with two threads. This keeps one of them free. */
 function oneAtATime(lookup: Lookup): Lookup {
   let last: Promise<unknown> = Promise.resolve();
   let waiting = 0;

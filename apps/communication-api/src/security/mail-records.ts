@@ -3,7 +3,7 @@ import { Resolver } from 'node:dns/promises';
 const TRY_MS = 2_000;
 const TRIES = 2;
 
-/** Where DNS says that a service is. */
+/** The place of a service, from DNS. */
 export interface ServiceHost {
   readonly host: string;
   readonly port: number;
@@ -24,7 +24,7 @@ export class MailRecords {
     const records = await this.resolver.resolveSrv(name).catch(() => []);
     return (
       records
-        // A dot says that the domain does not have the service (RFC 2782).
+        // A dot says that the domain does not offer the service (RFC 2782).
         .filter((record) => record.name !== '' && record.name !== '.')
         .sort((a, b) => a.priority - b.priority || b.weight - a.weight)
         .map((record) => ({ host: record.name.toLowerCase(), port: record.port }))

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 export type EgressFailure =
   /** The policy does not allow an address of the host, or the port. */
   | 'forbidden'
-  /** The name of the host has no address. */
+  /** The name of the host resolves to no address. */
   | 'unresolved'
   /** The host, or the proxy in front of it, refused the connection or ended it. */
   | 'refused'
@@ -37,19 +37,19 @@ export interface NetTarget {
 }
 
 /**
- * The only way out of the process. Each address is judged by the policy before a connection is made to it. If the
- * account has a proxy, every connection goes through it.
+ * The only way out of the process. Each address is judged by the policy before a connection is made to it. If a proxy
+ * is set for the account, every connection uses it.
  */
 export interface Net {
   /** @throws EgressError */
   connect(target: NetTarget, signal: AbortSignal): Promise<Socket>;
-  /** An HTTP request. No redirect is followed. @throws EgressError, or what `fetch` throws after the connection was made */
+  /** An HTTP request. No redirect is followed. @throws EgressError, or the error of `fetch` after the connection */
   fetch(url: string | URL, init?: RequestInit): Promise<Response>;
 }
 
 /**
  * The text of a body.
- * @throws Error if it is longer: what is cut cannot be read as JSON
+ * @throws Error if it is longer: a cut text cannot be read as JSON
  */
 export async function readText(response: Response, maxBytes: number): Promise<string> {
   const { bytes, isCut } = await readBounded(response, maxBytes);

@@ -15,19 +15,19 @@ const RETRY_SECONDS = 5;
 let running = 0;
 const waiting: (() => void)[] = [];
 
-/** What is stored of a password: the settings, a salt and the hash. */
+/** The stored form of a password: the settings, a salt and the hash. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
   const hash = await derive(password, salt, COST);
   return ['scrypt', COST.N, COST.r, COST.p, salt.toString('base64url'), hash.toString('base64url')].join('$');
 }
 
-/** A hash that no password has. Comparing with it takes as long as with a real one. */
+/** A hash that matches no password. The comparison takes as long as with a real hash. */
 const NOBODY = `scrypt$${COST.N}$${COST.r}$${COST.p}$${'A'.repeat(22)}$${'A'.repeat(43)}`;
 
 /**
- * Whether a password is the one of a hash.
- * @param hashed undefined: there is no such login. The answer takes as long as for a login that exists
+ * Whether a password matches a hash.
+ * @param hashed undefined: the login does not exist. The answer takes as long as for an existing login
  */
 export async function isPassword(password: string, hashed: string | undefined): Promise<boolean> {
   const [, n, r, p, salt = '', hash = ''] = (hashed ?? NOBODY).split('$');

@@ -11,7 +11,7 @@ export class SealedTokens {
   /** @param keys 32 bytes each: the first one seals; all of them open */
   constructor(private readonly keys: readonly Uint8Array[]) {}
 
-  /** @param kind what the token is for: it cannot be opened as another kind */
+  /** @param kind the purpose of the token: it cannot be opened as another kind */
   seal(kind: string, values: readonly unknown[]): string {
     const [key] = this.keys;
     if (key === undefined) throw new Error('Sealed tokens need a key.');

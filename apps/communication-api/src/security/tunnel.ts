@@ -6,14 +6,16 @@ import { SocksClient, type SocksClientError } from 'socks';
 import type { CustomProxy } from '../domain/proxy.ts';
 import { EgressError } from './net.ts';
 
-/** What is beyond a proxy. */
+/** The host beyond a proxy. */
 interface Beyond {
-  /** That were judged. The proxy gets an address and no name, so that it cannot look up another one. */
+  /**
+   * Addresses that were judged. The proxy gets an address and no name, so that it cannot look up a different address.
+   */
   readonly addresses: readonly string[];
   readonly port: number;
 }
 
-/** RFC 1929 has one byte for each length. */
+/** RFC 1929 writes each length into one byte. */
 const MAX_CREDENTIAL_BYTES = 255;
 const CONTROL = /\p{Cc}/u;
 
@@ -50,7 +52,7 @@ async function throughHttp(socket: Socket, { username, password }: CustomProxy, 
         // Tinyproxy answers 401 to a wrong password, although 407 is right.
         if (statusCode === 407 || statusCode === 401) return reject(wrongCredentials());
         if (statusCode < 200 || statusCode > 299) return reject(refusedByProxy());
-        // The server may have spoken already.
+        // The server may already have sent bytes.
         if (head.length > 0) socket.unshift(head);
         resolve(socket);
       })
@@ -70,8 +72,8 @@ async function throughSocks(
   const isVersion4 = protocol === 'socks4';
   const host = isVersion4 ? beyond.addresses.find((address) => isIPv4(address)) : addressFor(beyond);
   if (host === undefined) throw new EgressError('refused', 'A SOCKS 4 proxy reaches IPv4 addresses only.');
-  // SOCKS 4 sends the name of the user before the proxy has said anything, so it must not be a command for something
-  // else that listens there.
+  // SOCKS 4 sends the name of the user before the proxy says anything, so it must not be a command for something else
+  // that listens there.
   for (const text of [username, password])
     if (CONTROL.test(text) || Buffer.byteLength(text) > MAX_CREDENTIAL_BYTES) throw wrongCredentials();
   await SocksClient.createConnection({
@@ -80,7 +82,7 @@ async function throughSocks(
     destination: { host, port: beyond.port },
     existing_socket: socket,
   }).catch(({ message }: SocksClientError) => {
-    // The error itself has the password.
+    // The error itself contains the password.
     throw /Authentication failed|no accepted authentication|RejectedIdent/.test(message)
       ? wrongCredentials()
       : refusedByProxy();
@@ -89,7 +91,7 @@ async function throughSocks(
   return socket;
 }
 
-/** The client of `socks` emits what the server has said already, and lets the socket flow, before its user listens. */
+/** The client of `socks` emits the first bytes of the server, and lets the socket flow, before its user listens. */
 async function keepFirstBytes(socket: Socket): Promise<void> {
   const chunks: Buffer[] = [];
   const collect = (chunk: Buffer): void => void chunks.push(chunk);

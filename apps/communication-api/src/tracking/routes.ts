@@ -20,7 +20,7 @@ export const trackingRoutes: FastifyPluginAsync<{ rooms: Pick<Rooms, 'tracking'>
   app,
   { rooms: { tracking } },
 ) => {
-  // A token is longer than a parameter of a path may be; the wildcard has no bound of its own.
+  // A token may be longer than a parameter of a path; the wildcard is not bounded.
   const tokenOf = (request: FastifyRequest): string => (request.params as { '*': string })['*'];
   const record = ({ method, headers }: FastifyRequest, sendId: string, linkNo: number | null): void =>
     tracking.record({ sendId, linkNo, visitor: visitorOf(method, headers) });

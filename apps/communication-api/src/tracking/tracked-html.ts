@@ -12,7 +12,7 @@ export const MAX_LINKS = 10_000;
 export const MAX_FOREIGN = 2_000;
 /** Other requests are served after each slice. */
 const SLICE = 32_768;
-/** It shows whether an element at the end of the body would be an element, and not the text of another one. */
+/** It shows whether an element at the end of the body would be an element, and not text inside another element. */
 const PROBE = '<img>';
 const DISABLE = 'data-disable-tracking';
 
@@ -23,7 +23,7 @@ interface Change {
   readonly link: number | 'none' | 'pixel';
 }
 
-/** What the parser gives for a start tag; its types leave the attributes out. */
+/** The parser's location of a start tag; its types leave the attributes out. */
 type TagLocation =
   | (NonNullable<StartTag['sourceCodeLocation']> & {
       readonly attrs?: Readonly<Record<string, { readonly startOffset: number; readonly endOffset: number }>>;
@@ -53,7 +53,7 @@ export class TrackedHtml {
 
   /**
    * Finds the links and the place of the pixel.
-   * @throws ServiceError 422 if the body is too long, or has too many links or images
+   * @throws ServiceError 422 if the body is too long, or contains too many links or images
    */
   static async read(html: string, { opens, links, except }: TrackingWish): Promise<TrackedHtml> {
     if (html.length > MAX_HTML) throw tooMuch(`is longer than ${MAX_HTML} characters`);

@@ -13,7 +13,7 @@ export const MAX_TARGET = 2_048;
 /** A URL that `Location` can carry as it is. */
 const PLAIN = /^https?:\/\/[!-~]+$/i;
 
-/** The target of a link that can be tracked. A plain URL stays the same; other URLs are written as a browser writes them. */
+/** The target of a trackable link. A plain URL stays the same; other URLs are written as a browser writes them. */
 export function targetOf(href: string | undefined): string | undefined {
   if (href === undefined || !URL.canParse(href)) return undefined;
   const { protocol, href: written } = new URL(href);

@@ -1,7 +1,7 @@
 import { SealedTokens } from '../security/sealed-tokens.ts';
 import type { TrackedLink } from './tracked-link.ts';
 
-/** What a link of an email says. */
+/** The content of a link in an email. */
 export interface LinkToken extends TrackedLink {
   readonly sendId: string;
 }

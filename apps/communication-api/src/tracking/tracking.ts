@@ -14,7 +14,7 @@ export interface Hit {
   readonly visitor: Visitor;
 }
 
-/** How often persons have opened an email and followed its links. */
+/** How often persons opened an email and followed its links. */
 export interface HitCounts {
   readonly opens: number;
   readonly clicks: number;
@@ -22,7 +22,7 @@ export interface HitCounts {
 
 /** More hits that wait for the database are not stored. */
 export const MAX_PENDING = 100;
-/** More hits of one email are not stored: everyone who has the email can make them. */
+/** More hits of one email are not stored: everyone who received the email can make them. */
 export const MAX_HITS_PER_SEND = 10_000;
 
 /** The hits of tracked emails. */
@@ -73,7 +73,7 @@ export class Tracking {
     await Promise.all(this.#pending);
   }
 
-  /** The sealed token has named the send, so its row names the application. A row that is gone has no hits. */
+  /** The sealed token named the send, so its row names the application. Hits of a deleted row are dropped. */
   async #insert(hit: Hit, at: Date): Promise<void> {
     const { sendId, linkNo, visitor } = hit;
     await this.db.transaction().execute(async (transaction) => {
@@ -103,7 +103,7 @@ export class Tracking {
         )
         .returning('application_id')
         .executeTakeFirst();
-      // What is not counted is not told either.
+      // Hits that are not counted make no event.
       if (row !== undefined && visitor === 'person') await this.#tell(row.application_id, hit, transaction);
     });
   }

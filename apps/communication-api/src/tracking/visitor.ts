@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** Who has asked for a pixel or a link: a person, the image proxy of a mail service, or a program that checks emails. */
+/** The client that asked for a pixel or a link: a person, the image proxy of a mail service, or a checking program. */
 export type Visitor = 'person' | 'mail_proxy' | 'scanner';
 
 /** Apple's proxy calls itself `Mozilla/5.0`, and nothing else. */

@@ -18,7 +18,7 @@ export interface ConversationFilter {
 /** How long conversations are kept. */
 const RETENTION_MS = 14 * 86_400_000;
 
-/** What endpoints were sent, and what they have answered: one row per attempt. */
+/** Requests to endpoints, and their answers: one row per attempt. */
 export class Conversations {
   constructor(
     private readonly db: Database,

@@ -10,7 +10,7 @@ import type { Conversations } from './conversations.ts';
 import type { DisabledReason, Endpoint, Endpoints } from './endpoints.ts';
 import { type Event, type Events, findEvent } from './events.ts';
 
-/** Why there was no answer: the connection was not made, or it ended before the answer. */
+/** Why no answer came: the connection was not made, or it ended before the answer. */
 export const CONVERSATION_ERRORS = ['forbidden', 'unresolved', 'refused', 'timeout', 'tls', 'connection_lost'] as const;
 
 export type ConversationError = (typeof CONVERSATION_ERRORS)[number];
@@ -18,14 +18,14 @@ export type ConversationError = (typeof CONVERSATION_ERRORS)[number];
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
-/** How long to wait after each failed attempt; the last one has none. Each is up to 10 % shorter or longer. */
+/** The waits after failed attempts; none follows the last attempt. Each wait is up to 10 % shorter or longer. */
 const WAITS_MS = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, ...[2, 5, 10, 14, 20, 24].map((hours) => hours * HOUR)];
 const JITTER = 0.1;
 /** How long an endpoint may take to answer. */
 const TIMEOUT_MS = 15 * SECOND;
 /** How long the statements of an attempt may take, besides the request. */
 const STATEMENTS_MS = 15 * SECOND;
-/** An endpoint that has failed for so long is disabled. */
+/** An endpoint that fails for so long is disabled. */
 const PATIENCE_MS = 5 * 24 * HOUR;
 /** How much of an answer is stored, in bytes. */
 const MAX_RESPONSE = 1_024;
@@ -47,7 +47,7 @@ interface DeliveryParts {
   onRequest?(outcome: 'delivered' | 'failed', lagMs: number | undefined): void;
 }
 
-/** What came of a request to an endpoint. */
+/** The result of a request to an endpoint. */
 type Answer =
   | { readonly status: number; readonly response: string; readonly error: null }
   | { readonly status: null; readonly response: null; readonly error: ConversationError };
@@ -150,11 +150,11 @@ export const bodyOf = ({ id, type, account_id, data, created_at }: Event): strin
 
 function errorOf(error: unknown): ConversationError {
   const failure: EgressFailure | undefined = error instanceof EgressError ? error.failure : undefined;
-  // There is no proxy, so it refuses no password.
+  // No proxy is used, so none refuses a password.
   return failure === undefined || failure === 'proxy_credentials' ? 'connection_lost' : failure;
 }
 
-/** The first kilobyte of an answer; empty if it breaks off. The status has come, so that changes nothing else. */
+/** The first kilobyte of an answer; empty if it breaks off. The status arrived, so that changes nothing else. */
 async function beginningOf(response: Response): Promise<string> {
   const read = await readBounded(response, MAX_RESPONSE).catch(() => undefined);
   // PostgreSQL does not store NUL.

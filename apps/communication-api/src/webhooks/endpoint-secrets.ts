@@ -9,7 +9,7 @@ interface Secrets {
   readonly previous?: { readonly secret: string; readonly until: number };
 }
 
-/** The secrets of an endpoint, as its row has them. */
+/** The secrets of an endpoint, as its row stores them. */
 export interface SealedSecrets {
   readonly id: string;
   readonly secrets: Uint8Array;
@@ -21,7 +21,7 @@ export interface NewSecret {
   readonly sealed: Uint8Array;
 }
 
-/** How long the secret of before a rotation signs, too. */
+/** How long the old secret also signs after a rotation. */
 const ROTATION_MS = 86_400_000;
 const SECRET_BYTES = 32;
 
@@ -40,7 +40,7 @@ export class EndpointSecrets {
     return { secret, sealed: this.#seal(id, { current: secret }) };
   }
 
-  /** The next secret. For 24 hours, the secret of before signs as well. */
+  /** The next secret. For 24 hours, the old secret signs as well. */
   rotate(endpoint: SealedSecrets): NewSecret & { readonly previousUntil: Date } {
     const secret = newSecret();
     const until = this.clock() + ROTATION_MS;
@@ -54,7 +54,7 @@ export class EndpointSecrets {
     return previous !== undefined && previous.until > this.clock() ? [current, previous.secret] : [current];
   }
 
-  /** Until when the secret of before the last rotation signs, too, if it still does. */
+  /** Until when the old secret also signs after the last rotation, if it still does. */
   previousUntil(endpoint: SealedSecrets): Date | undefined {
     const { previous } = this.#open(endpoint);
     return previous !== undefined && previous.until > this.clock() ? new Date(previous.until) : undefined;
@@ -69,6 +69,6 @@ export class EndpointSecrets {
   }
 }
 
-/** Changes with each rotation of the secrets, and says nothing about them: it is made of what is sealed. */
+/** Changes with each rotation of the secrets, and reveals nothing about them: it is a hash of the sealed bytes. */
 export const secretsVersionOf = ({ secrets }: Pick<SealedSecrets, 'secrets'>): string =>
   createHash('sha256').update(secrets).digest('hex').slice(0, 16);

@@ -15,10 +15,10 @@ import { EndpointSecrets, secretsVersionOf } from './endpoint-secrets.ts';
 /** An endpoint. Its secrets are sealed. */
 export type Endpoint = Selectable<WebhookEndpointRow>;
 
-/** Why the service disables an endpoint: it answers 410, or it has failed for five days. */
+/** Why the service disables an endpoint: it answers 410, or it failed for five days. */
 export type DisabledReason = NonNullable<Endpoint['disabled_reason']>;
 
-/** What a client says about an endpoint. */
+/** The fields of an endpoint that a client sets. */
 export interface EndpointFields {
   readonly url: string;
   /** Types of events, and patterns such as `account.*`. */
@@ -37,7 +37,7 @@ export interface NewEndpoint extends EndpointFields {
 
 export interface RotatedSecret {
   readonly secret: string;
-  /** Until then, the secret of before signs as well. */
+  /** Until then, the old secret signs as well. */
   readonly previousUntil: Date;
 }
 
@@ -60,8 +60,8 @@ export class Endpoints {
 
   /**
    * Creates an endpoint. Its secret is returned here and never again.
-   * @throws ServiceError 404 if an account is unknown, 409 if the application has too many endpoints, or if the endpoint
-   * of the id was created already
+   * @throws ServiceError 404 if an account is unknown, 409 if the application owns too many endpoints, or if the
+   * endpoint of the id was already created
    */
   async create(
     applicationId: string,
@@ -134,8 +134,8 @@ export class Endpoints {
   }
 
   /**
-   * Changes what is given. Events that wait for an endpoint that is disabled are dropped, and one that is enabled again
-   * has no failures. Undefined if the endpoint does not exist.
+   * Changes the given values. Events that wait for a disabled endpoint are dropped, and the failures of an endpoint
+   * that is enabled again are forgotten. Returns undefined if the endpoint does not exist.
    * @throws ServiceError 404 if an account is unknown
    */
   async update(
@@ -177,10 +177,11 @@ export class Endpoints {
   }
 
   /**
-   * Makes a new secret, which is returned here and never again. For 24 hours, the secret of before signs as well.
-   * Undefined if the endpoint does not exist.
-   * @param seen the version of the secrets that the caller replaces: see `secretsVersionOf`. Default: whatever they are
-   * @throws ServiceError 409 if they have changed since: a second rotation would end the secret that receivers verify with
+   * Makes a new secret, which is returned here and never again. For 24 hours, the old secret signs as well.
+   * Returns undefined if the endpoint does not exist.
+   * @param seen the version of the secrets that the caller replaces: see `secretsVersionOf`. Default: the present
+   * version
+   * @throws ServiceError 409 if they changed since: a second rotation would end the secret that receivers verify with
    */
   async rotateSecret(
     applicationId: string,
@@ -211,7 +212,7 @@ export class Endpoints {
     });
   }
 
-  /** Notes that an endpoint has failed. @returns the time of its first failure since its last success */
+  /** Notes a failure of an endpoint. @returns the time of its first failure since its last success */
   async failed(applicationId: string, id: string): Promise<Date | undefined> {
     const row = await this.db
       .updateTable('webhook_endpoints')
@@ -233,7 +234,10 @@ export class Endpoints {
       .execute();
   }
 
-  /** Disables an endpoint for a fault of its own, and drops the events that wait for it. False if it is gone, or disabled already. */
+  /**
+   * Disables an endpoint because of its own failure, and drops the events that wait for it. Returns false if the
+   * endpoint is gone or already disabled.
+   */
   async disable(applicationId: string, id: string, reason: DisabledReason, db: Database): Promise<boolean> {
     const row = await db
       .updateTable('webhook_endpoints')

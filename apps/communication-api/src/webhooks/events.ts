@@ -24,11 +24,11 @@ export type Event = Selectable<Omit<EventRow, 'type'>> & { readonly type: EventT
 const RETENTION_MS = 30 * 86_400_000;
 
 /**
- * The events of all applications. They are written in the transaction of what happened, with a job per endpoint that
- * takes them: so none of these exists without the others.
+ * The events of all applications. Each event is written in the transaction that causes it, with a job per endpoint that
+ * takes it: so none of these exists without the others.
  */
 export class Events {
-  /** @param fanOut has them delivered. Default: they are only stored */
+  /** @param fanOut delivers them. Default: they are only stored */
   constructor(
     private readonly clock: Clock,
     private readonly fanOut?: Pick<FanOut, 'add' | 'redeliver'>,

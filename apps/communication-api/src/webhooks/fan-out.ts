@@ -13,7 +13,7 @@ interface AddedEvent {
   readonly accountId: string | null;
 }
 
-/** Has events delivered to the endpoints that take them: a job per endpoint. */
+/** Adds the jobs that deliver events: one per endpoint that takes the event. */
 export class FanOut {
   constructor(
     private readonly db: Database,
@@ -36,9 +36,9 @@ export class FanOut {
   }
 
   /**
-   * Has an event delivered again, from the first attempt on.
-   * @param endpointId the only one to deliver to, whatever it asks for. Default: the endpoints that take the event
-   * @param db the transaction of the caller, if it has one
+   * Delivers an event again, from the first attempt on.
+   * @param endpointId the only receiver, whatever it subscribes to. Default: the endpoints that take the event
+   * @param db the transaction of the caller, if there is one
    * @returns the endpoints that receive it
    * @throws ServiceError 404 if the event or the endpoint is unknown, 409 if no enabled endpoint would receive it
    */

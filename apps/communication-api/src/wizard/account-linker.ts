@@ -8,15 +8,15 @@ import type { Rooms } from '../rooms.ts';
 import type { Visit } from './visit.ts';
 import type { SessionVisit } from './wizard-flow.ts';
 
-/** What became of an account that a provider has identified. */
+/** The result for an account that a provider identified. */
 export type Linked =
   | { readonly kind: 'linked'; readonly accountId: string }
-  /** The application has linked this account before. */
+  /** The application linked this account before. */
   | { readonly kind: 'exists'; readonly accountId: string }
   /** It is not the account to reconnect, or the link is not open any more. The session's page says so. */
   | { readonly kind: 'stay' };
 
-/** Links the account that a provider has identified. */
+/** Links the account that a provider identified. */
 export class AccountLinker {
   constructor(private readonly rooms: Rooms) {}
 
@@ -51,7 +51,7 @@ export class AccountLinker {
     return outcome.kind === 'closed' ? this.closedMeanwhile(visit) : outcome;
   }
 
-  /** The same form may have been submitted twice: then the first submission has linked the account. */
+  /** The same form may have been submitted twice: then the first submission linked the account. */
   async closedMeanwhile({ token, link, session }: SessionVisit): Promise<Exclude<Linked, { kind: 'exists' }>> {
     const [now, row] = await Promise.all([
       this.rooms.links.resolve(token),
@@ -75,7 +75,7 @@ export class AccountLinker {
 const gone = (): ServiceError =>
   new ServiceError(404, 'errors/invalid_resource_identifier', 'The account to reconnect was removed.');
 
-/** The user's own proxy comes first, then the one of the link, then the one that a reconnected account has. */
+/** The user's own proxy comes first, then the proxy of the link, then the present proxy of a reconnected account. */
 export function proxiesOf(
   { config }: Visit,
   { name }: LinkableProvider,

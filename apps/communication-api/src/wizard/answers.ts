@@ -5,9 +5,9 @@ import { pageHtml } from './pages/layout.tsx';
 /**
  * The header fields of every answer of the wizard.
  * @param origins the origins, besides our own, that a form of the page leads to: the application's, and the provider's.
- * Null: only our own. Browsers apply `form-action` to every redirect behind a form, also to redirects of the application
- * and of the provider, which may lead anywhere. So all of https is allowed, and the origins themselves, which may be
- * http in development.
+ * Null: only our own. Browsers apply `form-action` to every redirect behind a form, also to redirects of the
+ * application and of the provider, which may lead anywhere. So all of https is allowed, and the origins themselves,
+ * which may be http in development.
  */
 export const headersOf = (origins: readonly string[] | null): Readonly<Record<string, string>> => ({
   'cache-control': 'no-store',

@@ -5,15 +5,15 @@ import { SealedTokens } from '../security/sealed-tokens.ts';
 export interface WayBack {
   /** The token of the link. */
   readonly token: string;
-  /** The origin that has the session's cookie: a custom domain of the link has its own. */
+  /** The origin of the session's cookie: a custom domain of the link uses a different cookie. */
   readonly origin: string;
 }
 
 const KIND = 'callback';
 
 /**
- * What a provider's own site must return as `state`. It is sealed, since the provider must not know the link, and no two
- * are equal. The session remembers its newest one, and accepts only that.
+ * The `state` that a provider's own site must return. It is sealed, because the provider must not know the link, and no
+ * two are equal. The session remembers its newest state, and accepts only that.
  */
 export class CallbackStates {
   readonly #tokens: SealedTokens;
@@ -26,7 +26,7 @@ export class CallbackStates {
     return this.#tokens.seal(KIND, [token, origin]);
   }
 
-  /** Undefined if the service has not made this state. */
+  /** Undefined if the service did not make this state. */
   read(state: string): WayBack | undefined {
     const [token, origin] = (this.#tokens.open(KIND, state) ?? []) as [string?, string?];
     return token === undefined || origin === undefined ? undefined : { token, origin };

@@ -5,7 +5,7 @@ import type { Link } from '../links/links.ts';
 const SUFFIX = 8;
 
 /**
- * The name of the cookie of a link's session. A browser has one cookie per link, so several links work side by side.
+ * The name of the cookie of a link's session. A browser stores one cookie per link, so several links work side by side.
  * The prefix `__Host-` keeps other hosts of the domain from setting it, but browsers take it over https only.
  */
 export function cookieName({ token_hash }: Link, origin: string): string {

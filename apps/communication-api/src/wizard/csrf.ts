@@ -23,8 +23,8 @@ export class Csrf {
 }
 
 /**
- * Whether a browser says that a form was sent by another site. Our pages have the referrer policy `no-referrer`, and
- * with it browsers send `Origin: null`, so `Sec-Fetch-Site` decides. If a browser sends neither, the token does.
+ * Whether a browser says that another site sent a form. The referrer policy of our pages is `no-referrer`, and with it
+ * browsers send `Origin: null`, so `Sec-Fetch-Site` decides. If a browser sends neither, the token decides.
  */
 export function isFromOtherSite({ headers }: FastifyRequest, ownOrigin: string): boolean {
   const site = headers['sec-fetch-site'];

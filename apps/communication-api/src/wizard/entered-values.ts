@@ -4,7 +4,7 @@ import type { EnteredFault, FaultName } from '../links/wizard-sessions.ts';
 import type { Field, LinkStep, StepValues } from '../providers/link-flow.ts';
 import { TEXTS } from './text/text.ts';
 
-/** The wizard's own fields. A provider's fields begin with a letter, so they have other names. */
+/** The wizard's own fields. A provider's fields begin with a letter, so their names differ. */
 export const PROXY_FIELDS = {
   protocol: '_proxy_protocol',
   host: '_proxy_host',
@@ -17,14 +17,14 @@ export const COUNTRY_FIELD = '_country';
 const MAX_LENGTH = 1_000;
 const EMAIL = /^[^\s@<>"(),:;]{1,64}@[^\s@<>"(),:;]{1,255}$/;
 
-/** What a form has sent, by name. */
+/** The fields of a submitted form, by name. */
 export type Entered = ReadonlyMap<string, string>;
 
-/** What was entered on a page. */
+/** The values that were entered on a page. */
 export interface CheckedValues {
   readonly values: StepValues;
   readonly faults: readonly EnteredFault[];
-  /** What may be shown again: no passwords and no codes. */
+  /** Values that may be shown again: no passwords and no codes. */
   readonly shown: Readonly<Record<string, string>>;
 }
 
@@ -46,7 +46,7 @@ export function fieldsOf(step: LinkStep): readonly Field[] {
 export const asksForSecret = (step: LinkStep): boolean =>
   step.kind === 'code' || fieldsOf(step).some(({ kind }) => kind === 'password');
 
-/** Reads what was entered on a provider's page, and checks it against the fields. */
+/** Reads the values that were entered on a provider's page, and checks them against the fields. */
 export function checkValues(step: LinkStep, entered: Entered): CheckedValues {
   const values: Record<string, string | number | boolean> = {};
   const shown: Record<string, string> = {};
@@ -76,7 +76,7 @@ function readValue(field: Field, text: string): string | number | boolean | unde
 }
 
 /**
- * The proxy that the user has entered. Undefined: none.
+ * The proxy that the user entered. Undefined: none.
  * @param before the proxy that was entered before: its password is kept if the page comes back without one
  */
 export function checkProxy(
@@ -116,6 +116,6 @@ export function checkProxy(
   return { proxy: faults.length === 0 ? proxy : undefined, faults, shown };
 }
 
-/** The country that the user has chosen. Undefined: the service chooses. */
+/** The country that the user chose. Undefined: the service chooses. */
 export const countryOf = (entered: Entered): string | undefined =>
   COUNTRIES.find((code) => code === entered.get(COUNTRY_FIELD));

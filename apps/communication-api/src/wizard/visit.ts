@@ -16,7 +16,7 @@ import { TEXTS } from './text/text.ts';
 export interface OpenSession {
   readonly row: WizardSession;
   readonly data: WizardData;
-  /** The cookie that the browser has sent. */
+  /** The cookie that the browser sent. */
   readonly cookie: string;
 }
 
@@ -37,7 +37,7 @@ export interface Visit {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** What an error page needs to know. Set as soon as the link is known. */
+    /** The data that an error page needs. Set as soon as the link is known. */
     visitFrame: Frame | null;
     /** The origins, besides the wizard's own, that forms of the page lead to: see `headersOf`. */
     formOrigins: readonly string[] | null;
@@ -55,7 +55,7 @@ export const bareFrame = (request: FastifyRequest): Frame => {
   return { language, text: TEXTS[language], application: undefined, development: false };
 };
 
-/** A browser came back from a provider's own site, but it has not left from here. */
+/** A browser came back from a provider's own site, but it did not leave from here. */
 export class StrayCallbackError extends ServiceError {
   override readonly name = 'StrayCallbackError';
 
@@ -117,7 +117,7 @@ export async function openVisit(rooms: Rooms, request: FastifyRequest): Promise<
   };
 }
 
-/** A browser that has closed its link itself may still see how it ended. */
+/** A browser that closed its link itself may still see how the link ended. */
 function checkOpen(link: Link, session: OpenSession | undefined, now: number): void {
   if (session?.row.step === 'linked' || session?.row.step === 'cancelled') return;
   if (link.status === 'used') throw new ServiceError(409, 'errors/already_used', 'The link was already used.');
@@ -126,7 +126,7 @@ function checkOpen(link: Link, session: OpenSession | undefined, now: number): v
     throw new ServiceError(401, 'errors/expired_link', 'The link has expired. Create a new one.');
 }
 
-/** The origin of AUTH_URL, as a browser sees it. Undefined if the host is another one. */
+/** The origin of AUTH_URL, as a browser sees it. Undefined for other hosts. */
 export const authOriginOf = ({ config }: Rooms, host: string): string | undefined =>
   servedOrigin(config.AUTH_URL, host);
 
@@ -134,6 +134,6 @@ async function originOf(rooms: Rooms, link: Link, host: string): Promise<string 
   const origin = authOriginOf(rooms, host);
   if (origin !== undefined) return origin;
   const domain = link.domain === host ? await rooms.domains.findHost(link.application_id, host, 'auth') : undefined;
-  // A browser that has come by a failing domain is served, too.
+  // A browser that comes by a failing domain is served, too.
   return domain !== undefined && domain.status !== 'pending' ? `https://${host}` : undefined;
 }

@@ -14,13 +14,13 @@ import type { OpenSession, Visit } from './visit.ts';
 
 /** How long a provider may take to answer one page. */
 const PROVIDER_TIMEOUT_MS = 60_000;
-/** How often a request looks whether another one with the same callback is done. */
+/** How often a request checks whether another request with the same callback is done. */
 const SAME_CALLBACK_POLL_MS = 100;
 
 /** A visit with a session. */
 export type SessionVisit = Visit & { readonly session: OpenSession };
 
-/** The page of a session, and what it needs. */
+/** The page of a session, and its data. */
 export interface Position {
   readonly step: WizardSession['step'];
   readonly data: WizardData;
@@ -33,7 +33,7 @@ export interface CurrentStep {
   readonly context: LinkContext;
 }
 
-/** What a submitted page led to. */
+/** The result of a submitted page. */
 export type Submitted =
   /** The session is on a page of the wizard, which may be the same one. */
   | { readonly kind: 'stay' }
@@ -44,10 +44,10 @@ export type Submitted =
   /** The user returns to the application with an error. */
   | { readonly kind: 'critical'; readonly result: CallbackResult };
 
-/** What a callback led to. `stale`: its state is not the newest one, so nothing has changed. */
+/** The result of a callback. `stale`: its state is not the newest, so nothing changed. */
 export type Arrived = Exclude<Submitted, { kind: 'away' }> | { readonly kind: 'stale' };
 
-/** What was entered before the provider's pages began, and stays if they begin again. */
+/** The values that were entered before the provider's pages began. They stay if the pages begin again. */
 type Kept = Pick<WizardData, 'language' | 'proxy' | 'country' | 'values'>;
 
 /** Leads a session through the pages of a link. It changes rows, and knows nothing of HTTP. */
@@ -69,7 +69,7 @@ export class WizardFlow {
     return this.begin(visit, only, { language });
   }
 
-  /** The first page of a provider, or the page which says that the provider cannot make it. */
+  /** The first page of a provider, or the page that says that the provider cannot make it. */
   async begin(visit: Visit, provider: LinkableProvider, kept: Kept): Promise<Position> {
     const { language, proxy, country, values } = kept;
     const begun: WizardData = { language, proxy, country, values, provider: provider.name };
@@ -83,7 +83,7 @@ export class WizardFlow {
     }
   }
 
-  /** Goes back to the first page, without what was entered. */
+  /** Goes back to the first page, without the entered values. */
   async restart(visit: SessionVisit): Promise<void> {
     const { step, data } = await this.start(visit, visit.session.data);
     await this.rooms.wizardSessions.save(visit.session.row.id, step, data);
@@ -113,7 +113,7 @@ export class WizardFlow {
     };
   }
 
-  /** Takes what was entered on the current page of a provider. */
+  /** Takes the values that were entered on the current page of a provider. */
   async submit(visit: SessionVisit, current: CurrentStep, entered: Entered): Promise<Submitted> {
     const { wizardSessions } = this.rooms;
     const { row, data } = visit.session;
@@ -145,14 +145,14 @@ export class WizardFlow {
     return this.#take(visit, provider, remembered, answer);
   }
 
-  /** The link that a callback belongs to. Undefined if the service has not made its state. */
+  /** The link that a callback belongs to. Undefined if the service did not make its state. */
   wayBackOf(state: string): WayBack | undefined {
     return this.#states.read(state);
   }
 
   /**
-   * Takes what the provider's own site has sent the user back with. Only the newest state of the session counts, and
-   * only once. If the same callback arrives twice, as after a double click, both requests get the same result.
+   * Takes the query with which the provider's own site sent the user back. Only the newest state of the session counts,
+   * and only once. If the same callback arrives twice, as after a double click, both requests get the same result.
    */
   async arrive(visit: SessionVisit, state: string, query: string): Promise<Arrived> {
     const taken = await this.#takeState(visit, state);
@@ -169,7 +169,7 @@ export class WizardFlow {
     return this.#take(visit, provider, taken, answer);
   }
 
-  /** What the session remembers without the state, which counts no more. Undefined: the state did not count. */
+  /** The data of the session without the state, which is now used. Undefined: the state is not valid. */
   async #takeState(visit: SessionVisit, state: string): Promise<WizardData | 'by another request' | undefined> {
     const { wizardSessions, clock } = this.rooms;
     const deadline = clock() + PROVIDER_TIMEOUT_MS;
@@ -259,7 +259,7 @@ export class WizardFlow {
     };
   }
 
-  /** The message of an error may have what the user entered, so it is not logged. */
+  /** The message of an error may contain values that the user entered, so it is not logged. */
   #noteFailure({ name }: LinkableProvider, error: Error): undefined {
     const { code } = error as { readonly code?: unknown };
     this.rooms.log.warn({ provider: name, error: error.name, code }, 'a provider failed in the wizard');
@@ -267,7 +267,7 @@ export class WizardFlow {
   }
 }
 
-/** @throws Error if a page leads to an address that would send what is secret in clear text */
+/** @throws Error if a page leads to an address that would send secrets in clear text */
 function checkStep(step: LinkStep): LinkStep {
   if (step.kind === 'away' && !isSafe(step)) throw new Error('An away step must lead to https, or to this machine.');
   return step;

@@ -19,7 +19,7 @@ import { authOriginOf, openVisit, StrayCallbackError, type Visit, WrongHostError
 import { errorResult, errorUrl, type SessionVisit, type Submitted, successUrl, WizardFlow } from './wizard-flow.ts';
 
 const YEAR_SECONDS = 31_536_000;
-/** Says that the entry page has just set the cookie: if it is missing then, the browser refuses cookies. */
+/** Says that the entry page just set the cookie: if it is missing then, the browser refuses cookies. */
 const COOKIE_SET = 'c';
 /** Says that the user came back from a provider's own site with an answer that counts no more. */
 const STALE = 'stale';
@@ -129,7 +129,7 @@ class WizardRoutes {
     });
   }
 
-  /** Opens a link: makes a session if the browser has none, and leads to its page. Nothing else happens. */
+  /** Opens a link: makes a session if the browser sends none, and leads to its page. Nothing else happens. */
   async #enter(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const visit = await openVisit(this.rooms, request);
     if (visit.session !== undefined)
@@ -151,7 +151,7 @@ class WizardRoutes {
         return seeOther(request, reply, `${linkPath(token)}?lang=${frame.language}`);
       }
       const path = await this.#pathOf({ ...visit, session });
-      // A finished sync has its own page until the user has left it.
+      // A finished sync is shown on a separate page until the user leaves it.
       const isHere = pathOnly(request) === path || (below === 'sync' && session.row.step === 'linked');
       return isHere ? handler({ ...visit, session }, request, reply) : seeOther(request, reply, path);
     });
@@ -212,7 +212,7 @@ class WizardRoutes {
     return seeOther(request, reply, `${way.origin}${linkPath(way.token, 'callback')}?${queryOf(request)}`);
   }
 
-  /** A browser that comes back from a provider's own site. It must be the one that has left. */
+  /** A browser that comes back from a provider's own site. It must be the browser that left. */
   async #arrive(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const visit = await openVisit(this.rooms, request);
     const { session, token } = visit;
@@ -257,7 +257,7 @@ class WizardRoutes {
     return reply.headers(headersOf(null)).send(this.#views.syncView(visit, syncAt(sync, now), now));
   }
 
-  /** The account that the session has linked. */
+  /** The account that the session linked. */
   async #linkedAccount({ token, link }: SessionVisit): Promise<Account> {
     // The link may have been read before the account was linked.
     const usedAccountId = link.used_account_id ?? (await this.rooms.links.resolve(token))?.used_account_id ?? '';
@@ -302,7 +302,7 @@ const queryOf = ({ url }: FastifyRequest): string => url.split('?').slice(1).joi
 
 const stateIn = (request: FastifyRequest): string => new URLSearchParams(queryOf(request)).get('state') ?? '';
 
-/** What a form has sent. If a field is repeated, its first value counts. */
+/** The fields of a submitted form. If a field is repeated, its first value counts. */
 function enteredIn({ body }: FastifyRequest): Entered {
   if (!(body instanceof FormFields))
     throw new ServiceError(422, 'errors/unprocessable_entity', 'Send a form: application/x-www-form-urlencoded.');

@@ -16,7 +16,7 @@ const newPage = await startBrowser();
 const createLink = linkMaker(url, token, { providers: 'outlook', redirect_uri: callback, state: 'u42' });
 
 test.each([
-  ['en-GB', 'Continue to Outlook', 'not given all permissions'],
+  ['en-GB', 'Continue to Outlook', 'did not give all permissions'],
   ['de-DE', 'Weiter zu Outlook', 'nicht alle Berechtigungen'],
 ])('a user links a mailbox of Outlook, at the second attempt (%s)', async (locale, button, missing) => {
   const user = microsoft.user();

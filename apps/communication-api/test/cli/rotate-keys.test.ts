@@ -50,7 +50,7 @@ test('on an embedded database: rotate-keys makes a key, and accounts and idempot
   const keyFile = join(DATA_DIR, 'master.key');
   expect(await run(['doctor'], { DATA_DIR })).toMatchObject({
     code: 0,
-    out: expect.stringMatching(/^note +database: there is none/m),
+    out: expect.stringMatching(/^note +database: no database in/m),
   });
   const first = await start({ DATA_DIR });
   const [token = '', account = ''] = [/ck_svc_dev_\w+/, /acc_\w{26}/].map((form) => form.exec(first.out)?.[0]);

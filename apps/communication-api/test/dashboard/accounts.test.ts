@@ -93,7 +93,7 @@ describe('the page of an account', () => {
 
   test.each([
     ['disconnected', 'errors/disconnected_account', 'does not allow the access', 'make a link to reconnect'],
-    ['disconnected', 'errors/invalid_credentials', 'has refused the password', 'make a link to reconnect'],
+    ['disconnected', 'errors/invalid_credentials', 'refused the password', 'make a link to reconnect'],
     ['error', 'errors/network_down', 'could not be reached', 'the first one that succeeds ends this status'],
     ['error', 'errors/service_unavailable', 'is not available', 'the first one that succeeds ends this status'],
   ] as const)('says what %s, because of %s, means, and what to do', async (status, reason, why, advice) => {

@@ -161,7 +161,7 @@ describe('an email with an unknown outcome', () => {
     expect(winner.text).toContain('The email is resolved.');
     expect([loser.page.status, loser.text]).toEqual([
       409,
-      expect.stringContaining('Another person, or the service itself, has found out what became of this email'),
+      expect.stringContaining('Another person, or the service itself, found out the outcome of this email'),
     ]);
     expect(loser.page.html).not.toContain('/resolve"');
     expect((await rowOf(email)).state).toBe(winner === ann ? 'sent' : 'failed');

@@ -56,7 +56,7 @@ describe('the preview of a limit', () => {
     expect(browser.text).toContain('1 account would be rejected now, and is accepted at present: three@mock.test');
     expect(browser.text).toMatch(/three@mock\.test 3 of 2 per 1m, for \d+ s/);
     expect(browser.text).toContain('Looked at: all 4 accounts of the provider in this application.');
-    expect(browser.text).toContain('1 of them has a limit of its own, which stays.');
+    expect(browser.text).toContain('1 of them has its own limit, which stays.');
     for (const name of ['none@', 'one@', 'own@']) expect(browser.text).not.toContain(name);
     await browser.submit('/limits');
     expect(browser.text).toContain('The limit is changed.');
@@ -85,7 +85,7 @@ describe('the preview of a limit', () => {
     await browser.submit('/preview', { ...limitForm(browser.page.html, 'all'), windows: '2/1m' });
     expect(browser.text).toContain('used@mock.test 3 of 2 per 1m');
     expect(browser.text).toContain('Looked at: the 200 accounts that were used or linked last.');
-    expect(browser.text).toContain('The application has more of them.');
+    expect(browser.text).toContain('The application owns more of them.');
   });
 });
 

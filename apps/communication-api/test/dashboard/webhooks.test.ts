@@ -185,7 +185,7 @@ describe('a delivery', () => {
     await until(async () => {
       await member.open(path);
       // The page reads the endpoint before its deliveries, so the first of the two may be the older.
-      return member.text.includes('email.sent Failed') && member.text.includes('It has failed since');
+      return member.text.includes('email.sent Failed') && member.text.includes('Every delivery since');
     }, 'the attempt is stored, and shown');
     expect(member.text).toMatch(/attempt 1: answered 500, after \d+ ms\. Next attempt: /);
     const event = /\/events\/(evt_\w+)"/.exec(member.page.html)?.[1] ?? '';

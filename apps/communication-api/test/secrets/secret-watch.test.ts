@@ -77,13 +77,13 @@ describe('the watch over a service', () => {
     watch.check('the log', `{"err":"${PASSWORD}"}`);
     watch.check('the log', `{"err":"${PASSWORD}"}`);
     watch.check('the log', '{"err":"none"}');
-    expect([watch.size, watch.faults]).toEqual([1, ['the log has the password 1']]);
+    expect([watch.size, watch.faults]).toEqual([1, ['the log contains the password 1']]);
   });
 
   test('an API key may be in the one answer that created it', () => {
     expect(faultsOf('API key', TOKEN, creation)).toEqual([]);
     expect(faultsOf('API key', TOKEN, creation, creation)).toEqual([
-      'body of the answer 200 to POST /v2/api-keys has the API key 1',
+      'body of the answer 200 to POST /v2/api-keys contains the API key 1',
     ]);
     expect(faultsOf('API key', TOKEN, exchange({ body: TOKEN }))).toHaveLength(1);
     expect(faultsOf('API key', TOKEN, exchange({}, { 'x-note': TOKEN }))).toHaveLength(1);
@@ -95,7 +95,7 @@ describe('the watch over a service', () => {
     expect(faultsOf('link token', LINK_TOKEN, exchange({ url: page, body: page }, { location: page }))).toEqual([]);
     const elsewhere = exchange({ url: page }, { location: `https://app.example/?from=${page}` });
     expect(faultsOf('link token', LINK_TOKEN, elsewhere)).toEqual([
-      'location of the answer 200 to GET /auth/l/…/step/login has the link token 1',
+      'location of the answer 200 to GET /auth/l/…/step/login contains the link token 1',
     ]);
     expect(faultsOf('link token', LINK_TOKEN, exchange({ url: '/auth/l/other', body: page }))).toHaveLength(1);
   });
@@ -108,7 +108,7 @@ describe('the watch over a service', () => {
     expect(faultsOf('link token', LINK_TOKEN, exchange({ url: page, body: form }))).toEqual([]);
     const leaked = [exchange({ url: page, body: form }), exchange({ body: cookie })];
     expect(faultsOf('link token', LINK_TOKEN, ...leaked)).toEqual([
-      'body of the answer 200 to GET /v2/accounts has the CSRF token 2',
+      'body of the answer 200 to GET /v2/accounts contains the CSRF token 2',
     ]);
   });
 
@@ -150,7 +150,7 @@ test.each(DATABASES)('a dump on %s has the values of every column, so a stored s
     places.add(place);
     watch.check(place, value);
   });
-  expect(watch.faults).toEqual(['a', 'b', 'c', 'd'].map((column) => `leaks.${column} has the password 1`));
+  expect(watch.faults).toEqual(['a', 'b', 'c', 'd'].map((column) => `leaks.${column} contains the password 1`));
   expect([...places]).toEqual(expect.arrayContaining(['leaks.id', 'leaks.e']));
   await close();
 });

@@ -8,7 +8,7 @@ import { cleanUpLater } from './clean-up.ts';
 export interface ApplicationSite {
   /** Where users return to. */
   readonly callback: string;
-  /** Waits until the user has returned. @returns the query with which the user came */
+  /** Waits until the user returns. @returns the query with which the user came */
   returned(page: Page): Promise<Readonly<Record<string, string>>>;
 }
 

@@ -10,8 +10,8 @@ export interface Backend {
 }
 
 /**
- * A load balancer as operators have it: it asks `/readyz` of each process, sends requests to the ready ones in turn over
- * connections that it keeps, and never repeats a request.
+ * A load balancer like those of operators: it asks `/readyz` of each process, sends requests to the ready processes in
+ * turn over connections that it keeps, and never repeats a request.
  */
 export interface Balancer {
   readonly url: string;

@@ -1,10 +1,10 @@
-/** What the service answered. */
+/** The answer of the service. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   /** The body as text. */
   readonly text: string;
-  /** The body as JSON. Tests compare it, so it has no type of its own. */
+  /** The body as JSON. Tests compare it, so it is not typed. */
   // biome-ignore lint/suspicious/noExplicitAny: each test reads other fields.
   readonly body: any;
 }

@@ -6,7 +6,7 @@ import type { Contract } from './contract.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The folder in which the test files note what they have seen. */
+    /** The folder in which the test files note the answers that they saw. */
     contractFolder: string;
   }
 }
@@ -14,7 +14,7 @@ declare module 'vitest' {
 const SEEN = 'seen.txt';
 const DECLARED = 'declared.txt';
 
-/** Notes an `operationId status` that a test has seen. */
+/** Notes an `operationId status` that a test saw. */
 export const noteSeen = (folder: string, pair: string): void => appendFileSync(join(folder, SEEN), `${pair}\n`);
 
 export const noteDeclared = (folder: string, contract: Contract): void =>
@@ -24,8 +24,8 @@ export const noteDeclared = (folder: string, contract: Contract): void =>
 const shared = globalThis as { communicationApiContract?: { readonly folder: string; users: number } };
 
 /**
- * After all test files of all projects: fails if the document declares a status of an operation that no test has seen.
- * Does nothing if only some of the API's tests were run.
+ * After all test files of all projects: fails if the document declares a status of an operation that no test saw. Does
+ * nothing if only some of the API's tests were run.
  */
 export function setup(project: TestProject): () => Promise<void> {
   shared.communicationApiContract ??= { folder: mkdtempSync(join(tmpdir(), 'communication-api-contract-')), users: 0 };
@@ -42,7 +42,7 @@ export function setup(project: TestProject): () => Promise<void> {
   };
 }
 
-/** Whether the project has the tests of the API, and has run all of its files. */
+/** Whether the project contains the tests of the API, and ran all of its files. */
 async function hasRunTheApi(project: TestProject): Promise<boolean> {
   const { testFiles } = await project.globTestFiles();
   const run = new Set(project.vitest.state.getFiles().map(({ filepath }) => filepath));
@@ -58,5 +58,5 @@ function checkCoverage(folder: string): void {
   if (missing.length === 0) return;
   // Vitest prints an error of a teardown, but does not fail for it.
   process.exitCode = 1;
-  throw new Error(`No test has seen these answers, which the OpenAPI document declares:\n  ${missing.join('\n  ')}`);
+  throw new Error(`No test saw these answers, which the OpenAPI document declares:\n  ${missing.join('\n  ')}`);
 }

@@ -3,11 +3,11 @@ import addFormats from 'ajv-formats';
 import type { ApiDocument, ApiHeader, ApiOperation, ApiResponse } from '../../src/api/document.ts';
 import type { Exchange } from './exchanges.ts';
 
-/** What the document says about one exchange. */
+/** The verdict of the document on one exchange. */
 export interface Verdict {
   /** `sendEmail 201`; undefined if the exchange belongs to no operation. */
   readonly pair: string | undefined;
-  /** In what the exchange differs from the document. */
+  /** The differences between the exchange and the document. */
   readonly faults: readonly string[];
 }
 
@@ -24,7 +24,7 @@ export class Contract {
   readonly #operations: readonly { readonly method: string; readonly path: string; readonly pattern: RegExp }[];
 
   constructor(readonly document: ApiDocument) {
-    // It may have another copy of ajv, whose types differ.
+    // Another copy of ajv may be installed, whose types differ.
     addFormats.default(this.#ajv as never);
     // Which addresses are taken is tested elsewhere; ajv-formats does not know the international ones.
     this.#ajv.addFormat('idn-email', true);

@@ -2,8 +2,8 @@ import { sql } from 'kysely';
 import type { Database } from '../../src/db/database.ts';
 
 /**
- * Copies a row, for lists that are longer than a page. The copies have older ids.
- * @param changes the SQL of an object with their other values; `n` is the number of the copy
+ * Copies a row, for lists that are longer than a page. The copies get older ids.
+ * @param changes the SQL of an object with the values that differ; `n` is the number of the copy
  */
 export async function copyRow(
   db: Database,

@@ -43,13 +43,13 @@ export interface CrashAnswer {
 export interface CrashWorld {
   readonly db: Database;
   /**
-   * Starts a process, and says how the others are started.
-   * @param memory `forgetful`: this process does not see the claims of the others, as if Redis had lost them
+   * Starts a process, and returns the environment for the others.
+   * @param memory `forgetful`: this process does not see the claims of the others, as if Redis lost them
    */
   fleet(memory?: 'forgetful'): Promise<Fleet>;
-  /** One email: each has an account of its own, so that no limit is in the way. */
+  /** One email. Each uses a new account, so that no limit is in the way. */
   newEmail(provider: string, name: string, credentials: unknown): Promise<CrashEmail>;
-  /** What processes are started with that share a Redis of their own. */
+  /** The environment of processes that share a new Redis. */
   newEnvironment(): Record<string, string>;
   /** A process of a fleet. */
   start(fleet: Fleet): Promise<ServiceProcess>;
@@ -59,7 +59,7 @@ export interface CrashWorld {
   send(url: string, email: CrashEmail): Promise<Response>;
   /** Retries as a client does: as long as the answer says that a retry makes sense. */
   retry(fleet: Fleet, email: CrashEmail): Promise<CrashAnswer>;
-  /** Sends in a process of its own that kills or freezes itself at a step. */
+  /** Sends in a separate process that kills or freezes itself at a step. */
   sendUntil(
     fleet: Fleet,
     email: CrashEmail,

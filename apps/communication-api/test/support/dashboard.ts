@@ -39,7 +39,7 @@ export async function newMember(db: Database, role: MemberRole, password = secre
 
 /** The people of a service. */
 export function peopleOf({ db, rooms, url }: TestService) {
-  /** Each browser has an address of its own, since attempts are counted by address. */
+  /** Each browser uses a different address, because attempts are counted by address. */
   const browser = (): PlainBrowser => {
     // Files share this module, so a last byte alone would not do.
     count++;

@@ -1,7 +1,7 @@
 import { type ParsedMail, simpleParser } from 'mailparser';
 import type { Database } from '../../src/db/database.ts';
 
-/** The email that the mock provider has delivered for a `tracking_id`, as a recipient reads it. */
+/** The email that the mock provider delivered for a `tracking_id`, as a recipient reads it. */
 export async function deliveredEmail(db: Database, trackingId: string): Promise<ParsedMail> {
   const { raw } = await db
     .selectFrom('mock_messages')

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 export const ROOT = resolve(import.meta.dirname, '../../../..');
 const FOLDER = join(ROOT, 'docs/service/deploy');
 
-/** Where a file for operators is. */
+/** The path of a file for operators. */
 export const deployFile = (name: string): string => join(FOLDER, name);
 
 export const deployText = (name: string): string => readFileSync(deployFile(name), 'utf8');

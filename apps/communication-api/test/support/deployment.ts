@@ -20,7 +20,7 @@ import { createTestDatabase } from './test-database.ts';
 export const API = 'api.example.test';
 export const WIZARD = 'connect.example.test';
 
-/** What the proxy has answered. */
+/** The answer of the proxy. */
 export interface ProxyAnswer {
   readonly status: number;
   /** Some fields of the body, which are undefined in others. */
@@ -43,13 +43,13 @@ export interface Deployment {
   /** By their number, from 1. */
   readonly processes: Map<number, RunningProcess>;
   readonly httpsPort: number;
-  /** Where the proxy asks which hosts get a certificate. */
+  /** The port on which the proxy asks which hosts get a certificate. */
   readonly innerPort: string;
   /** Starts a process, and waits until it listens. */
   start(instance: number): Promise<void>;
-  /** Where one process listens, for requests that do not go through the proxy. */
+  /** The origin of one process, for requests that bypass the proxy. */
   urlOf(instance: number, port?: 'api' | 'admin'): string;
-  /** A request through the proxy. It rejects if there is no certificate for the host, or if the connection breaks. */
+  /** A request through the proxy. It rejects if the host gets no certificate, or if the connection breaks. */
   ask(method: string, path: string, options?: AskOptions): Promise<ProxyAnswer>;
   /** A new linked mailbox of the mock. @returns its id */
   newAccount(): Promise<string>;
@@ -111,7 +111,7 @@ const unitEnvironment = (instance: number, credentials: string): Record<string, 
       .map((pair) => pair.replace('%i', String(instance)).replace('%d', credentials).split('=') as [string, string]),
   );
 
-/** Caddy with the Caddyfile, with ports of its own and certificates of its own authority. */
+/** Caddy with the Caddyfile, on free ports and with certificates of its own authority. */
 function startCaddy(port: string, adminPort: string, innerPort: string): Promise<number> {
   return startProgram('caddy', 'caddy', (https, folder) => {
     const options = ['local_certs', 'skip_install_trust', 'admin off', 'auto_https disable_redirects'];

@@ -13,7 +13,7 @@ export interface DnsServer {
   readonly address: string;
   /** Asks this server. It is patient with a busy machine, unless the server is silent. */
   readonly resolver: Resolver;
-  /** What was asked: `A mail.example.test`, for example. */
+  /** The queries, for example `A mail.example.test`. */
   readonly queries: readonly string[];
   /**
    * The values by query, such as `{ 'A mail.example.test': ['127.0.0.1'] }`, and with numbers in front of the name

@@ -72,7 +72,7 @@ export async function startDovecot(
       server = spawn(binary, ['-F', '-c', join(folder, 'dovecot.conf')], {
         cwd: folder,
         stdio: 'ignore',
-        // A process group of its own, so that Ctrl+C does not end the server before the tests.
+        // A separate process group, so that Ctrl+C does not end the server before the tests.
         detached: true,
         ...owner,
       });
@@ -85,7 +85,7 @@ export async function startDovecot(
       await start();
     } catch (error) {
       await kill().catch(() => {});
-      // Another process may have taken a port meanwhile.
+      // Another process may take a port meanwhile.
       if (attempt === ATTEMPTS) throw error;
       continue;
     }
@@ -95,7 +95,7 @@ export async function startDovecot(
       ...ports,
       user(address, password = secret()) {
         const file = join(folder, 'users', address);
-        // The server looks once per second at most whether a file has changed, so a user has a file of its own.
+        // The server checks a file for changes at most once per second, so each user gets a separate file.
         if (existsSync(file)) pauseSync(ONE_SECOND_MS);
         writeFileSync(file, `${address}:{PLAIN}${password}\n`);
         return { address, password };
@@ -115,7 +115,7 @@ interface Configuration {
   readonly settings: string;
 }
 
-/** All processes of the server have the same user, so that it also runs if this process is not root. */
+/** All processes of the server run as the same user, so that it also runs if this process is not root. */
 function configuration({ folder, owner, ports, settings }: Configuration): string {
   const nameOf = (option: string): string =>
     execFileSync('id', [option, String(owner?.uid ?? process.getuid?.())], { encoding: 'utf8' }).trim();
@@ -190,7 +190,7 @@ ${settings}
 
 const pauseSync = (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 
-/** Waits until this process, and not another one, accepts connections. */
+/** Waits until this process accepts connections, and not another process on the same port. */
 async function accepts(server: ChildProcess, folder: string): Promise<void> {
   let failure: Error | undefined;
   server.once('error', (error) => {
@@ -231,7 +231,7 @@ function findDovecot(): string {
   return findOrInstall(find('lmtp'), 'dovecot-lmtpd', advice);
 }
 
-/** Whether a Dovecot of the right version has a service, such as `imap`. */
+/** Whether a Dovecot of the right version supports a service, such as `imap`. */
 function runs(binary: string, service: string): boolean {
   const textOf = (command: string, ...args: string[]): string =>
     execFileSync(command, args, { encoding: 'utf8' }).trim();

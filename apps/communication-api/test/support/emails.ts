@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Rooms } from '../../src/rooms.ts';
 
-/** A row of the journal whose outcome nobody knows: its process died while the provider was asked. Returns its id. */
+/**
+ * Adds a row of the journal whose outcome is unknown: its process died while the provider was asked. Returns its id.
+ */
 export async function unknownEmail(
   { rooms: { sends } }: { readonly rooms: Pick<Rooms, 'sends'> },
   applicationId: string,

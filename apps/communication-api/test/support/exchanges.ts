@@ -58,7 +58,7 @@ function collectAnswer(response: ServerResponse): Buffer[] {
   return chunks;
 }
 
-/** The head that was sent: `getHeaders` does not know what was given to `writeHead`. */
+/** The head that was sent: `getHeaders` does not return the fields that were passed to `writeHead`. */
 function headersOf(response: ServerResponse): ReadonlyMap<string, string> {
   const { _header: head } = response as unknown as { readonly _header: string };
   const lines = head.split('\r\n').slice(1);

@@ -1,6 +1,6 @@
-/** When a fault happens: before the server gets the request, while it gets it, or after it has done what was asked. */
+/** When a fault happens: before the server gets the request, while it gets it, or after it did the work. */
 export const FAULT_PHASES = ['before', 'in', 'after'] as const;
-/** What the client sees: the connection ends, nothing happens any more, or an answer that makes no sense. */
+/** How the client sees it: the connection ends, nothing happens any more, or an answer makes no sense. */
 export const FAULT_KINDS = ['cut', 'stall', 'wrong'] as const;
 
 export interface Fault {

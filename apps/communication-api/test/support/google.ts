@@ -13,7 +13,7 @@ const SEND = `${GMAIL}send`;
 /** Where users are sent back to who give credentials to a test. */
 const REDIRECT = 'http://127.0.0.1/callback';
 
-/** The scopes of which a token needs one, as Google's description of the API has them. Only those that we ask for. */
+/** The scopes of which a token needs one, from Google's description of the API. Only the scopes that we ask for. */
 const NEEDED: readonly (readonly [call: RegExp, scopes: readonly string[]])[] = [
   [/^POST (?:\/upload)?\/gmail\/v1\/users\/me\/drafts(?:\/send)?$/, [COMPOSE]],
   [/^(?:GET|DELETE) \/gmail\/v1\/users\/me\/drafts\/[^/]+$/, [COMPOSE]],
@@ -22,24 +22,24 @@ const NEEDED: readonly (readonly [call: RegExp, scopes: readonly string[]])[] = 
   [/^GET \/gmail\/v1\/users\/me\/profile$/, [COMPOSE, METADATA]],
 ];
 
-/** A request that the double got, and what it answered. */
+/** A request that the double got, and its answer. */
 export interface GoogleRequest {
   readonly method: string;
   /** Without `/gmail/v1/users/me/`. */
   readonly path: string;
   readonly query: URLSearchParams;
-  /** Whose access token it has. */
+  /** The user of its access token. */
   readonly user: string | undefined;
   status: number | undefined;
 }
 
-/** What happens to one request instead of an answer. */
+/** The fault of one request, instead of an answer. */
 export type GoogleFault =
   /** The connection ends. */
   | { readonly kind: 'cut'; readonly when: 'before' | 'in' | 'after' | 'in the answer' }
   /** No answer ever comes. `in`: the body is not read, either. */
   | { readonly kind: 'stall'; readonly when: 'before' | 'in' | 'after' }
-  /** Another answer. `after`: Google has done what it was asked for. */
+  /** A different answer. `after`: Google did the work. */
   | {
       readonly kind: 'answer';
       readonly when: 'before' | 'after';
@@ -48,7 +48,7 @@ export type GoogleFault =
       readonly headers?: Readonly<Record<string, string>>;
     };
 
-/** A message as Google has it. */
+/** A message as Google stores it. */
 export interface GoogleMessage {
   readonly gmail_id: string;
   readonly thread_id: string;
@@ -60,34 +60,34 @@ export interface GoogleMessage {
   readonly mime: string;
 }
 
-/** Google: the emulator that others wrote, behind a server that adds what it lacks, and faults. */
+/** Google: an emulator from another project, behind a server that adds the missing parts, and faults. */
 export interface Google {
   readonly url: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** What a service needs to use it. */
+  /** The settings by which a service uses it. */
   readonly environment: Readonly<Record<string, string>>;
   readonly requests: GoogleRequest[];
   /** Chooses the fault of a request. It is called once for each. */
   fault: ((request: GoogleRequest) => GoogleFault | undefined) | undefined;
-  /** Whether Google replaces the Message-ID of what is sent. Default: no. */
+  /** Whether Google replaces the Message-ID of sent emails. Default: no. */
   replacesMessageIds: 'no' | 'silently' | 'and keeps ours';
   addUser(email: string): void;
   /** Lets Google send users back to an address. */
   allowRedirect(uri: string): void;
   /**
-   * Does what a user does on Google's page. Returns the address that the browser is sent back to.
+   * Acts like a user on Google's page. Returns the address that the browser is sent back to.
    * @param deny permissions that the user does not give
    */
   consent(authorizationUrl: string, email: string, deny?: readonly string[]): Promise<URL>;
-  /** The credentials of a user who has given all permissions that are named. */
+  /** The credentials of a user who gave all named permissions. */
   credentials(email: string, scopes?: readonly string[]): Promise<object>;
   /** Makes every access token of a user invalid, or every refresh token, too. */
   forgetTokens(email: string, which: 'access' | 'all'): void;
   messages(email: string): readonly GoogleMessage[];
   sent(email: string): readonly GoogleMessage[];
   drafts(email: string): number;
-  /** Stores a message that somebody else has sent to a user. */
+  /** Stores a message from another sender to a user. */
   receive(email: string, mime: string): GoogleMessage;
 }
 
@@ -186,7 +186,7 @@ export async function startGoogle(): Promise<Google> {
 
   const userOf = (authorization = '') => tokenMap.get(authorization.replace(/^Bearer /, ''));
 
-  /** What Google does with a request. */
+  /** Google's answer to a request. */
   const answer = async (call: Call): Promise<Response> => {
     const user = userOf(call.headers.authorization);
     const refusal = user && refuse(call, user.scopes);
@@ -359,10 +359,10 @@ function readUpload({ headers, body, search, pathname }: Call): string {
   const text = body.toString('latin1');
   const [before, description, mail, end] = text.split(`--${boundary}`);
   if (!search.includes('uploadType=multipart') || boundary === undefined || before !== '' || end !== '--\r\n')
-    throw new Error('The upload has not two parts.');
+    throw new Error('The upload does not consist of two parts.');
   const [json = '', mime = ''] = [description, mail].map((part = '') => part.slice(part.indexOf('\r\n\r\n') + 4, -2));
   if (!/^\r\nContent-Type: application\/json/.test(description ?? '') || !/message\/rfc822\r\n\r\n/.test(mail ?? ''))
-    throw new Error('The parts of the upload have wrong types.');
+    throw new Error('The types of the parts of the upload are wrong.');
   const raw = Buffer.from(mime, 'latin1').toString('base64url');
   const given = JSON.parse(json) as { readonly message?: object };
   return JSON.stringify(pathname.endsWith('/drafts') ? { message: { ...given.message, raw } } : { ...given, raw });

@@ -10,8 +10,8 @@ export interface Guard {
 }
 
 /**
- * Reads the id of the process to end, or an empty line if that process has ended. The input ends when the process that
- * writes to it ends.
+ * Reads the id of the process to end, or an empty line if that process already ended. The input ends when the process
+ * that writes to it ends.
  */
 const GUARD = `
 while read -r line; do pid=$line; done
@@ -71,7 +71,7 @@ export function signalChildren(server: ChildProcess, signal: NodeJS.Signals): vo
     try {
       process.kill(pid, signal);
     } catch {
-      // It has ended meanwhile.
+      // It ended meanwhile.
     }
   }
 }

@@ -15,7 +15,7 @@ export type Matches = (call: {
 export interface HttpFaultProxy {
   /** Origin to use in place of the server's. */
   readonly url: string;
-  /** The next request that matches fails, once. @returns whether it has failed */
+  /** The next request that matches fails, once. @returns whether it failed */
   failNext(matches: Matches, fault: Fault): () => boolean;
 }
 

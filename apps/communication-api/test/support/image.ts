@@ -6,7 +6,7 @@ import { deployText, dockerInstructions, type Instruction, listOf, ROOT } from '
 import type { Owner } from './server-user.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
-/** What the Dockerfile makes, without a container engine: the files of its last stage, and how they are started. */
+/** The image of the Dockerfile, without a container engine: the files of its last stage, and how they are started. */
 export interface Image {
   /** The folder of the files of the image. */
   readonly root: string;
@@ -28,11 +28,11 @@ interface Stage {
   user: string;
 }
 
-/** Instructions that change what the base image has. */
+/** Instructions that change the files of the base image. */
 const OF_BASE = /^rm -rf \/(usr|opt)\//;
 const OTHERS = ['EXPOSE', 'HEALTHCHECK', 'ENTRYPOINT', 'CMD'];
 
-/** Executes the Dockerfile in folders of its own. Everything is executed but what is about the base image. */
+/** Executes the Dockerfile in temporary folders, except the instructions about the base image. */
 export function buildImage(): Image {
   const instructions = dockerInstructions();
   const stages = new Map<string, Stage>();
@@ -44,7 +44,7 @@ export function buildImage(): Image {
       stages.set(/ AS (\S+)$/.exec(instruction.rest)?.[1] ?? '', stage);
     } else if (stage !== undefined) execute(instruction, stage, stages, skipped);
   }
-  if (stage === undefined) throw new Error('The Dockerfile has no stage.');
+  if (stage === undefined) throw new Error('The Dockerfile contains no stage.');
   const { root, env, user } = stage;
   return {
     ...{ root, env, skipped, owner: readOnly(root, user) },
@@ -74,7 +74,7 @@ function run(command: string, { root, folder }: Stage): void {
   mkdirSync(cwd, { recursive: true });
   const made = /^install -d -o node -g node -m 700 (\/\S+)$/.exec(command)?.[1];
   if (made !== undefined) mkdirSync(join(root, made), { mode: 0o700 });
-  // The packages of the build are those of this repository.
+  // The build uses the packages of this repository.
   else if (command === 'npm ci --ignore-scripts') linkPackages(cwd);
   else {
     const whole = command.startsWith('npm ci ') ? `${command} --prefer-offline --silent` : command;
@@ -82,7 +82,7 @@ function run(command: string, { root, folder }: Stage): void {
   }
 }
 
-/** The packages that are installed here, and a cache of its own for the build. */
+/** The packages that are installed here, and a separate cache for the build. */
 function linkPackages(cwd: string): void {
   const installed = join(ROOT, 'node_modules');
   mkdirSync(join(cwd, 'node_modules'));
@@ -102,7 +102,7 @@ function copy(words: readonly string[], stage: Stage, stages: ReadonlyMap<string
   const paths = from === undefined ? words : words.slice(1);
   const target = paths.at(-1) as string;
   const source = from === undefined ? ROOT : stages.get(from)?.root;
-  if (source === undefined) throw new Error(`COPY --from=${from}: there is no such stage before.`);
+  if (source === undefined) throw new Error(`COPY --from=${from}: no earlier stage with this name.`);
   for (const path of paths.slice(0, -1)) {
     const isFolder = readdirOf(join(source, path)) !== undefined;
     const into = posix.join(stage.folder, target, !isFolder && target.endsWith('/') ? basename(path) : '');

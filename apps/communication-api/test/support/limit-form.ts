@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { PlainBrowser } from '../wizard/plain-browser.ts';
 
-/** What the form of a limit sends: the forms of all limits have one address. */
+/** The fields that the form of a limit sends: the forms of all limits use one address. */
 export const limitForm = (html: string, route: string): Record<string, string> => {
   const forms = [...html.matchAll(/<form method="post" action="[^"]*\/preview"[^>]*>(.*?)<\/form>/gs)];
   const form = forms.map(([, content = '']) => content).find((content) => content.includes(`value="${route}"`)) ?? '';
@@ -14,9 +14,9 @@ export const limitForm = (html: string, route: string): Record<string, string> =
 };
 
 /**
- * Two people change one limit at the same time, each in a browser that shows it: one wins, and the other is told.
+ * Two people change one limit at the same time, each in a browser that shows it: one wins, and the other sees an error.
  * @param stored the windows of the limit
- * @returns the browser of the other one, and what was entered there
+ * @returns the loser's browser, and the entered windows there
  */
 export async function editAtOnce(
   ann: PlainBrowser,
@@ -29,12 +29,9 @@ export async function editAtOnce(
   const [winner, loser] = ann.page.status === 200 ? [ann, bob] : [bob, ann];
   const [mine, theirs] = winner === ann ? ['5/1m', '7/1m'] : ['7/1m', '5/1m'];
   expect(winner.text).toContain('The limit is changed.');
-  expect([loser.page.status, loser.text]).toEqual([
-    409,
-    expect.stringContaining('Another person has changed this limit'),
-  ]);
+  expect([loser.page.status, loser.text]).toEqual([409, expect.stringContaining('Another person changed this limit')]);
   expect(await stored()).toEqual([mine]);
-  // What the other has entered is still there, and can be sent again.
+  // The loser's entries are still there, and can be sent again.
   expect(limitForm(loser.page.html, 'all')).toMatchObject({ windows: theirs, seen: mine });
   return { loser, theirs };
 }

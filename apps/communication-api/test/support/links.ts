@@ -3,12 +3,12 @@ import { clientOf } from './client.ts';
 
 const TEN_MINUTES_MS = 600_000;
 
-/** Makes a link, for ten minutes. The fields that are given replace those of every link. */
+/** Makes a link, for ten minutes. The given fields replace the fields of every link. */
 export type MakeLink = (fields?: object) => Promise<string>;
 
 /**
  * Makes links of an application.
- * @param fields of every link. The link of a reconnection has no `providers`
+ * @param fields of every link. The link of a reconnection lacks `providers`
  */
 export function linkMaker(
   url: string,

@@ -4,7 +4,7 @@ import { Egress } from '../../src/security/egress.ts';
 
 /** An account as a provider sees it, without a database. */
 export interface TestMailAccount extends MailAccount {
-  /** What is stored now. */
+  /** The stored credentials. */
   stored(): unknown;
   /** How often new credentials were stored. */
   renewals(): number;

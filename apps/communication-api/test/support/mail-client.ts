@@ -22,7 +22,7 @@ export interface Answer {
 export interface MailClient {
   readonly accountId: string;
   readonly token: string;
-  /** Sends JSON. The fields that a request needs have values; `fields` may replace them. */
+  /** Sends JSON with a value for each required field; `fields` may replace them. */
   json(fields?: object, key?: string, token?: string): Promise<Answer>;
   /** Sends a body as it is. */
   raw(type: string, body: string | Uint8Array, headers?: Readonly<Record<string, string>>): Promise<Answer>;
@@ -31,9 +31,9 @@ export interface MailClient {
   get(path: string, token?: string): Promise<Answer>;
   /** The fields of a request that is accepted. */
   readonly fields: { readonly account_id: string; readonly to: readonly object[]; readonly body: string };
-  /** How many emails the mock has delivered for this account. */
+  /** How many emails the mock delivered for this account. */
   delivered(): Promise<number>;
-  /** The newest email that the mock has delivered for this account, as its recipients read it, and its bytes. */
+  /** The newest email that the mock delivered for this account, as its recipients read it, and its bytes. */
   newest(): Promise<{ readonly mail: ParsedMail; readonly raw: string; readonly recipients: readonly string[] }>;
 }
 

@@ -12,19 +12,19 @@ export interface MailFaultProxy {
   readonly hasFailed: boolean;
 }
 
-/** A part of what a client says. */
+/** A part of a client's words. */
 interface Piece {
   readonly length: number;
   readonly step: string;
-  /** How the line that answers it begins. Undefined: it has no answer. */
+  /** How the line that answers it begins. Undefined: it gets no answer. */
   readonly answer?: RegExp;
   /** An answer that makes no sense. */
   readonly nonsense?: string;
-  /** The piece that follows is of the same step, and it is the one that may fail. */
+  /** The next piece belongs to the same step, and it may fail instead of this piece. */
   readonly isPrelude?: boolean;
 }
 
-/** Cuts what a client says into pieces. */
+/** Cuts a client's words into pieces. */
 interface Dialect {
   /** The piece at the beginning of a text; undefined if it is not whole yet. */
   next(text: string): Piece | undefined;
@@ -93,7 +93,7 @@ async function startProxy(
 class Relay {
   #said = '';
   #answered = '';
-  /** What was said and is not answered yet. */
+  /** Pieces that were sent and are not answered yet. */
   readonly #open: { readonly piece: Piece; readonly fault: Fault | undefined }[] = [];
   #isBroken = false;
 
@@ -163,7 +163,7 @@ class Relay {
   }
 }
 
-/** The length of the first line; 0 if it has no end yet. */
+/** The length of the first line; 0 if it is not complete yet. */
 const lineEnd = (text: string): number => text.indexOf('\n') + 1;
 
 /** The last line of a reply (RFC 5321, 4.2.1). */

@@ -4,23 +4,23 @@ import type { ImapCredentials } from '../../src/providers/imap/credentials.ts';
 import { type Dovecot, type MailUser, startDovecot } from './dovecot.ts';
 import { startSmtpServer } from './smtp-server.ts';
 
-/** A user of a mail server that keeps what it got to send. */
+/** A user of a mail server that keeps the emails that it got to send. */
 export interface SinkUser extends MailUser {
-  /** Every message that the server has taken from this user, in the order of arrival. */
+  /** Every message that the server took from this user, in the order of arrival. */
   readonly received: readonly string[];
-  /** What is in the user's folder for sent emails. */
+  /** The emails in the user's folder for sent emails. */
   sentFolder(): readonly string[];
-  /** Does what a server does that files what it sends, as Gmail does. */
+  /** Files a message, like a server that files the emails that it sends, such as Gmail. */
   file(message: string): Promise<void>;
-  /** What is stored for an account of this user. */
+  /** The stored credentials of an account of this user. */
   credentials(ports?: { readonly imap?: number; readonly smtp?: number }): ImapCredentials;
 }
 
-/** A server for sending that counts, and a real IMAP server. Both have the same users. */
+/** A server for sending that counts, and a real IMAP server. Both know the same users. */
 export interface MailSink {
   readonly smtpPort: number;
   readonly dovecot: Dovecot;
-  /** A new user. @param taken is called with a message that the server has taken, before it says so */
+  /** A new user. @param taken is called with a message that the server took, before it says so */
   user(taken?: (message: string, user: SinkUser) => Promise<unknown> | unknown): SinkUser;
 }
 

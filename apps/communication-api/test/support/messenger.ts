@@ -16,7 +16,7 @@ const picture = (label: string): string =>
     `<svg xmlns="http://www.w3.org/2000/svg" width="200" height="80"><rect width="200" height="80" fill="#fff"/><text x="20" y="55" font-size="40">${label}</text></svg>`,
   ).toString('base64')}`;
 
-/** What the plug-in `examples/messenger.mjs` talks to. */
+/** The messenger that the plug-in `examples/messenger.mjs` uses. */
 export interface Messenger {
   readonly url: string;
   readonly letters: string;
@@ -60,7 +60,7 @@ export async function startMessenger(): Promise<Messenger> {
   return messenger;
 }
 
-/** Loads the plug-in of the example from a copy of its own: a module reads the address of its messenger once per process. */
+/** Loads the plug-in of the example from a fresh copy: a module reads the address of its messenger once per process. */
 export function loadMessenger({ url }: Messenger): Promise<readonly Provider[]> {
   process.env.MESSENGER_URL = url;
   const copy = join(temporaryFolder(), 'messenger.mjs');

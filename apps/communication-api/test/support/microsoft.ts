@@ -13,7 +13,7 @@ import type { Mailbox } from './graph/mailbox.ts';
 import { mailAccount } from './mail-account.ts';
 import { secret } from './secret.ts';
 
-/** Who signs in at Microsoft, and what they allow. */
+/** A person who signs in at Microsoft, and the permissions that the person gives. */
 export interface MicrosoftUser {
   readonly oid: string;
   readonly email: string;
@@ -32,7 +32,7 @@ export interface Microsoft {
   user(address?: string): MicrosoftUser;
   /** This user signs in next. */
   signsIn(user: MicrosoftUser): void;
-  /** What is stored for an account of a user. */
+  /** The stored credentials of an account of a user. */
   credentialsOf(user: MicrosoftUser): OAuthCredentials;
   /** The refresh tokens of a user do not work any more. */
   revoke(user: MicrosoftUser): void;
@@ -54,7 +54,7 @@ export async function signIn(microsoft: Microsoft, user: MicrosoftUser, url: str
 
 /** The way out of tests: to addresses of this machine only. */
 export const directNet: Net = {
-  connect: () => Promise.reject(new Error('Graph needs no connection of its own.')),
+  connect: () => Promise.reject(new Error('Graph needs no extra connection.')),
   fetch: (url, init) => fetch(url, { ...init, redirect: 'manual' }),
 };
 
@@ -66,7 +66,7 @@ export async function startMicrosoft(): Promise<Microsoft> {
   await server.start(0, '127.0.0.1');
   afterAll(() => server.stop());
   const { url: issuer } = server.issuer;
-  if (issuer === undefined) throw new Error('The authorization server has no address.');
+  if (issuer === undefined) throw new Error('The address of the authorization server is unknown.');
 
   const refreshTokens = new Map<string, MicrosoftUser>();
   const codes = new Map<string, MicrosoftUser>();

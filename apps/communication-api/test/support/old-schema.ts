@@ -4,7 +4,10 @@ import type { Database } from '../../src/db/database.ts';
 
 const FOLDER = new URL('../../src/db/migrations/', import.meta.url);
 
-/** Brings an empty database to the schema that an older version of the service had. @param last the newest migration of that version */
+/**
+ * Brings an empty database to the schema of an older version of the service. @param last the newest migration of that
+ * version
+ */
 export async function migrateTo(db: Database, last: string): Promise<void> {
   const names = readdirSync(FOLDER).map((file) => file.replace('.ts', ''));
   const migrations: Record<string, Migration> = {};
@@ -41,7 +44,7 @@ export async function readRows(db: Database, columns: Readonly<Record<string, re
   return all;
 }
 
-/** Writes rows into an older schema. What that schema has no table or column for is left out. */
+/** Writes rows into an older schema. Values without a table or column in that schema are left out. */
 export async function writeRows(db: Database, rows: Rows): Promise<void> {
   const columns = await columnsOf(db);
   await db.transaction().execute(async (transaction) => {

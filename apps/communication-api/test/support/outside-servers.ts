@@ -37,7 +37,7 @@ export const startHttp = (handler: RequestListener): Promise<OutsideServer> => l
 export const startHttps = (handler: RequestListener): Promise<OutsideServer> =>
   listening(createHttps({ ...inject('certificate') }, handler));
 
-/** A server that does what the test says with each connection. */
+/** A server that handles each connection as the test says. */
 export const startRaw = (onConnection: (socket: Socket) => void, host = '127.0.0.1'): Promise<OutsideServer> =>
   listening(createServer(onConnection), host);
 
@@ -67,7 +67,7 @@ export async function listening(server: Server, host = '127.0.0.1', port = 0): P
   return outside;
 }
 
-/** What a socket receives until it contains the text. */
+/** Reads from a socket until the text arrived. */
 export async function readUntil(socket: Socket, text: string): Promise<string> {
   let received = '';
   while (!received.includes(text)) {

@@ -10,7 +10,7 @@ import { cleanUpLater } from './clean-up.ts';
 import type { Dovecot } from './dovecot.ts';
 import { startGuard } from './guard.ts';
 
-/** A real SMTP server for a test file. Users of Dovecot log in to it, and Dovecot gets what it delivers. */
+/** A real SMTP server for a test file. Users of Dovecot log in to it, and it delivers to Dovecot. */
 export interface Postfix {
   readonly host: '127.0.0.1';
   /** STARTTLS is possible, and a login without it, too. */
@@ -32,10 +32,10 @@ service auth {
 `;
 
 /**
- * Starts a Postfix server on free ports of 127.0.0.1. It delivers emails for `example.test` to Dovecot, refuses the
- * recipients that have no mailbox there, and sends nothing to the outside. It ends with the test file.
+ * Starts a Postfix server on free ports of 127.0.0.1. It delivers emails for `example.test` to Dovecot, refuses
+ * recipients without a mailbox there, and sends nothing to the outside. It ends with the test file.
  * @param authPort where Dovecot checks passwords: see `authSettings`
- * @param users the addresses that exist. Each user may send as itself only
+ * @param users the addresses that exist. Each user may send only as itself
  */
 export async function startPostfix(
   dovecot: Pick<Dovecot, 'lmtpPort'>,
@@ -46,7 +46,7 @@ export async function startPostfix(
   const folder = mkdtempSync(join(tmpdir(), 'headgate-postfix-'));
   const guard = startGuard(folder);
   cleanUpLater(() => guard.end());
-  // The server has several users, which all read its settings.
+  // The server runs as several users, which all read its settings.
   chmodSync(folder, 0o755);
   for (const name of ['queue', 'data']) mkdirSync(join(folder, name));
   execFileSync('chown', ['postfix', join(folder, 'data')]);

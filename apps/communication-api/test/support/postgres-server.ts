@@ -47,8 +47,8 @@ export function postgresUrl(port: number, database = 'postgres'): string {
 }
 
 /**
- * Starts a PostgreSQL server with a data directory of its own on a free port of 127.0.0.1. Waits until it accepts
- * connections. The server ends with this process, even if this process is killed.
+ * Starts a PostgreSQL server with a new data directory on a free port of 127.0.0.1. Waits until it accepts connections.
+ * The server ends with this process, even if this process is killed.
  * @param options arguments of `postgres`, such as `-c`, `max_connections=10`
  */
 export async function startPostgres(...options: string[]): Promise<PostgresServer> {
@@ -65,7 +65,7 @@ export async function startPostgres(...options: string[]): Promise<PostgresServe
       try {
         return await startAt(await freePort(), place);
       } catch (error) {
-        // Another process may have taken the port meanwhile.
+        // Another process may take the port meanwhile.
         if (attempt === ATTEMPTS) throw error;
       }
     }
@@ -99,7 +99,7 @@ async function startAt(port: number, { binaries, folder, owner, guard, options }
   let server: ChildProcess;
   const start = async (): Promise<void> => {
     const log = openSync(join(folder, 'log'), 'w');
-    // A process group of its own, so that Ctrl+C does not end the server before the tests.
+    // A separate process group, so that Ctrl+C does not end the server before the tests.
     const spawned = { cwd: folder, stdio: ['ignore' as const, log, log], detached: true, ...owner };
     server = spawn(join(binaries, 'postgres'), [...args, ...options], spawned);
     closeSync(log);
@@ -141,7 +141,7 @@ async function startAt(port: number, { binaries, folder, owner, guard, options }
   return { port, url: (database) => postgresUrl(port, database), freeze, thaw, kill, restart, stop };
 }
 
-/** Waits until this process, and not another one, accepts connections. */
+/** Waits until this process accepts connections, and not another process on the same port. */
 async function accepts(server: ChildProcess, folder: string): Promise<void> {
   let failure: Error | undefined;
   server.once('error', (error) => {

@@ -34,7 +34,7 @@ export async function startProgram(
       );
       return port;
     } catch (error) {
-      // Another process may have taken the port meanwhile.
+      // Another process may take the port meanwhile.
       if (attempt === ATTEMPTS) throw error;
     }
   }

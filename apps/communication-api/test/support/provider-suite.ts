@@ -10,16 +10,16 @@ import type { MailAccount, MailProvider, Provider } from '../../src/providers/pr
 import { stepFaultsOf } from '../../src/providers/provider-faults.ts';
 import { Egress } from '../../src/security/egress.ts';
 
-/** A provider with somebody who links an account of it, and sends emails with it. */
+/** A provider, and a user who links an account of it, and sends emails with it. */
 export interface ProviderCase {
   readonly provider: Provider;
-  /** What the user does on a page. On one that leads away: the value `query` with which the user comes back. */
+  /** The user's entries on a page. On a page that leads away: the value `query` with which the user comes back. */
   act(step: LinkStep): Promise<StepValues> | StepValues;
-  /** How many copies of an email its recipient has got. Needed if the provider sends emails. */
+  /** How many copies of an email its recipient got. Needed if the provider sends emails. */
   readonly delivered?: (messageId: string) => Promise<number>;
   /** The address of a recipient. Default: `bob@example.com`. */
   readonly recipient?: string;
-  /** The id of the account that sends. Default: one that no database has. */
+  /** The id of the account that sends. Default: an id that is in no database. */
   readonly accountId?: string;
 }
 
@@ -27,10 +27,10 @@ export interface ProviderCase {
 export type Sending = 'drafts' | 'directly' | 'not';
 
 const MOST_PAGES = 10;
-/** Where a provider's own site sends the user back to. */
+/** The address to which a provider's own site sends the user back. */
 const SUITE_CALLBACK = 'http://127.0.0.1/auth/callback';
 
-/** What every provider does, those that come with the service and those of plug-ins. */
+/** The tests that every provider passes, built in or from a plug-in. */
 export function providerSuite(name: string, sending: Sending, open: () => Promise<ProviderCase>): void {
   describe(name, () => {
     let given: ProviderCase;
@@ -51,7 +51,7 @@ export function providerSuite(name: string, sending: Sending, open: () => Promis
       expect(JSON.parse(JSON.stringify(linked.credentials))).toEqual(linked.credentials);
     });
 
-    test('the same user has the same id again, also when the account is reconnected', async () => {
+    test('the same user gets the same id again, also when the account is reconnected', async () => {
       const { providerUserId, name: account, credentials } = linked;
       const again = await link(given, { reconnect: { providerUserId, name: account, credentials } });
       expect(again.providerUserId).toBe(providerUserId);
@@ -111,7 +111,7 @@ export function providerSuite(name: string, sending: Sending, open: () => Promis
       await expect.poll(() => delivered(given, messageId), { timeout: 10_000 }).toBe(1);
     });
 
-    test('a draft that was discarded cannot be sent, and only the call that has deleted it says so', async () => {
+    test('a draft that was discarded cannot be sent, and only the call that deleted it says so', async () => {
       const { mail, account } = sender();
       const email = emailFrom(linked.name, given.recipient);
       const draft = await mail.draft(email, account, signal());
@@ -135,7 +135,7 @@ export function providerSuite(name: string, sending: Sending, open: () => Promis
 
 /** Leads through the pages, as the wizard does: a state is stored as JSON between two pages. */
 async function link({ provider, act }: ProviderCase, more: Partial<LinkContext> = {}): Promise<IdentifiedAccount> {
-  const flow = provider.link ?? expect.fail('It has no way to an account.');
+  const flow = provider.link ?? expect.fail('It offers no way to an account.');
   const context = contextOf(more);
   let state = stored(await flow.begin(context));
   for (let page = 0; page < MOST_PAGES; page++) {
@@ -146,7 +146,7 @@ async function link({ provider, act }: ProviderCase, more: Partial<LinkContext> 
     if (answer.kind !== 'next') expect.fail(`The page ${step.name} was answered by ${JSON.stringify(answer)}.`);
     state = stored(answer.state);
   }
-  return expect.fail('The way to an account has no end.');
+  return expect.fail('The way to an account does not end.');
 }
 
 const stored = (state: unknown): unknown => JSON.parse(JSON.stringify(state));
@@ -184,7 +184,7 @@ function senderOf(
   return { mail: provider.mail ?? expect.fail('It sends no emails.'), account };
 }
 
-/** What the service does if the provider keeps no copy of what it sends. */
+/** The steps of the service if the provider keeps no copy of sent emails. */
 async function fileTwice(mail: MailProvider, email: ComposedMail, account: MailAccount): Promise<void> {
   const message = await buffer(email.open({ keepBcc: true }));
   const measure = async () => ({ size: message.length, open: () => Readable.from(message) });
@@ -195,7 +195,7 @@ async function fileTwice(mail: MailProvider, email: ComposedMail, account: MailA
 }
 
 const delivered = async ({ delivered: count }: ProviderCase, messageId: string): Promise<number> =>
-  (await count?.(messageId)) ?? expect.fail('The case does not say what was delivered.');
+  (await count?.(messageId)) ?? expect.fail('The case does not count delivered emails.');
 
 const emailFrom = (address: string, recipient = 'bob@example.com') =>
   compose({

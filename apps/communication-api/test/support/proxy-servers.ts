@@ -27,7 +27,7 @@ export async function startTinyproxy({ username, password }: Credentials): Promi
   });
 }
 
-/** TLS in front of another proxy, with the test certificate, as a proxy of HTTPS has it. */
+/** TLS in front of another proxy, with the test certificate, like an HTTPS proxy. */
 export async function startTlsFront(proxyPort: number): Promise<number> {
   const server = createServer({ ...inject('certificate') }, (near) => {
     const far = connect(proxyPort, '127.0.0.1');

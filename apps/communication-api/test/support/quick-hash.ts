@@ -1,8 +1,8 @@
 import { randomBytes, scryptSync } from 'node:crypto';
 
 /**
- * What the service stores of a password, with settings that take no time: a hash names its own settings. The login of a
- * test that entered its password in a form has a hash of the service.
+ * The stored form of a password, with settings that take no time: a hash names its own settings. The login of a test
+ * that entered its password in a form uses a real hash of the service.
  */
 export function quickHash(password: string): string {
   const [N, r, p] = [2, 1, 1];

@@ -4,7 +4,7 @@ import type { ApiDocument, JsonSchema } from '../../src/api/document.ts';
 /** Any JSON value, small. */
 const anyJson = fc.jsonValue({ maxDepth: 2 });
 
-/** Texts that have broken programs. */
+/** Texts that broke programs. */
 const strange = fc.constantFrom(
   '',
   ' ',

@@ -3,7 +3,7 @@ import { PGlite } from '@electric-sql/pglite';
 /** A dump of the database that an instance starts with. */
 type Template = Uint8Array | undefined;
 
-/** What a new database has: its schema, and its rows by their table. */
+/** The state of a new database: its schema, and its rows by their table. */
 interface Beginning {
   readonly schema: string;
   readonly rows: Readonly<Record<string, string>>;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 
-/** What a server does instead of an answer: ends the connection, resets it, or says nothing more. */
+/** The end of a dialogue instead of an answer: the server ends the connection, resets it, or says nothing more. */
 export type Cut = 'fin' | 'reset' | 'silence';
 type Answer = string | Cut;
 
@@ -20,7 +20,7 @@ export interface SmtpScript {
   readonly end?: Answer;
 }
 
-/** A mail server that follows a script, and counts what it got. */
+/** A mail server that follows a script, and counts the emails that it got. */
 export interface ScriptedSmtp {
   readonly port: number;
   script: SmtpScript;
@@ -28,7 +28,7 @@ export interface ScriptedSmtp {
   connections: number;
   /** The messages that were received to their end, with their recipients, whatever was answered. */
   readonly messages: { readonly recipients: readonly string[]; readonly text: string }[];
-  /** The messages that the server has said to send. */
+  /** The number of messages that the server promised to send. */
   accepted: number;
   /** Ends every connection, as a server does with idle ones. */
   endConnections(): Promise<void>;
@@ -158,7 +158,7 @@ class Session {
       if (answer === 'reset') this.socket.resetAndDestroy();
       return;
     }
-    // endConnections() may have come first.
+    // endConnections() may come first.
     if (!this.socket.writable) return;
     this.socket.write(`${answer}\r\n`);
     if (!answer.startsWith('421')) return;

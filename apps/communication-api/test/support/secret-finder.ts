@@ -16,7 +16,7 @@ export class SecretFinder {
   readonly #tails = new Uint8Array(65_536);
 
   /**
-   * @param name what a finding is called: never the secret itself
+   * @param name the name in a finding: never the secret itself
    * @throws Error if the secret is so short that it would be found by chance
    */
   add(name: string, secret: string | Uint8Array): void {

@@ -1,7 +1,7 @@
 import type { Exchange } from './exchanges.ts';
 import { SecretFinder } from './secret-finder.ts';
 
-/** What a secret is decides which answers may contain it. */
+/** The kind of a secret decides which answers may contain it. */
 export type SecretKind =
   | 'API key'
   | 'link token'
@@ -25,7 +25,7 @@ const CREATES: Partial<Readonly<Record<SecretKind, RegExp>>> = {
 
 /** Pages with forms. */
 const HAS_FORMS = /^\/(?:auth\/l|dashboard)(?:\/|$)/;
-/** The page of an invitation has a form, which leads to itself. */
+/** The page of an invitation contains a form, which leads to itself. */
 const JOINS = /^\/dashboard\/join\//;
 const COOKIES: readonly SecretKind[] = ['wizard cookie', 'dashboard cookie'];
 /** The page of a link to which the answer of a provider is passed on. */
@@ -33,8 +33,8 @@ const LINK_CALLBACK = /^https?:\/\/[^/]+\/auth\/l\/[0-9a-f]+\/callback\?/;
 const CSRF_INPUT = /name="_csrf" value="([^"]+)"/g;
 
 /**
- * Looks for secrets in everything that a service writes. A log and a database may contain none. An answer may contain
- * a secret only if it is the one that gives it to its owner.
+ * Looks for secrets in everything that a service writes. A log and a database may contain none. An answer may contain a
+ * secret only if it gives the secret to its owner.
  */
 export class SecretWatch {
   readonly #finder = new SecretFinder();
@@ -44,7 +44,7 @@ export class SecretWatch {
   readonly #shown = new Set<string>();
   readonly #faults = new Set<string>();
 
-  /** What was found so far. No line contains a secret. */
+  /** The findings so far. No line contains a secret. */
   get faults(): readonly string[] {
     return [...this.#faults];
   }
@@ -65,7 +65,7 @@ export class SecretWatch {
 
   /** Something that may contain no secret at all. */
   check(place: string, text: string | Uint8Array): void {
-    for (const name of this.#finder.find(text)) this.#faults.add(`${place} has the ${name}`);
+    for (const name of this.#finder.find(text)) this.#faults.add(`${place} contains the ${name}`);
   }
 
   /** An answer of the service. */
@@ -77,7 +77,7 @@ export class SecretWatch {
     if (hasForms) for (const [, token = ''] of html.matchAll(CSRF_INPUT)) this.add('CSRF token', token);
     const location = headers.get('location') ?? '';
     const leads = new URLSearchParams(location.split('?')[1]);
-    // A form leads to the provider's own site. The state of the application has no redirect_uri beside it.
+    // A form leads to the provider's own site. The state of the application comes without a redirect_uri.
     const leaves = isWizard && method === 'POST' && leads.has('redirect_uri');
     if (leaves) this.add('callback state', leads.get('state') ?? '');
     const ofRequest = this.#finder.find(url);
@@ -103,10 +103,10 @@ export class SecretWatch {
     for (const [place, text] of places)
       for (const name of this.#finder.find(text))
         if (mayHave(place, name)) shown.push(name);
-        else this.#faults.add(`${place} of the answer ${status} to ${method} ${patternOf(path)} has the ${name}`);
+        else this.#faults.add(`${place} of the answer ${status} to ${method} ${patternOf(path)} contains the ${name}`);
     for (const name of shown) this.#shown.add(name);
   }
 }
 
-/** A path without what it names, so that a fault shows no token. */
+/** A path without its ids and tokens, so that a fault shows no token. */
 const patternOf = (path: string): string => path.replace(/[^/]{20,}/g, '…');

@@ -7,13 +7,13 @@ export function secret(): string {
   return noteSecret(`canary${randomBytes(9).toString('hex')}`);
 }
 
-/** Notes a secret that a server of a test has made, such as a token. */
+/** Notes a secret that a server of a test made, such as a token. */
 export function noteSecret(made: string): string {
   secrets.add(made);
   return made;
 }
 
-/** Every secret that this test file has made, in this order. */
+/** Every secret that this test file made, in this order. */
 export const madeSecrets = (): readonly string[] => [...secrets];
 
 /** After each test file: see `built.ts`. The next one of this process does not look for them. */

@@ -14,9 +14,9 @@ const PRELOAD = new URL('at-step.mjs', import.meta.url).href;
 /** A process of the built service. */
 export interface RunningProcess {
   readonly child: ChildProcess;
-  /** What it has printed. */
+  /** The printed text. */
   readonly printed: { out: string; error: string };
-  /** Its exit code; null if a signal has ended it. */
+  /** Its exit code; null if a signal ended it. */
   readonly exit: Promise<number | null>;
   /** Waits until the banner was printed. @returns the origin that it listens on */
   ready(): Promise<string>;
@@ -72,7 +72,7 @@ export function runProcess(
       };
       look();
       child.stdout.on('data', look);
-      child.on('close', (code) => reject(new Error(`The service has ended with ${code}: ${printed.error}`)));
+      child.on('close', (code) => reject(new Error(`The service ended with ${code}: ${printed.error}`)));
     });
   return { child, printed, exit, ready };
 }
@@ -90,9 +90,9 @@ export async function runToEnd(
 export interface ServiceProcess {
   readonly url: string;
   readonly child: ChildProcess;
-  /** Everything that it has written. */
+  /** Everything that it wrote. */
   output(): string;
-  /** Resolves when it has ended. */
+  /** Resolves when it ends. */
   readonly ended: Promise<unknown>;
 }
 

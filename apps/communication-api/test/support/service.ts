@@ -23,12 +23,14 @@ const YEAR_MS = 31_536_000_000;
 /** Tests ask no name server outside. */
 const NO_RECORDS = { resolveCname: async () => [], resolveTxt: async () => [] };
 
-/** A running service for a test file, with a database of its own. */
+/** A running service for a test file, with a new database. */
 export interface TestService extends Service {
   readonly db: Database;
   /** `http://127.0.0.1:<port>` */
   readonly url: string;
-  /** In what the answers until now differ from the OpenAPI document. After the test file, there must be none. */
+  /**
+   * The differences between the answers until now and the OpenAPI document. After the test file, there must be none.
+   */
   contractFaults(): readonly string[];
   /** Everything that was logged, from level debug on. */
   logged(): string;
@@ -45,8 +47,8 @@ export interface TestApplication {
 /**
  * Starts a service. It ends after the test file, which fails if an answer differed from the OpenAPI document, or if a
  * secret was found where it must not be.
- * @param parts replace those of the running service. `kind` is the database: by default the one of DATABASE_URL if it is
- * given, else of the variable `DB`, else PGlite in memory
+ * @param parts replace the parts of the running service. `kind` is the database: by default the database of
+ * DATABASE_URL if it is given, else of the variable `DB`, else PGlite in memory
  */
 export async function startService(
   environment: Readonly<Record<string, string>> = {},
@@ -75,7 +77,7 @@ export async function startService(
     config,
     db,
     masterKeys,
-    // Without the filter for tokens that the log of a process has: no token should reach it.
+    // Without the token filter that the log of a process uses: no token should reach it.
     log: pino({ level: 'debug' }, { write: (line) => void lines.push(line) }),
     resolver: NO_RECORDS,
     ...parts,
@@ -128,7 +130,7 @@ async function openGiven(url: string): Promise<OpenDatabase> {
 
 /**
  * Checks each exchange with the service by its own OpenAPI document.
- * @returns what differed from the document until now
+ * @returns the differences from the document until now
  */
 function watchContract({ app }: Service): () => readonly string[] {
   const contract = new Contract(app.swagger() as unknown as ApiDocument);
@@ -149,7 +151,7 @@ function watchContract({ app }: Service): () => readonly string[] {
 }
 
 /**
- * Looks for every secret of the service, and of its tests, in what the service has answered, logged and stored.
+ * Looks for every secret of the service, and of its tests, in its answers, its log and its database.
  * @returns throws if one was found where it must not be
  */
 function watchSecrets(
@@ -199,7 +201,7 @@ function watchSecrets(
   };
 }
 
-/** The same method, which passes each result on before its caller has it. */
+/** The same method, which passes each result on before its caller gets it. */
 const noting =
   <Values extends unknown[], Result>(
     method: (...values: Values) => Promise<Result>,

@@ -34,7 +34,7 @@ export class SignInSite {
     return site;
   }
 
-  /** Where the site sends a user back to who allows the access. */
+  /** The address to which the site sends a user back who allows the access. */
   allow(authorize: string, account: string, scope = 'mail'): string {
     const query = new URL(authorize).searchParams;
     const code = secret();
@@ -42,7 +42,7 @@ export class SignInSite {
     return backWith(query, { code });
   }
 
-  /** Where the site sends a user back to with an error. */
+  /** The address to which the site sends a user back with an error. */
   refuse(authorize: string, error = 'access_denied'): string {
     return backWith(new URL(authorize).searchParams, { error, error_description: 'canary-description' });
   }

@@ -20,8 +20,8 @@ export interface SmallDisks {
 }
 
 /**
- * Mounts a tmpfs per disk in a mount namespace of its own, for which no rights are needed where users may have
- * namespaces. It ends with the test file, or with this process.
+ * Mounts a tmpfs per disk in a new mount namespace, for which no rights are needed if users may create namespaces. It
+ * ends with the test file, or with this process.
  * @param sizes in megabytes, by the name of the disk
  */
 export async function mountSmallDisks(sizes: Readonly<Record<string, number>>): Promise<SmallDisks> {

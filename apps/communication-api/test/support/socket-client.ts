@@ -7,9 +7,9 @@ export interface RawConnection {
   /** Everything that was received. */
   readonly received: () => string;
   readonly isClosed: () => boolean;
-  /** Writes, and waits until the system has taken the bytes. False if the connection is closed. */
+  /** Writes, and waits until the system took the bytes. Returns false if the connection is closed. */
   write(bytes: string | Uint8Array): Promise<boolean>;
-  /** Waits until `count` answers have begun to arrive. */
+  /** Waits until `count` answers begin to arrive. */
   answers(count: number): Promise<readonly number[]>;
 }
 

@@ -5,7 +5,7 @@ import { temporaryFolder } from './temporary-folder.ts';
 
 const LIBRARIES = '/usr/lib';
 
-/** A wall clock that can be stepped while a process runs. Its monotonic clock goes on, as that of a real machine. */
+/** A wall clock that can be stepped while a process runs. Its monotonic clock continues, as on a real machine. */
 export interface SteppedClock {
   /** Of the process. */
   readonly environment: Readonly<Record<string, string>>;

@@ -11,8 +11,8 @@ export interface TestDatabase {
 
 /**
  * Creates a database for one test file.
- * @param template the database to copy, to which there may be no connection; by default an empty one
- * @param port the server, by default the one that all tests share
+ * @param template the database to copy, to which there may be no connection; by default an empty database
+ * @param port the server, by default the server that all tests share
  */
 export async function createTestDatabase(
   template = 'template1',

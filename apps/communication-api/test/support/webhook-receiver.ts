@@ -5,7 +5,7 @@ import { Webhook } from 'standardwebhooks';
 import { vi } from 'vitest';
 import { cleanUpLater } from './clean-up.ts';
 
-/** A request that an endpoint has received. */
+/** A request that an endpoint received. */
 export interface ReceivedWebhook {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
@@ -14,14 +14,14 @@ export interface ReceivedWebhook {
   readonly at: number;
 }
 
-/** What an endpoint answers: a status, or whatever it does with the connection. */
+/** The answer of an endpoint: a status, or a function that handles the connection. */
 export type WebhookAnswer = number | ((answer: ServerResponse, request: ReceivedWebhook) => unknown);
 
 /** An endpoint on this machine. It ends after the test file. */
 export interface WebhookReceiver {
   readonly url: string;
   readonly requests: ReceivedWebhook[];
-  /** Decides what the next requests get; 204 until then. */
+  /** Decides the answers to the next requests; 204 until then. */
   answer(answer: WebhookAnswer): void;
 }
 

@@ -54,7 +54,7 @@ test('a user who gave too little sees what is missing, and can try again', async
   user.scope = 'openid profile email Mail.Send';
   const { client: browser } = await opened();
   expect(await throughMicrosoft(browser, user)).toBeUndefined();
-  expect(browser.text).toContain('Outlook has not given all permissions');
+  expect(browser.text).toContain('Outlook did not give all permissions');
   user.scope = scope;
   expect(await throughMicrosoft(browser, user)).toMatch(/^https:\/\/app\.example\/cb\?account_id=/);
 });

@@ -184,7 +184,7 @@ describe('the way to an account', () => {
   test('a restricted account leads to the callback with its error, and the link stays open', async () => {
     const { client, path } = await opened();
     expect(await client.submit('/step/login', login({ behaviour: 'restricted' }))).toBe(
-      `${REDIRECT}&error_type=api%2Frestricted_account&error_title=Account+restricted&error_detail=The+provider+has+restricted+this+account.&state=u+42`,
+      `${REDIRECT}&error_type=api%2Frestricted_account&error_title=Account+restricted&error_detail=The+provider+restricted+this+account.&state=u+42`,
     );
     await client.open(path);
     expect(client.path).toBe('/step/login');

@@ -21,7 +21,12 @@ beforeAll(() => {
   const program = join(folder, 'headgate.cjs');
   writeFileSync(program, '');
   // `verify` looks for the programs.
-  writeFileSync(file, unit.replace('/usr/bin/node', process.execPath).replace('/opt/headgate/headgate.cjs', program));
+  writeFileSync(
+    file,
+    unit
+      .replace('/usr/bin/node', process.execPath)
+      .replace('/opt/headgate/node_modules/headgate-gateway/dist/headgate.cjs', program),
+  );
 });
 
 it('systemd-analyze verify has nothing to say', () => {
@@ -40,7 +45,7 @@ it('systemd-analyze security: the exposure is at most 2.0 of 10', () => {
 
 it('starts the process itself, without npx, and reloads it by SIGHUP', () => {
   expect(settings('ExecStart')).toEqual([
-    '/usr/bin/node /opt/headgate/headgate.cjs serve --config /etc/headgate/headgate.json',
+    '/usr/bin/node /opt/headgate/node_modules/headgate-gateway/dist/headgate.cjs serve --config /etc/headgate/headgate.json',
   ]);
   expect(settings('ExecReload')).toEqual(['/bin/kill -HUP $MAINPID']);
   expect(settings('Type')).toEqual(['exec']);

@@ -5,8 +5,8 @@ import type { Rooms } from '../../rooms.ts';
 const TIMEOUT_MS = 5_000;
 
 /**
- * Withdraws the credentials of a removed account at its provider, within 5 seconds. The service has erased them already,
- * so a failure is logged, and changes nothing for the client.
+ * Withdraws the credentials of a removed account at its provider, within 5 seconds. The service already erased them, so
+ * a failure is logged, and changes nothing for the client.
  * @param account as it was before it was removed
  */
 export async function revoke({ providers, mailAccounts, log }: Rooms, account: Account): Promise<void> {
@@ -19,7 +19,7 @@ export async function revoke({ providers, mailAccounts, log }: Rooms, account: A
   try {
     await Promise.race([provider.revoke(mailAccounts.of(account), signal), tooLate]);
   } catch (error) {
-    // The message may have what the provider was asked with.
+    // The message may contain the credentials that were sent to the provider.
     const { name, code } = error as { readonly name?: unknown; readonly code?: unknown };
     log.warn(
       { account: account.id, error: name, code },

@@ -24,7 +24,7 @@ const accountAnswer = z
     application_id: z.string(),
     user_id: z.string().describe("The provider's own id of the account, which never changes."),
     provider: z.string(),
-    name: z.string().describe('The address, or what the provider calls the account.'),
+    name: z.string().describe("The address, or the provider's name for the account."),
     status: z
       .enum(ACCOUNT_STATUSES)
       .describe('`disconnected`: its user has to link it again. `error`: the provider is away. `paused`: by a client.'),
@@ -94,7 +94,7 @@ const listQuery = z.strictObject({
 
 const params = z.strictObject({ account_id: z.string() });
 
-/** Linked accounts. A scoped key reaches those of its scope. */
+/** Linked accounts. A scoped key reaches only the accounts of its scope. */
 export const accountRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }) => {
   const { accounts, clock } = rooms;
   const tags = ['Accounts'];
@@ -143,7 +143,7 @@ export const accountRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app
       schema: {
         operationId: 'updateAccount',
         summary: 'Change the metadata of an account, pause it, or assign its scope',
-        description: 'Only a service key assigns a scope, and only to an account that has none.',
+        description: 'Only a service key assigns a scope, and only to an account without a scope.',
         tags,
         params,
         body: accountChanges,
@@ -168,7 +168,7 @@ export const accountRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app
         operationId: 'deleteAccount',
         summary: 'Remove an account',
         description:
-          'Its credentials are erased, and withdrawn at the provider if it has a way to. The mailbox is not changed.',
+          'Its credentials are erased, and withdrawn at the provider if the provider supports it. The mailbox is not changed.',
         tags,
         params,
         response: { 200: removedAccount, ...problems(404) },
@@ -184,7 +184,7 @@ export const accountRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app
   );
 };
 
-/** Whether PostgreSQL can store a value as JSON. `JSON.stringify` writes what it cannot store as these escapes. */
+/** Whether PostgreSQL can store a value as JSON. `JSON.stringify` escapes the characters that it cannot store. */
 function isStorable(value: unknown): boolean {
   const escapes = JSON.stringify(value).replaceAll('\\\\', '');
   return !/\\u(?:0000|d[89a-f])/.test(escapes);

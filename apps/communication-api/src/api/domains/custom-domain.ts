@@ -3,7 +3,7 @@ import { ServiceError } from '../../domain/service-error.ts';
 import { type Creation, type Domain, MAX_DOMAINS } from '../../domains/domains.ts';
 import type { Rooms } from '../../rooms.ts';
 
-/** The hosts of the service itself, which no application can have. */
+/** The hosts of the service itself, which no application can claim. */
 export const ownHosts = ({ BASE_URL, AUTH_URL, TRACKING_URL }: Rooms['config']): readonly string[] =>
   [BASE_URL, AUTH_URL, TRACKING_URL].map((url) => new URL(url).hostname);
 
@@ -11,7 +11,8 @@ export const ownHosts = ({ BASE_URL, AUTH_URL, TRACKING_URL }: Rooms['config']):
  * Adds a custom domain to an application.
  * @param text the host, as it was entered
  * @param create stores the domain of a host
- * @throws ServiceError 422 if it cannot be one, 409 if the application has it or has too many
+ * @throws ServiceError 422 if the host cannot be a custom domain, 409 if the application uses it already or owns too
+ * many
  */
 export async function addDomain(
   { config }: Rooms,
@@ -33,7 +34,7 @@ export async function addDomain(
   return creation.domain;
 }
 
-/** @throws ServiceError 409 if another application has verified the host */
+/** @throws ServiceError 409 if another application verified the host */
 export function checkTaken<Checked>(checked: Checked | 'taken'): Checked {
   if (checked === 'taken')
     throw new ServiceError(409, 'errors/conflict', 'Another application has verified this host.');
@@ -43,8 +44,9 @@ export function checkTaken<Checked>(checked: Checked | 'taken'): Checked {
 const invalid = (detail: string): ServiceError => new ServiceError(422, 'errors/unprocessable_entity', detail);
 
 /**
- * The custom domain that a field of a request names. Undefined if the domain fails: the caller uses the default host.
- * @throws ServiceError 422 if the application has not verified it
+ * The custom domain that a field of a request names. Returns undefined if the domain fails: the caller uses the default
+ * host.
+ * @throws ServiceError 422 if the application did not verify the domain
  */
 export async function customDomain(
   { domains, log }: Rooms,

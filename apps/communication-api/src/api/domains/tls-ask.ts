@@ -4,8 +4,8 @@ import type { Rooms } from '../../rooms.ts';
 import { ownHosts } from './custom-domain.ts';
 
 /**
- * Says whether a proxy in front, such as Caddy, may get a certificate for a host: 200 or 404. The address is not part of
- * the API, and the proxy does not forward it from outside.
+ * Says whether a proxy in front, such as Caddy, may get a certificate for a host: 200 or 404. The address is not part
+ * of the API, and the proxy does not forward it from outside.
  */
 export const tlsAsk: FastifyPluginAsync<{ rooms: Rooms }> = async (app, { rooms: { domains, config } }) => {
   const hosts = ownHosts(config);

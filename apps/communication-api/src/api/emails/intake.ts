@@ -46,7 +46,9 @@ const PART_ENCODINGS = new Set(['7bit', '8bit', 'binary']);
 
 const unprocessable = (detail: string): ServiceError => new ServiceError(422, 'errors/unprocessable_entity', detail);
 
-/** Reads the body of a send in one pass: form fields stay in memory, files go to the spool, and every byte is fingerprinted. */
+/**
+ * Reads the body of a send in one pass: form fields stay in memory, files go to the spool, every byte is fingerprinted.
+ */
 export async function readIntake(request: IntakeRequest, options: IntakeOptions): Promise<Intake> {
   const { headers, method, url } = request;
   // The connection must live on, because it carries the error.
@@ -54,7 +56,7 @@ export async function readIntake(request: IntakeRequest, options: IntakeOptions)
   try {
     return await readBody({ headers, method, url, body }, options);
   } catch (error) {
-    // Nothing more arrives of a body that has paused.
+    // After a pause, the rest of the body no longer arrives.
     if (!(error instanceof ServiceError && error.status === 408)) await readRest(body, options.maxBytes);
     throw error;
   }
@@ -113,7 +115,7 @@ async function* read(
     }
     fingerprinter.end();
   } catch (error) {
-    // What the fingerprinter says of a body may be shown: it never contains a value.
+    // The errors of the fingerprinter may be shown: they never contain a value.
     if (isBodyError(error)) throw unprocessable(error.message);
     if ((error as NodeJS.ErrnoException).code === 'ECONNRESET')
       throw new ServiceError(400, 'errors/malformed_request', 'The client has ended the connection.', { cause: error });
@@ -178,7 +180,7 @@ async function readMultipart(
       check(() => {
         parts++;
         streams.push(stream);
-        // A refused file has no reader, and a stream without a listener throws its error.
+        // A refused file is not read, and a stream without a listener throws its error.
         stream.on('error', () => undefined);
         const file = storeFile(spool, { name: nameOf(name), stream, filename, encoding, type }, files.length);
         file.catch(reject);
@@ -197,7 +199,7 @@ async function readMultipart(
     parser.end();
     await Promise.race([ended, faulty]);
     if (parts !== partsSeenBy(parser))
-      throw unprocessable('A part of the form has no Content-Disposition: form-data with a name.');
+      throw unprocessable('A part of the form lacks a Content-Disposition: form-data with a name.');
     const attachments = await Promise.race([Promise.all(files), faulty]);
     return new FinishedIntake(fields, attachments, fingerprinter);
   } catch (error) {
@@ -209,9 +211,9 @@ async function readMultipart(
   }
 }
 
-/** The parser gives no name, against its types, if the part has none. */
+/** Despite its types, the parser passes no name if the part lacks one. */
 function nameOf(name: string | undefined): string {
-  if (name === undefined) throw unprocessable('A part of the form has no name.');
+  if (name === undefined) throw unprocessable('A part of the form lacks a name.');
   return name;
 }
 
@@ -267,6 +269,6 @@ function nameFault(filename: string | undefined = ''): string | undefined {
   return filename.length > MAX_NAME ? `${FILES}: a file name is longer than ${MAX_NAME} characters` : undefined;
 }
 
-/** The type of a file, if it has the form of a media type; its parameters are dropped. */
+/** The type of a file if it is a valid media type, without its parameters. */
 export const mediaType = (type: string | undefined): string =>
   MEDIA_TYPE.exec(type ?? '')?.[0].toLowerCase() ?? 'application/octet-stream';

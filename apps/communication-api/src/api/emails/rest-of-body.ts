@@ -16,7 +16,7 @@ export async function readRest(body: AsyncIterator<Uint8Array>, maxBytes: number
       size += next.value.length;
     }
   } catch {
-    // The client has disconnected.
+    // The client disconnected.
   } finally {
     clearTimeout(timer);
   }

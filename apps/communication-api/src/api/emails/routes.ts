@@ -51,7 +51,7 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
     async (request: FastifyRequest, body: FastifyRequest['raw']) => {
       const { method, url, headers } = request;
       const intake = await readIntake({ method, url, headers, body }, options);
-      // The connection has closed already, so the hook that frees the files does not run again.
+      // The connection is already closed, so the hook that frees the files does not run again.
       if (request.socket.destroyed) {
         await intake.close();
         throw disconnected();
@@ -107,7 +107,7 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
       } catch (error) {
         const instead = reachedProvider(error) ? undefined : await passageOf(reply)?.abandon();
         if (instead === undefined) throw error;
-        // Another attempt has stored an outcome under the key in the meantime.
+        // Meanwhile another attempt stored an outcome under the key.
         const { status, headers, body } = instead;
         return reply
           .code(status as 201)
@@ -119,9 +119,9 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
   );
 
   app.addHook('onRequest', async (request, reply) => {
-    // The send goes on if the client disconnects, so its files are freed after both have ended.
+    // The send continues if the client disconnects, so its files are freed after both end.
     const free = async (): Promise<void> => {
-      // If the handler has not begun, it will find the files closed.
+      // A handler that did not begin yet will find the files closed.
       if (request.sending !== null) await Promise.allSettled([request.sending]);
       await request.intake?.close();
     };
@@ -130,7 +130,8 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
   app.addHook('onSend', async (request, reply) => {
     const { raw } = request;
     if (raw.complete) return;
-    // The request was refused before its body was read: the API key is wrong, for example. After a 408 nothing more arrives.
+    // The request was refused before its body was read: the API key is wrong, for example. After a 408 nothing more
+    // arrives.
     if (!raw.readableDidRead && reply.statusCode !== 408)
       await readRest(raw.iterator({ destroyOnReturn: false }), config.MAX_BODY_BYTES);
     if (raw.complete) return;
@@ -143,8 +144,8 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
 const LINGER_MS = 1_000;
 
 /**
- * Ends a connection whose client is still sending. Node would destroy it with the end of the answer, and the system would
- * then drop what the client has not read yet: the answer.
+ * Ends a connection whose client is still sending. Node would destroy the connection at the end of the answer, and the
+ * system would then drop the bytes that the client did not read yet: the answer.
  */
 function closeLater(socket: Socket): void {
   socket.destroySoon = () => {
@@ -156,7 +157,7 @@ function closeLater(socket: Socket): void {
 const disconnected = (): ServiceError =>
   new ServiceError(400, 'errors/malformed_request', 'The client has ended the connection.');
 
-/** What the client may see of its emails. */
+/** The routes by which a client reads its emails. */
 const readRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms: { sends, tracking } }) => {
   const response = { 200: email, ...problems(404) };
   const found = async (send: Send | undefined) => {
@@ -171,7 +172,7 @@ const readRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms:
     {
       schema: {
         operationId: 'getEmail',
-        summary: 'Get an email and what became of it',
+        summary: 'Get an email and its outcome',
         tags: ['Emails'],
         params: z.strictObject({ tracking_id: z.string() }),
         response,
@@ -213,7 +214,7 @@ async function handle(rooms: Rooms, request: FastifyRequest): Promise<SendResult
   const body = request.body as EmailRequest;
   if (account === null || intake === null || body.account_id !== account.id)
     throw new Error('The request has passed its hooks without its account or its files.');
-  // The client has disconnected while the request waited, so the files are gone. Nothing is sent without them.
+  // The client disconnected while the request waited, so the files are gone. Nothing is sent without them.
   if (intake.isClosed) throw disconnected();
   const key = readIdempotencyKey(raw.headersDistinct['idempotency-key'] ?? []);
   const inline: Attachment[] = [];
@@ -223,7 +224,7 @@ async function handle(rooms: Rooms, request: FastifyRequest): Promise<SendResult
       account,
       body,
       attachments: [...intake.attachments, ...inline],
-      // The gate has refused every other result.
+      // The gate refused every other result.
       idempotencyKey: typeof key === 'string' ? key : undefined,
       fingerprint: intake.fingerprinter.fingerprint(account.id).value,
       requestId: request.id,
@@ -242,7 +243,7 @@ async function storeInline(
   return { filename, contentType: mediaType(type), file };
 }
 
-/** Whether the provider may have counted the request: it was called, and its network could be reached. */
+/** Whether the provider may count the request: it was called, and its network could be reached. */
 const reachedProvider = (error: unknown): boolean =>
   error instanceof ProviderError ? error.type !== 'errors/network_down' : !(error instanceof ServiceError);
 

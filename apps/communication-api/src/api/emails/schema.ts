@@ -102,8 +102,8 @@ export const emailRequest = z
       .optional(),
     body: z
       .string()
-      .refine(isWellFormed, 'has half of a surrogate pair')
-      .describe('HTML if it has a tag, else plain text. A Content-Type in custom_headers decides instead.'),
+      .refine(isWellFormed, 'contains half of a surrogate pair')
+      .describe('HTML if it contains a tag, else plain text. A Content-Type in custom_headers decides instead.'),
     reply_to: headerText(MAX_LINE)
       .min(1)
       .optional()
@@ -186,8 +186,8 @@ export const email = z
     tracking: z
       .object({
         label: z.string().nullable(),
-        opens: z.number().int().nullable().describe('How often persons have opened the email. Null: not tracked.'),
-        clicks: z.number().int().nullable().describe('How often persons have followed its links. Null: not tracked.'),
+        opens: z.number().int().nullable().describe('How often persons opened the email. Null: not tracked.'),
+        clicks: z.number().int().nullable().describe('How often persons followed its links. Null: not tracked.'),
       })
       .nullable()
       .describe(

@@ -20,14 +20,14 @@ export interface EmailJob {
   readonly account: Account;
   readonly body: EmailRequest;
   readonly attachments: readonly Attachment[];
-  /** Undefined: the request has no idempotency key. */
+  /** Undefined: the request carries no idempotency key. */
   readonly idempotencyKey: string | undefined;
   readonly fingerprint: string;
   /** Names the attempt: the id of the request. */
   readonly requestId: string;
 }
 
-/** Sends an email through the account's provider, or answers with what an earlier request with the same key has done. */
+/** Sends an email through the account's provider, or returns the outcome of an earlier request with the same key. */
 export async function sendEmail(rooms: Rooms, job: EmailJob): Promise<SendResult> {
   const { sender, metrics } = rooms;
   const { send, messageId } = sendOf(rooms, job);
@@ -132,7 +132,7 @@ const mailboxOf = ({ identifier, display_name }: EmailRequest['to'][number]) => 
   name: display_name,
 });
 
-/** The email that `reply_to` names: one that this account has sent through the service, or one that its provider has. */
+/** The email that `reply_to` names: sent by this account through the service, or found at its provider. */
 async function parentOf(
   { sends, config }: Rooms,
   mail: MailProvider,
@@ -166,11 +166,11 @@ function parentFromJournal(sends: Rooms['sends'], row: Send): Parent {
   };
 }
 
-/** An error of a provider is charged, and its verdict is stored. This one comes before the send, so it is neither. */
+/** An error of a provider is charged, and its verdict is stored. This error comes before the send, so it is neither. */
 function beforeTheSend(error: unknown): never {
   if (!(error instanceof ProviderError)) throw error;
   const { status, type, message, retryAfter, connectionParams } = error;
-  // The pair came from a ServiceError, whose constructor has checked it.
+  // The pair came from a ServiceError, whose constructor checked it.
   const checked = [status, type, message, { retryAfter, connectionParams, cause: error }];
   throw new ServiceError(...(checked as unknown as ConstructorParameters<typeof ServiceError>));
 }

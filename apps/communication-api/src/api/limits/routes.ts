@@ -23,7 +23,7 @@ const limitAnswer = z
     object: z.literal('Limit'),
     provider: z.string(),
     account_id: z.string().nullable().describe('Null: the limit of every account of the provider.'),
-    route: route.nullable().describe('Null: the limit that every route has.'),
+    route: route.nullable().describe('Null: the limit of every route.'),
     windows: z
       .array(z.string())
       .describe('Each is `requests/duration`, such as `120/1m`. Empty: requests are not limited by it.'),
@@ -66,7 +66,7 @@ const newLimit = z
   .strictObject({
     provider,
     account_id: accountId,
-    route: route.nullish().describe('The limit of this route. Default: the limit that every route has.'),
+    route: route.nullish().describe('The limit of this route. Default: the limit of every route.'),
     windows,
   })
   .meta({ id: 'LimitRequest', examples: [{ provider: 'google', windows: ['120/1m', '20000/1d'] }] });
@@ -78,7 +78,7 @@ const countersToReset = z
   })
   .meta({ id: 'LimitCountersResetRequest', examples: [{ account_id: 'acc_01kaj6q2m0e7r8s9t0v1w2x3y4' }] });
 
-/** Whose limits a request names, and what they are at present. */
+/** The limits that a request names: the limits of a provider, or of one account. */
 interface Target {
   readonly provider: string;
   readonly accountId: string | undefined;
@@ -173,7 +173,7 @@ export const limitRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, 
         querystring: z.strictObject({
           provider,
           account_id: accountId,
-          route: route.optional().describe('The limit of this route. Default: the limit that every route has.'),
+          route: route.optional().describe('The limit of this route. Default: the limit of every route.'),
         }),
         response: { 200: limitAnswer, ...problems(404) },
       },
@@ -192,7 +192,7 @@ export const limitRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, 
     {
       schema: {
         operationId: 'resetLimitCounters',
-        summary: 'Forget what an account has used of its limits',
+        summary: 'Reset the usage of an account',
         tags,
         body: countersToReset,
         response: { 200: resetAnswer, ...problems(404) },
@@ -212,7 +212,7 @@ function shownLimit(
   provider: string,
   accountId: string | undefined,
 ): z.output<typeof limitAnswer> {
-  // The book has no other routes than these.
+  // The book contains no other routes.
   const method = route as z.output<typeof limitAnswer>['route'];
   return { object: 'Limit', provider, account_id: accountId ?? null, route: method, windows: [...windows], source };
 }

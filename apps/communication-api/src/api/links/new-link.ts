@@ -9,7 +9,7 @@ import type { Rooms } from '../../rooms.ts';
 import { customDomain } from '../domains/custom-domain.ts';
 import type { linkRequest } from './schema.ts';
 
-/** What a link is for: a new account, or one to reconnect. */
+/** The purpose of a link: to link a new account, or to reconnect one. */
 export type LinkTarget = Pick<NewLink, 'providers' | 'accountId' | 'scopeId'>;
 
 type LinkOptions = Pick<z.output<typeof linkRequest>, 'expires_on' | 'redirect_uri' | 'state' | 'domain' | 'config'>;
@@ -22,7 +22,7 @@ export interface CheckedLink {
 }
 
 /**
- * Checks what is asked of a link.
+ * Checks the request for a link.
  * @throws ServiceError 422
  */
 export async function checkedLink(
@@ -79,6 +79,6 @@ export async function checkLinkScope({ scopes }: Rooms, applicationId: string, s
     throw new ServiceError(
       422,
       'errors/unprocessable_entity',
-      'scope_id: the scope is disabled. Enable it, or use another one.',
+      'scope_id: the scope is disabled. Enable it, or use a different scope.',
     );
 }

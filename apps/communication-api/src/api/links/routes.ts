@@ -65,7 +65,7 @@ async function targetOf(
   return reconnectionOf(rooms, application, account);
 }
 
-/** The scope of a new account: the one of a scoped key, or the one that a service key asks for. */
+/** The scope of a new account: the scope of a scoped key, or the scope that a service key names. */
 async function scopeOf(rooms: Rooms, caller: Caller, asked: string | undefined): Promise<string | null> {
   if (asked === undefined) return caller.scopeId;
   if (caller.role !== 'service')

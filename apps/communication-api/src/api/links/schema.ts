@@ -25,7 +25,7 @@ const autoProxy = z
   .refine(({ country, ip }) => (country === undefined) !== (ip === undefined), 'give either country or ip')
   .meta({
     id: 'AutoProxy',
-    description: 'The place of a proxy. It is only stored: this service has no proxies of its own.',
+    description: 'The place of a proxy. It is only stored: this service runs no proxies.',
   });
 
 const plain = z.strictObject({ custom_proxy: customProxy.optional() });
@@ -69,7 +69,7 @@ const linkConfig = z
   })
   .meta({ id: 'AuthLinkConfig' });
 
-/** PostgreSQL stores no NUL, and UTF-8 has no lone surrogates: the text would not come back unchanged. */
+/** PostgreSQL stores no NUL, and UTF-8 cannot encode lone surrogates: the text would not come back unchanged. */
 const isStorable = (text: string): boolean => !/\0|\p{Surrogate}/u.test(text);
 
 /** The body of a request for a link. */
@@ -99,12 +99,12 @@ export const linkRequest = z
     redirect_uri: z
       .string()
       .max(2_000)
-      .refine(isStorable, 'has characters that cannot be stored')
+      .refine(isStorable, 'contains characters that cannot be stored')
       .describe('The address to which the user returns.'),
     state: z
       .string()
       .max(2_000)
-      .refine(isStorable, 'has characters that cannot be stored')
+      .refine(isStorable, 'contains characters that cannot be stored')
       .optional()
       .describe('Returned unchanged in the query of the callback.'),
     domain: z.string().min(1).max(253).optional().describe('A verified domain of your application for the wizard.'),

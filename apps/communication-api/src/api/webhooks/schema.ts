@@ -62,7 +62,7 @@ const endpointFields = {
   disabled_reason: z
     .enum(['gone', 'failing'])
     .nullable()
-    .describe('Why the service has disabled it. `gone`: it answered 410. `failing`: it has only failed for five days.'),
+    .describe('Why the service disabled it. `gone`: it answered 410. `failing`: all deliveries failed for five days.'),
   failing_since: z.iso.datetime().nullable().describe('The first failure since the last success.'),
   created_at: z.iso.datetime(),
 };
@@ -93,7 +93,7 @@ export const rotatedSecret = z
     object: z.literal('WebhookSecret'),
     endpoint_id: z.string(),
     secret,
-    previous_valid_until: z.iso.datetime().describe('Until then, the secret of before signs as well.'),
+    previous_valid_until: z.iso.datetime().describe('Until then, the old secret signs as well.'),
   })
   .meta({
     id: 'WebhookSecret',
@@ -115,7 +115,7 @@ export const conversationAnswer = z
     event_type: z.enum(EVENT_TYPES),
     attempt: z.number().int().min(1),
     outcome: z.enum(['delivered', 'failed']),
-    status: z.number().int().nullable().describe('The status of the answer. `null`: there was none.'),
+    status: z.number().int().nullable().describe('The status of the answer. `null`: no answer came.'),
     response: z.string().nullable().describe('The first kilobyte of the answer.'),
     error: z.enum(CONVERSATION_ERRORS).nullable().describe('Why there was no answer.'),
     duration_ms: z.number().int().min(0),

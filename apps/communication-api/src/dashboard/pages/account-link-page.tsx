@@ -21,7 +21,7 @@ interface ReconnectFormProps {
   readonly here: Here;
   readonly application: Application;
   readonly account: Account;
-  /** Hosts of the application that a link may have. */
+  /** Hosts of the application that a link may use. */
   readonly hosts: readonly string[];
   readonly faulty: FaultyForm | undefined;
   readonly nowMs: number;

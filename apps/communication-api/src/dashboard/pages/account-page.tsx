@@ -20,21 +20,23 @@ interface AccountPageProps {
   readonly here: Here;
   readonly application: Application;
   readonly account: Account;
-  /** The scope of the account, if it has one that exists. */
+  /** The scope of the account, if it is set and exists. */
   readonly scope: Scope | undefined;
   readonly canManageAccount: boolean;
   readonly canManageLimits: boolean;
-  /** Hosts of the application that a link may have. */
+  /** Hosts of the application that a link may use. */
   readonly hosts: readonly string[];
   readonly limits: readonly LimitView[];
   readonly faulty: FaultyForm | undefined;
-  /** Whether the browser loads the page again and again. Then it has no forms: what is entered would be lost. */
+  /**
+   * Whether the browser reloads the page again and again. Then the page shows no forms: entered values would be lost.
+   */
   readonly isLive: boolean;
   readonly done: string | undefined;
   readonly nowMs: number;
 }
 
-/** What was done, by its name in the query. */
+/** The messages about finished actions, by their names in the query. */
 export const ACCOUNT_DONE: Readonly<Record<string, string>> = {
   adjusted: LIMIT_DONE,
   emptied: 'The counters are empty.',
@@ -90,7 +92,7 @@ export function AccountPage(props: AccountPageProps): JSX.Element {
             {...here.form(accountPath(application.id, account.id, 'counters'))}
             label="Empty the counters"
             subject={`of ${account.name}`}
-            consequence="What the account has used is forgotten. Its provider does not forget."
+            consequence="The counted usage is forgotten here. The provider does not forget it."
           />
         ) : null}
       </section>
@@ -128,14 +130,14 @@ function Facts({ account, scope, nowMs }: AccountPageProps): JSX.Element {
   );
 }
 
-/** The stored form has no password. */
+/** The stored form omits the password. */
 function proxyText(proxy: Account['proxy']): string {
   if (proxy === null) return 'None';
   const { protocol, host, port, username } = proxy;
   return `${protocol}://${username === undefined ? '' : `${username}@`}${host}:${port}`;
 }
 
-/** What can be done with the account itself. */
+/** The actions on the account itself. */
 function Deeds(props: AccountPageProps): JSX.Element {
   const { here, application, account } = props;
   const pathOf = (deed: string): string => accountPath(application.id, account.id, deed);
@@ -149,14 +151,14 @@ function Deeds(props: AccountPageProps): JSX.Element {
             {...here.form(pathOf('pause'))}
             label="Pause"
             subject={account.name}
-            consequence="It sends nothing until it is resumed. Each request gets 403, and is not queued. What is being sent now still goes out."
+            consequence="It sends nothing until it is resumed. Each request gets 403, and is not queued. Emails that are being sent now still go out."
           />
         ) : null}
         <AskedButton
           {...here.form(pathOf('remove'))}
           label="Remove"
           subject={account.name}
-          consequence="Its credentials are erased here, and withdrawn at the provider if it has a way to. Its metadata and its own limits are lost, and copies that wait for its folder of sent mail are not filed. The mailbox stays as it is, and the journal of its emails stays. The audit log keeps its name. It cannot be undone: its user would have to link it again, with a new id."
+          consequence="Its credentials are erased here, and withdrawn at the provider if the provider supports it. Its metadata and its own limits are lost, and copies that wait for its folder of sent mail are not filed. The mailbox stays as it is, and the journal of its emails stays. The audit log keeps its name. It cannot be undone: its user would have to link it again, with a new id."
         />
       </div>
       {account.paused_at === null ? null : (

@@ -16,7 +16,7 @@ export const AccountBadge = ({ account }: { readonly account: Account }): JSX.El
   <Badge {...STATUSES[shownStatus(account)]} />
 );
 
-/** What the status of an account means, its reason, and what to do. */
+/** The meaning of an account's status, its reason, and the next step. */
 export function AccountStatusNote({ account }: { readonly account: Account }): JSX.Element {
   const { status, paused_at, status_reason: reason } = account;
   const { tone } = STATUSES[shownStatus(account)];
@@ -48,9 +48,7 @@ function StatusText({ status, reason }: { status: Account['status']; reason: str
     </>
   );
   return status === 'disconnected' ? (
-    <p>
-      {because}. It sends nothing until its user has linked it again: make a link to reconnect, and send it to the user.
-    </p>
+    <p>{because}. It sends nothing until its user links it again: make a link to reconnect, and send it to the user.</p>
   ) : (
     <p>
       {because}. Each request still tries, and the first one that succeeds ends this status. If it lasts, look at the
@@ -60,11 +58,10 @@ function StatusText({ status, reason }: { status: Account['status']; reason: str
 }
 
 function reasonText(status: 'disconnected' | 'error', reason: string | null): string {
-  if (reason?.startsWith('errors/invalid_credentials'))
-    return 'The provider has refused the password or the token twice';
+  if (reason?.startsWith('errors/invalid_credentials')) return 'The provider refused the password or the token twice';
   if (reason === 'errors/network_down') return 'The server of the provider could not be reached';
   if (reason === 'errors/service_unavailable') return 'The provider has answered that it is not available';
   return status === 'disconnected'
     ? 'The provider does not allow the access to the mailbox any more'
-    : 'The last request to the provider has failed';
+    : 'The last request to the provider failed';
 }

@@ -9,7 +9,7 @@ import { EnvironmentBadge } from './parts.tsx';
 interface Part {
   readonly name: string;
   readonly label: string;
-  /** The path below the one of the application. */
+  /** The path below the path of the application. */
   readonly below: string | undefined;
   readonly action: ApplicationAction;
 }

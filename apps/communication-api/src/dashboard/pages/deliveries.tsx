@@ -12,14 +12,14 @@ const ERRORS: Readonly<Record<ConversationError, string>> = {
   connection_lost: 'the connection ended before the answer, or the answer is not HTTP',
 };
 
-/** What came of an attempt, in words. */
+/** The result of an attempt, in words. */
 export const outcomeText = ({ status, error }: Pick<Conversation, 'status' | 'error'>): string =>
   status === null ? ERRORS[error as ConversationError] : `answered ${status}`;
 
 export const OutcomeBadge = ({ outcome }: Pick<Conversation, 'outcome'>): JSX.Element =>
   outcome === 'delivered' ? <Badge label="Delivered" tone="good" /> : <Badge label="Failed" tone="bad" />;
 
-/** When an attempt was made, what came of it, and what follows. */
+/** The time of an attempt, its result, and the next step. */
 export const AttemptLine = ({ attempt: row }: { readonly attempt: Conversation }): JSX.Element => (
   <p class="soft">
     <Time at={row.created_at} to="second" />, attempt {row.attempt}: {outcomeText(row)}, after {row.duration_ms} ms.

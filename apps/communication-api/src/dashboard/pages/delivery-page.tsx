@@ -25,15 +25,15 @@ interface DeliveryPageProps {
   readonly attempts: readonly Conversation[];
   /** The job of the delivery, unless it is done or given up. */
   readonly pending: PendingJob | undefined;
-  /** The id of the last attempt before the person had the event delivered. Undefined: the person did not. */
+  /** The id of the last attempt before the person requested a redelivery. Undefined: the person did not. */
   readonly after: string | undefined;
-  /** Whether the page is made again until the endpoint has answered. */
+  /** Whether the page reloads until the endpoint answers. */
   readonly isWaiting: boolean;
   readonly inputs: Inputs | undefined;
   readonly nowMs: number;
 }
 
-/** What an endpoint was sent of one event, and what it has answered. */
+/** The requests to an endpoint about one event, and its answers. */
 export function DeliveryPage(props: DeliveryPageProps): JSX.Element {
   const { here, application, endpoint, event, body, canManage, attempts, isWaiting, inputs } = props;
   return (
@@ -104,7 +104,7 @@ export function DeliveryPage(props: DeliveryPageProps): JSX.Element {
   );
 }
 
-/** What came of the delivery that the person has asked for. */
+/** The result of the delivery that the person requested. */
 function Result({ attempts: [last], after, isWaiting, inputs }: DeliveryPageProps): JSX.Element | null {
   if (after === undefined || inputs !== undefined) return null;
   if (isWaiting) return <Done text="The event is being sent. This page shows the answer as soon as it is there." />;
@@ -123,7 +123,7 @@ function Result({ attempts: [last], after, isWaiting, inputs }: DeliveryPageProp
   );
 }
 
-/** What will happen next. */
+/** The next step. */
 function State({ endpoint, attempts: [last], pending, isWaiting, nowMs }: DeliveryPageProps): JSX.Element | null {
   if (isWaiting) return null;
   if (pending !== undefined && !pending.isTaken && pending.nextAt.getTime() > nowMs)

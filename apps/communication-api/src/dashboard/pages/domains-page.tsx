@@ -17,7 +17,7 @@ interface DomainsPageProps {
   readonly recordsOf: (domain: Domain) => readonly CheckedRecord[];
   /** To choose from. */
   readonly applications: readonly Application[];
-  /** The domain that the person has just checked. */
+  /** The domain that the person just checked. */
   readonly checked: Domain | undefined;
   readonly inputs: Inputs;
   readonly done: string | undefined;
@@ -34,8 +34,8 @@ export function DomainsPage(props: DomainsPageProps): JSX.Element {
       <CheckResult domain={checked} />
       <h1>Domains</h1>
       <p class="soft">
-        With a domain of your own, your users see your name and not the one of this service: in the address of the
-        wizard that links their mailboxes, and in the links of tracked emails.
+        With your own domain, your users see your name, not the name of this service: in the address of the wizard that
+        links their mailboxes, and in the links of tracked emails.
       </p>
       {isEmpty ? <p class="empty">There is no domain. The default hosts of the service are used.</p> : null}
       <ul class="rows">
@@ -54,7 +54,7 @@ const typesOf = (types: readonly string[]): string =>
     ? `the ${types[0]} record was not found`
     : `the ${types.join(' record and the ')} record were not found`;
 
-/** What a check has found. */
+/** The findings of a check. */
 function CheckResult({ domain }: { readonly domain: Domain | undefined }): JSX.Element | null {
   if (domain === undefined || domain.checked_at === null) return null;
   if (domain.missing.length === 0) return <Done text={`${domain.host} is verified. Both records were found.`} />;

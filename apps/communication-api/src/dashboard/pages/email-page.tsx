@@ -23,11 +23,11 @@ interface EmailPageProps {
   readonly hits: Awaited<ReturnType<Rooms['tracking']['countsOf']>> | undefined;
   readonly canResolve: boolean;
   readonly inputs: Inputs;
-  /** Whether a person has just resolved it. */
+  /** Whether a person just resolved it. */
   readonly isResolved: boolean;
 }
 
-/** An email, as the journal has it. Its text and its recipients are not shown: the API does not show them either. */
+/** An email, as the journal stores it. Its text and its recipients are not shown: the API does not show them either. */
 export function EmailPage(props: EmailPageProps): JSX.Element {
   const { here, application, email, canResolve, inputs, isResolved } = props;
   const { id, state, error } = email;

@@ -11,12 +11,12 @@ const STATES = {
 
 const MEANINGS: Readonly<Record<JournalState, string>> = {
   prepared:
-    'The provider was not asked to send it yet, or has certainly not sent it. A retry with the same Idempotency-Key sends it.',
+    'The provider was not asked to send it yet, or certainly did not send it. A retry with the same Idempotency-Key sends it.',
   dispatched: 'The provider was asked to send it, and the answer is not known yet.',
-  sent: 'The provider has taken it.',
+  sent: 'The provider took it.',
   failed: 'It was not sent, and no retry with the same Idempotency-Key sends it.',
   unknown:
-    'It is not known whether it was sent: the connection ended, or the process died, before the provider had answered. The service does not send it again, and looks for it in the mailbox during an hour.',
+    'It is not known whether it was sent: the connection ended, or the process died, before the provider answered. The service does not send it again, and looks for it in the mailbox during an hour.',
 };
 
 export const stateLabel = (state: EmailState): string => STATES[state].label;

@@ -18,12 +18,12 @@ interface EmailsPageProps {
   readonly here: Here;
   readonly application: Application;
   readonly emails: Listed<Send>;
-  /** Names of accounts by their ids. Removed accounts have none. */
+  /** Names of accounts by their ids. Removed accounts are missing. */
   readonly names: ReadonlyMap<string, string>;
   readonly filter: { readonly state: EmailState | undefined; readonly account: string };
   /** Whether more accounts match the filter than were looked at. */
   readonly hasMoreAccounts: boolean;
-  /** How many emails have an unknown outcome, up to {@link MAX_COUNTED} and one more. */
+  /** How many emails ended with an unknown outcome, up to {@link MAX_COUNTED} and one more. */
   readonly unknown: number;
 }
 
@@ -83,9 +83,8 @@ function UnknownNote({ unknown, filter, path }: EmailsPageProps & { path: string
   return (
     <Note tone="warn">
       <p>
-        {unknown === 1 ? '1 email has' : `${many} have`} an unknown outcome. A person can look into the mailbox, and say
-        what became of {unknown === 1 ? 'it' : 'them'}.{' '}
-        <a href={`${path}?state=unknown`}>Show {unknown === 1 ? 'it' : 'them'}</a>
+        {unknown === 1 ? '1 email has' : `${many} have`} an unknown outcome. A person can look into the mailbox, and
+        enter the outcome. <a href={`${path}?state=unknown`}>Show {unknown === 1 ? 'it' : 'them'}</a>
       </p>
     </Note>
   );

@@ -9,7 +9,7 @@ import { TextField } from './fields.tsx';
 import { FormOf } from './forms.tsx';
 
 interface EndpointFormProps extends FormProps {
-  /** What is changed. Undefined: the endpoint is new. */
+  /** The endpoint to change. Undefined: the endpoint is new. */
   readonly endpoint?: Endpoint | undefined;
   readonly environment: Environment;
   /** A form that was sent with faults. */
@@ -17,7 +17,7 @@ interface EndpointFormProps extends FormProps {
   readonly label: string;
 }
 
-/** What an endpoint is, in a form. */
+/** The fields of an endpoint, in a form. */
 export function EndpointForm({ endpoint, environment, inputs, label, ...form }: EndpointFormProps): JSX.Element {
   const faults = inputs?.faults ?? [];
   const isTicked = (trigger: string): boolean =>

@@ -25,7 +25,7 @@ interface EndpointPageProps {
   readonly last: { readonly delivered: Conversation | undefined; readonly failed: Conversation | undefined };
   /** Events that wait for the endpoint. */
   readonly pending: number;
-  /** Until when the secret of before signs as well. */
+  /** Until when the old secret signs as well. */
   readonly previousUntil: Date | undefined;
   /** Which secret a form replaces. */
   readonly secretsVersion: string;
@@ -38,7 +38,7 @@ interface EndpointPageProps {
 export function EndpointPage(props: EndpointPageProps): JSX.Element {
   const { here, application, endpoint, canManage, inputs, done } = props;
   const path = endpointPath(application.id, endpoint.id);
-  // What was refused as a whole, such as a second rotation, has nothing to correct in the form.
+  // An action that was refused as a whole, such as a second rotation, leaves nothing to correct in the form.
   const hasEntered = inputs?.faults.some(({ field }) => field !== undefined) ?? false;
   return (
     <ApplicationLayout
@@ -79,8 +79,8 @@ export function EndpointPage(props: EndpointPageProps): JSX.Element {
 }
 
 const WHY_DISABLED = {
-  gone: 'The service has disabled the endpoint, because it answered 410 (Gone).',
-  failing: 'The service has disabled the endpoint, because it has only failed for five days.',
+  gone: 'The service disabled the endpoint, because it answered 410 (Gone).',
+  failing: 'The service disabled the endpoint, because every delivery failed for five days.',
   none: 'The endpoint was disabled by a person or by the API.',
 };
 
@@ -95,8 +95,8 @@ function State({ endpoint }: { readonly endpoint: Endpoint }): JSX.Element | nul
     );
   return endpoint.failing_since === null ? null : (
     <p class="fault">
-      It has failed since <Time at={endpoint.failing_since} />. After five days without a success, the service disables
-      it.
+      Every delivery since <Time at={endpoint.failing_since} /> failed. After five days without a success, the service
+      disables it.
     </p>
   );
 }
@@ -216,7 +216,7 @@ function Deliveries({ application, endpoint, attempts, onlyFailed, path }: Endpo
       {rows.length === 0 ? (
         <p class="empty">
           {onlyFailed
-            ? 'No delivery has failed in the last 14 days.'
+            ? 'No delivery failed in the last 14 days.'
             : 'Nothing was sent to this endpoint in the last 14 days. A test event shows whether it works.'}
         </p>
       ) : (

@@ -12,7 +12,7 @@ interface FieldProps {
   readonly prefix?: string | undefined;
 }
 
-/** The attributes by which an input names its fault and its hint, and whether it has a fault. */
+/** The attributes by which an input names its fault and its hint, and whether it is faulty. */
 function describe({ name, hint, faults = [], prefix = '' }: FieldProps) {
   const id = inputId(prefix + name);
   const fault = faults.find(({ field }) => field === name)?.message;

@@ -3,7 +3,7 @@ import { CSRF_FIELD, inputId } from '../../wizard/pages/parts.tsx';
 import { type FormProps, NEW_ID_FIELD } from '../here.ts';
 import type { Fault } from '../inputs.ts';
 
-/** A form that is sent to the service, which checks what is entered. */
+/** A form that is sent to the service, which checks the entered values. */
 export const FormOf = ({
   action,
   csrf,
@@ -23,13 +23,13 @@ export const FaultSummary = ({
   prefix = '',
 }: {
   readonly faults: readonly Fault[];
-  /** Of the ids of the inputs. */
+  /** Begins the ids of the inputs. */
   readonly prefix?: string;
 }): JSX.Element | null =>
   faults.length === 0 ? null : (
     // biome-ignore lint/a11y/noAutofocus: the page was loaded because of these faults, and they are what to read first.
     <div class="summary" role="alert" tabIndex={-1} autoFocus>
-      <h2>Check what you have entered</h2>
+      <h2>Check your entries</h2>
       <ul>
         {faults.map(({ field, message }) => (
           <li key={field}>{field === undefined ? message : <a href={`#${inputId(prefix + field)}`}>{message}</a>}</li>
@@ -61,11 +61,11 @@ export const FilterForm = ({ action, isFiltered, children }: FilterFormProps): J
 );
 
 interface AskedProps extends FormProps {
-  /** What the button does, such as `Revoke`. */
+  /** The action of the button, such as `Revoke`. */
   readonly label: string;
-  /** What it is done to. */
+  /** The object of the action. */
   readonly subject: string;
-  /** What follows from it. */
+  /** The consequence of the action. */
   readonly consequence: string;
   /** Default: it does harm. */
   readonly isHarmless?: boolean;
@@ -99,7 +99,7 @@ export const AskedButton = ({
 );
 
 interface NewEntryProps {
-  /** What is made, such as `an endpoint`. */
+  /** The new entry, such as `an endpoint`. */
   readonly label: string;
   /** The entries of the list. */
   readonly entries: string;

@@ -32,7 +32,7 @@ const Document = ({ title, faulty, children }: DocumentProps): JSX.Element => (
   </html>
 );
 
-/** A page with one card, for a person who has not signed in. */
+/** A page with one card, for a person who is not signed in. */
 export const CardLayout = ({ title, faulty, children }: DocumentProps): JSX.Element => (
   <Document title={title} faulty={faulty}>
     <header>
@@ -59,7 +59,7 @@ interface LayoutProps extends DocumentProps {
   readonly part?: 'applications' | 'domains' | 'members' | 'audit' | 'login' | undefined;
 }
 
-/** A page of a person who has signed in. */
+/** A page of a person who is signed in. */
 export function Layout({ here, title, faulty, part, children }: LayoutProps): JSX.Element {
   const { organization, member, warning } = here;
   const parts = [

@@ -66,6 +66,6 @@ export function LimitPanel({ here, target, limit, canManage, faulty }: LimitPane
   );
 }
 
-/** The windows of a limit, without what is counted in them. */
+/** The windows of a limit, without their counts. */
 export const WindowTexts = ({ text }: { readonly text: string }): JSX.Element =>
   text === '' ? <p>Requests are not limited by it.</p> : <p class="windows">{text.replaceAll('/', ' per ')}</p>;

@@ -17,11 +17,11 @@ interface LimitPreviewPageProps {
   /** The limit after the change. */
   readonly limit: Pick<LimitView, 'label' | 'value' | 'text' | 'seen'>;
   readonly isReset: boolean;
-  /** What the change would do now. */
+  /** The present effect of the change. */
   readonly children: ComponentChildren;
 }
 
-/** What a change of a limit would do now, before it is done. */
+/** The effect of a change of a limit, before the change. */
 export function LimitPreviewPage(props: LimitPreviewPageProps): JSX.Element {
   const { here, application, target, isReset, children } = props;
   const { label, value, text, seen } = props.limit;
@@ -57,7 +57,7 @@ const usedText = (windows: readonly PreviewedWindow[]): string =>
 const waitText = (windows: readonly PreviewedWindow[]): string =>
   durationText(Math.max(0, ...windows.map(({ resetMs }) => resetMs)));
 
-/** What a change does to the only account that it is for. */
+/** The effect of a change on the only account that it is for. */
 export function ImpactOnAccount({ windows }: { readonly windows: readonly PreviewedWindow[] }): JSX.Element {
   const rejecting = windows.filter(({ rejects }) => rejects);
   return (
@@ -74,10 +74,13 @@ export function ImpactOnAccount({ windows }: { readonly windows: readonly Previe
   );
 }
 
-/** What a change does to the accounts of a provider. */
+/** The effect of a change on the accounts of a provider. */
 export function ImpactOnProvider({ impact }: { readonly impact: Impact }): JSX.Element {
   const { lookedAt, hasMore, withOwnLimit, rejected, stillRejected, accepted } = impact;
-  const own = `${withOwnLimit === 1 ? '1 of them has a limit' : `${withOwnLimit} of them have limits`} of its own, which stays.`;
+  const own =
+    withOwnLimit === 1
+      ? '1 of them has its own limit, which stays.'
+      : `${withOwnLimit} of them have their own limits, which stay.`;
   return (
     <>
       {rejected.length === 0 ? (
@@ -96,7 +99,7 @@ export function ImpactOnProvider({ impact }: { readonly impact: Impact }): JSX.E
       <Accounts list={accepted} />
       <p class="soft">
         {hasMore
-          ? `Looked at: the ${lookedAt} accounts that were used or linked last. The application has more of them.`
+          ? `Looked at: the ${lookedAt} accounts that were used or linked last. The application owns more of them.`
           : `Looked at: ${lookedAt === 1 ? 'the only account' : `all ${lookedAt} accounts`} of the provider in this application.`}
         {withOwnLimit === 0 ? '' : ` ${own}`}
       </p>

@@ -19,8 +19,8 @@ export const LimitsPage = ({ here, application, providers }: LimitsPageProps): J
   <ApplicationLayout here={here} application={application} title="Limits" part="limits">
     <h1>Limits</h1>
     <p class="soft">
-      What each account of a provider may use, unless it has a limit of its own. The limits of one account are on its
-      page.
+      The limits of each account of a provider, unless the account has its own limit. The page of an account shows its
+      limits.
     </p>
     {providers.length === 0 ? <p class="empty">No provider is installed whose accounts users could link.</p> : null}
     <ul class="rows">

@@ -17,7 +17,7 @@ interface MembersPageProps {
   readonly invitations: readonly Invitation[];
   /** The roles that the person may give and take away. */
   readonly roles: readonly MemberRole[];
-  /** What was entered, with its faults. */
+  /** The entered values, with their faults. */
   readonly inputs: Inputs;
   readonly done: string | undefined;
   readonly nowMs: number;
@@ -109,7 +109,7 @@ function MemberRow({ here, roles, member }: MembersPageProps & { readonly member
             consequence={
               isSelf
                 ? 'You lose your login, and are signed out.'
-                : 'This person is signed out at once, and has no login any more. The keys that this person has made stay.'
+                : 'This person is signed out at once, and loses the login. The keys that this person made stay.'
             }
           />
         </div>

@@ -5,11 +5,11 @@ import { CardLayout } from './layout.tsx';
 interface MessagePageProps {
   readonly title: string;
   readonly detail: string;
-  /** What the person can do. */
+  /** The next steps that the person can take. */
   readonly children?: ComponentChildren;
 }
 
-/** A page that says what went wrong. */
+/** A page that describes an error. */
 export const MessagePage = ({ title, detail, children }: MessagePageProps): JSX.Element => (
   <CardLayout title={title} faulty>
     <Lead title={title} sign="bad">

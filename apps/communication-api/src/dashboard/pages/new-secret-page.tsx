@@ -11,7 +11,7 @@ interface NewSecretPageProps {
   readonly application: Application;
   readonly endpoint: Endpoint;
   readonly secret: string;
-  /** After a rotation: until when the secret of before signs as well. */
+  /** After a rotation: until when the old secret signs as well. */
   readonly previousUntil?: Date | undefined;
 }
 
@@ -27,8 +27,8 @@ export const NewSecretPage = (props: NewSecretPageProps): JSX.Element => {
           {previousUntil === undefined ? null : (
             <>
               {' '}
-              Until <Time at={previousUntil} />, the secret of before signs as well, so your receiver can change over at
-              any time.
+              Until <Time at={previousUntil} />, the old secret signs as well, so your receiver can change over at any
+              time.
             </>
           )}
         </p>

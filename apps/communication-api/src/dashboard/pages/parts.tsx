@@ -6,14 +6,14 @@ export const Time = ({ at, to = 'minute' }: { readonly at: Date; readonly to?: '
   return <time dateTime={iso}>{`${iso.slice(0, 10)} ${iso.slice(11, to === 'minute' ? 16 : 19)} UTC`}</time>;
 };
 
-/** What a colour means. The text says it, too. */
+/** The meaning of a colour. The text says it, too. */
 export type Tone = 'good' | 'warn' | 'bad' | 'quiet';
 
 export const Badge = ({ label, tone }: { readonly label: string; readonly tone: Tone }): JSX.Element => (
   <span class={`badge ${tone}`}>{label}</span>
 );
 
-/** What the state of something means, and what to do. */
+/** The meaning of a state, and the next step. */
 export const Note = ({
   tone,
   children,
@@ -29,7 +29,7 @@ export const Fact = ({
   children,
 }: {
   readonly name: string;
-  /** Whether it needs a line of its own. */
+  /** Whether it needs a separate line. */
   readonly isLong?: boolean;
   readonly children: ComponentChildren;
 }): JSX.Element => (

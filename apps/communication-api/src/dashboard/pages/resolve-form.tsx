@@ -20,16 +20,16 @@ interface ResolveFormProps {
   readonly inputs: Inputs;
 }
 
-/** The form by which a person says what became of an email whose outcome is unknown. */
+/** The form by which a person enters the outcome of an email whose outcome is unknown. */
 export const ResolveForm = ({ here, application, email, inputs }: ResolveFormProps): JSX.Element => (
   <section class="panel" aria-labelledby="resolve">
     <h2 id="resolve">Resolve this email</h2>
     <p>
       Look into the mailbox: is the email with the Message-ID <code>{email.message_id}</code> in its folder of sent
-      mail, or has a recipient got it?
+      mail, or did a recipient get it?
     </p>
     <p>
-      What you say here cannot be taken back. The application is told by the event <code>email.outcome_resolved</code>.
+      Your answer cannot be taken back. The event <code>email.outcome_resolved</code> reports it to the application.
     </p>
     <FormOf {...here.form(emailPath(application.id, email.id, 'resolve'))}>
       <ChoiceField

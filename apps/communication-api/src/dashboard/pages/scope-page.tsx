@@ -22,7 +22,7 @@ interface ScopePageProps {
 
 export const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
 
-/** A scope, and what belongs to it. */
+/** A scope, and the number of its accounts and keys. */
 export function ScopePage(props: ScopePageProps): JSX.Element {
   const { here, application, scope, use, canManage, inputs, done } = props;
   const path = scopePath(application.id, scope.id);
@@ -115,13 +115,13 @@ function Actions({ here, scope, use, path }: ScopePageProps & { readonly path: s
 }
 
 interface ScopeFormProps extends FormProps {
-  /** What is changed. Undefined: the scope is new. */
+  /** The scope to change. Undefined: the scope is new. */
   readonly scope?: Scope | undefined;
   readonly inputs: Inputs | undefined;
   readonly label: string;
 }
 
-/** What a scope is, in a form. */
+/** The fields of a scope, in a form. */
 export const ScopeForm = ({ scope, inputs, label, ...form }: ScopeFormProps): JSX.Element => (
   <FormOf {...form}>
     <TextField name="name" label="Name" value={inputs?.raw('name') ?? scope?.name} faults={inputs?.faults ?? []} />

@@ -37,7 +37,7 @@ export function WebhooksPage(props: WebhooksPageProps): JSX.Element {
       <h1>Webhooks</h1>
       <p class="soft">
         An endpoint is an address of your application that receives events: an account was linked or has to be linked
-        again, an email was sent, a recipient has opened it.
+        again, an email was sent, a recipient opened it.
       </p>
       {isEmpty ? (
         <p class="empty">

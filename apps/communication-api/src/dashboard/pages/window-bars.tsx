@@ -2,7 +2,7 @@ import { formatDuration } from 'headgate';
 import type { JSX } from 'preact';
 import type { PreviewedWindow } from '../../domain/limit-preview.ts';
 
-/** The windows of a limit: what is used of each, and when it ends. */
+/** The windows of a limit: the usage of each, and when it ends. */
 export const WindowBars = ({ windows }: { readonly windows: readonly PreviewedWindow[] }): JSX.Element =>
   windows.length === 0 ? (
     <p>Requests are not limited by it.</p>
@@ -24,7 +24,7 @@ export const WindowBars = ({ windows }: { readonly windows: readonly PreviewedWi
     </ul>
   );
 
-/** How long it takes, in the largest unit of which there are at least two. */
+/** A duration, in the largest unit that counts at least two. */
 export function durationText(ms: number): string {
   const seconds = Math.ceil(ms / 1_000);
   if (seconds < 120) return `${seconds} s`;

@@ -9,7 +9,7 @@ const STATEMENTS = [
     created_at timestamptz not null
   )`,
   `create index sent_copies_of_account on sent_copies (account_id)`,
-  // What is sealed cannot be compressed.
+  // Sealed bytes cannot be compressed.
   `alter table sent_copies alter column message set storage external`,
 ];
 

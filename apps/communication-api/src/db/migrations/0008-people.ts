@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 
-/** Every installation has this organization. Applications that were made without a login are in it. */
+/** Every installation contains this organization. It owns the applications that were made without a login. */
 const FIRST = 'org_00000000000000000000000000';
 
 const STATEMENTS = [
@@ -10,7 +10,7 @@ const STATEMENTS = [
     created_at timestamptz not null default now()
   )`,
   `insert into organizations (id, name) values ('${FIRST}', 'My organization')`,
-  // The default is for processes of the version before, which run on until they are replaced.
+  // The default is for processes of the previous version, which run until they are replaced.
   `alter table applications
     add column organization_id text not null default '${FIRST}' references organizations`,
   `create index applications_of_organization on applications (organization_id, id desc)`,

@@ -7,7 +7,7 @@ import { AccessTokenRefused, withAccessToken } from '../oauth/tokens.ts';
 import { type MailAccount, ProviderError, type Sent } from '../provider.ts';
 import { gmailError } from './gmail-error.ts';
 
-/** What users call the provider. */
+/** The users' name for the provider. */
 export const TITLE = 'Google';
 
 /** A conversation with a thousand emails, of which only some headers are asked for. */
@@ -28,7 +28,7 @@ export interface GmailCall {
   readonly json?: unknown;
   /** Goes to the address for uploads. Made anew for each attempt. */
   readonly upload?: (() => { readonly contentType: string; readonly body: ReadableStream }) | undefined;
-  /** What it says about the email if Gmail does not answer, or answers with a fault of its own. Default: not sent. */
+  /** Whether the email was sent if Gmail does not answer, or answers with an error of its server. Default: not sent. */
   readonly sentWithoutAnswer?: (() => Sent) | undefined;
   readonly signal: AbortSignal;
 }
@@ -44,7 +44,7 @@ export class GmailApi {
 
   /**
    * Calls Gmail for an account.
-   * @returns the answer. Undefined: what the path names does not exist
+   * @returns the answer. Undefined: the object that the path names does not exist
    * @throws ProviderError
    */
   call<Answer>(account: MailAccount, call: GmailCall): Promise<Answer | undefined> {

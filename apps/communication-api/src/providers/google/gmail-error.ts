@@ -23,8 +23,8 @@ const MISSING_PERMISSIONS: readonly string[] = ['insufficientPermissions', 'ACCE
 const PROJECT: readonly string[] = ['accessNotConfigured', 'SERVICE_DISABLED'];
 
 /**
- * The error of an answer that refuses a request. The answers 401 and 404 have a meaning of their own.
- * @param sentByFault what a fault of Google itself says about the email
+ * The error of an answer that refuses a request. The answers 401 and 404 are handled by their callers.
+ * @param sentByFault whether the email was sent if the fault is Google's
  */
 export function gmailError(
   { status: code, headers }: Pick<Response, 'status' | 'headers'>,
@@ -46,7 +46,7 @@ export function gmailError(
       'no',
       403,
       'errors/insufficient_permissions',
-      'The account has not given the permission for this. Reconnect it with a new link.',
+      'The account did not give the permission for this. Reconnect it with a new link.',
       extras,
     );
   if (code === 403 && has(PROJECT))
@@ -87,7 +87,7 @@ function readError(text: string): GoogleError {
   try {
     error = (JSON.parse(text) as { error?: unknown } | null)?.error;
   } catch {
-    // Something between us and Google has answered.
+    // A machine between us and Google answered.
   }
   const { message, status, errors, details } = (typeof error === 'object' && error !== null ? error : {}) as Record<
     string,
@@ -104,7 +104,9 @@ function readError(text: string): GoogleError {
   };
 }
 
-/** Seconds until a retry makes sense. Gmail writes the time into its message: `Retry after 2026-01-31T10:00:00.000Z`. */
+/**
+ * Seconds until a retry makes sense. Gmail writes the time into its message: `Retry after 2026-01-31T10:00:00.000Z`.
+ */
 function waitOf(headers: Headers, message: string, now: number): number | undefined {
   return retryAfterOf(headers) ?? secondsUntil(/retry after (\S+)/i.exec(message)?.[1] ?? '', now);
 }

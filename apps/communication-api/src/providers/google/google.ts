@@ -47,7 +47,7 @@ export function createGoogle(config: GoogleConfig, clock: Clock): readonly Provi
   return [google];
 }
 
-/** The address of the mailbox. Undefined: this Google account has none. */
+/** The address of the mailbox. Undefined: this Google account owns no mailbox. */
 async function mailboxOf(api: GmailApi, access: Access, signal: AbortSignal): Promise<unknown> {
   try {
     const profile = await api.request<Record<string, unknown>>(access, { method: 'GET', path: 'profile', signal });

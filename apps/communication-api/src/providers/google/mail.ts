@@ -14,7 +14,7 @@ import type { GmailApi } from './gmail-api.ts';
 import { COMPOSE, METADATA } from './scopes.ts';
 import { type MailUpload, mailUpload } from './upload.ts';
 
-/** What is remembered of a draft. */
+/** The stored facts about a draft. */
 interface DraftName {
   readonly id: string;
   readonly threadId: string;
@@ -22,7 +22,7 @@ interface DraftName {
   readonly at: number;
 }
 
-/** Those parts of Gmail's answers that are used. */
+/** The used parts of Gmail's answers. */
 interface Message {
   readonly id: string;
   readonly threadId: string;
@@ -85,8 +85,8 @@ export class GoogleMailProvider implements MailProvider {
   }
 
   /**
-   * An error says that nothing was sent only if the draft is still there. An attempt that was interrupted may have sent
-   * it before this one was refused, for example because of a rate limit.
+   * An error says that nothing was sent only if the draft is still there. An interrupted attempt may have sent the
+   * draft before this attempt was refused, for example because of a rate limit.
    */
   async sendDraft(draft: string, account: MailAccount, signal: AbortSignal): Promise<SentIds | undefined> {
     let message: Message | undefined;
@@ -140,7 +140,7 @@ export class GoogleMailProvider implements MailProvider {
     const sent = (thread?.messages ?? []).filter(({ labelIds }) => labelIds?.includes('SENT') ?? false);
     const isOurs = (message: Message): boolean =>
       ['Message-ID', ORIGINAL_ID].some((name) => headerOf(message, name) === messageId);
-    // If Gmail has replaced our Message-ID: what was sent in this conversation since the draft was stored.
+    // If Gmail replaced our Message-ID: the email of this conversation that was sent after the draft was stored.
     const isLater = ({ internalDate }: Message): boolean => Number(internalDate) >= at - CLOCK_SKEW_MS;
     const found = sent.find(isOurs) ?? sent.findLast(isLater);
     return found && idsOf(found);
@@ -172,7 +172,7 @@ export class GoogleMailProvider implements MailProvider {
     return (await this.api.call(account, { method: 'GET', path: draftPath(draft), query, signal })) !== undefined;
   }
 
-  /** Gmail may replace the Message-ID. Replies name the one that recipients see, so it is read back. */
+  /** Gmail may replace the Message-ID. Replies name the id that recipients see, so it is read back. */
   async #idsOf(message: Message, account: MailAccount, signal: AbortSignal): Promise<SentIds> {
     if (!isGranted(account, METADATA)) return idsOf(message);
     const sent = await this.api
@@ -214,6 +214,6 @@ const idsOf = (message: Message): SentIds => ({
 
 function withUnknownOutcome(error: ProviderError): ProviderError {
   const { status, type, message, retryAfter } = error;
-  // The pair came from a ProviderError, whose constructor has checked it.
+  // The pair came from a ProviderError, whose constructor checked it.
   return new ProviderError('unknown', status, type, message, { retryAfter, cause: error });
 }

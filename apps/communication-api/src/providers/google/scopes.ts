@@ -2,10 +2,10 @@ const GMAIL = 'https://www.googleapis.com/auth/gmail.';
 
 /** Stores drafts and sends them. */
 export const COMPOSE = `${GMAIL}compose`;
-/** Reads the header fields of messages: for replies, and to find what was sent. */
+/** Reads the header fields of messages: for replies, and to find sent emails. */
 export const METADATA = `${GMAIL}metadata`;
 /** Sends, and nothing else. */
 export const SEND = `${GMAIL}send`;
 
-/** What a user can be asked for: `drafts`, so that nothing is sent twice, or `send`, which gives away the least. */
+/** The permissions that users may be asked for: `drafts` sends nothing twice, `send` gives away the least. */
 export const PERMISSIONS = { drafts: [COMPOSE, METADATA], send: [SEND] } as const;

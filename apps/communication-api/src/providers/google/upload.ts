@@ -6,7 +6,7 @@ import type { ComposedMail } from '../../mail/mail.ts';
 export interface MailUpload {
   readonly contentType: string;
   readonly body: ReadableStream;
-  /** Whether the email was read to its end. Until then, the provider cannot have all of it. */
+  /** Whether the email was read to its end. Until then, the provider cannot know all of it. */
   readonly isRead: () => boolean;
 }
 

@@ -4,7 +4,7 @@ import type { ImapFlow } from 'imapflow';
 import { canUseFlag, encodePath, formatDateTime } from 'imapflow/lib/tools.js';
 import type { CopyMessage } from '../provider.ts';
 
-/** What imapflow makes its own commands with. Its types do not show it, so a new version may change it. */
+/** The members of imapflow that make its own commands. Its types do not show them, so a new version may change them. */
 interface Commands {
   readonly writeSocket: Writable;
   exec(
@@ -22,8 +22,8 @@ interface Attribute {
 const SEEN = '\\Seen';
 
 /**
- * Files a message as a read one, in the folder that is open. The message is streamed: imapflow's own `append` needs it in
- * memory three times.
+ * Files a message as a read one, in the folder that is open. The message is streamed: imapflow's own `append` needs it
+ * in memory three times.
  * @param date when it was sent
  */
 export async function append(client: ImapFlow, folder: string, { size, open }: CopyMessage, date: Date): Promise<void> {
@@ -51,7 +51,7 @@ export async function append(client: ImapFlow, folder: string, { size, open }: C
   }
 }
 
-/** A message and the end of its command. @param onError called if the message cannot be read, or has another size */
+/** A message and the end of its command. @param onError called if the message cannot be read, or its size changed */
 async function* exactly(size: number, open: () => Readable, onError: (error: unknown) => void) {
   try {
     let at = 0;
@@ -60,7 +60,7 @@ async function* exactly(size: number, open: () => Readable, onError: (error: unk
       if (at > size) break;
       yield chunk;
     }
-    if (at !== size) throw new Error('The message has another size now.');
+    if (at !== size) throw new Error('The size of the message changed.');
   } catch (error) {
     onError(error);
     throw error;

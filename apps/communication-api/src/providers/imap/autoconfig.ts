@@ -2,7 +2,7 @@ import { SAXParser } from 'parse5-sax-parser';
 import { type Net, readBounded } from '../../security/net.ts';
 import type { ServerPlace } from './known-servers.ts';
 
-/** Files of real hosts have about 2 kB. */
+/** Files of real hosts are about 2 kB long. */
 const MAX_BYTES = 65_536;
 const MAX_SERVERS = 20;
 const MAX_VALUE = 255;
@@ -18,8 +18,8 @@ export interface Autoconfig {
 }
 
 /**
- * What a domain publishes about its mail servers, in Mozilla's format. The file is fetched by https from the domain
- * itself, so the owner of the domain has written it. Undefined: there is no file, or it names no usable servers.
+ * The mail servers that a domain publishes, in Mozilla's format. The file is fetched by https from the domain itself,
+ * so the owner of the domain wrote it. Undefined: there is no file, or it names no usable servers.
  */
 export async function fetchAutoconfig(
   address: string,
@@ -57,8 +57,8 @@ interface ServerElement {
 }
 
 /**
- * Reads the servers of a file. The reader is the one for HTML that the service has already: it knows no DTD, no entities
- * of its own and no other files, so a hostile file can only have wrong values. It reads names in lower case.
+ * Reads the servers of a file. The reader is the HTML parser that the service already uses: it knows no DTD, no custom
+ * entities and no other files, so a hostile file can only contain wrong values. It reads names in lower case.
  */
 export function parseAutoconfig(text: string): Autoconfig | undefined {
   const servers: ServerElement[] = [];

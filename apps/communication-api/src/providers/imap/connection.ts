@@ -33,12 +33,9 @@ export interface MailboxesOptions {
   readonly maxOpen?: number | undefined;
 }
 
-/**
- * Connections to the mailboxes of accounts, made when they are needed. An account has two of them at most. A call that
- * finds no free place waits.
- */
+/** Connections to mailboxes, made when they are needed: at most two per account. A call without a free place waits. */
 export class Mailboxes {
-  /** The ones that are not in use, the one that was used longest ago first. */
+  /** Connections that are not in use, the least recently used first. */
   readonly #idle = new Set<IdleConnection>();
   readonly #perAccount = new Map<string, Permits>();
   readonly #open: Permits;
@@ -52,9 +49,9 @@ export class Mailboxes {
 
   /**
    * Calls a function with a connection of an account that is logged in, and that nothing else uses meanwhile. The
-   * function releases each lock of a mailbox that it takes. If it throws, its error is thrown, without what the server
-   * said, unless the connection was lost. It is never called twice.
-   * @throws ProviderError 401, 503 or 504, all with `sent: 'no'`: the caller knows whether the function has sent something
+   * function releases each lock of a mailbox that it takes. If it throws, its error is thrown, without the server's
+   * words, unless the connection was lost. It is never called twice.
+   * @throws ProviderError 401, 503 or 504, all with `sent: 'no'`: the caller knows whether the function sent something
    */
   async withMailbox<Result>(
     account: MailAccount,
@@ -196,7 +193,7 @@ async function stillWorks(client: ImapFlow): Promise<boolean> {
   }
 }
 
-/** The error of an account that was linked, so its servers have worked before. */
+/** The error of an account that was linked, so its servers worked before. */
 function providerErrorOf(error: ServerError, credentials: ImapCredentials): ProviderError {
   const extras = { cause: error };
   const shown = { ...extras, connectionParams: connectionParamsOf(credentials) };

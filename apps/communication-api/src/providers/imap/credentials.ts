@@ -14,13 +14,13 @@ export interface MailServer {
   readonly password: string;
 }
 
-/** What is stored for an imap account. */
+/** The stored credentials of an imap account. */
 export interface ImapCredentials {
   readonly imap: MailServer;
   readonly smtp: MailServer;
 }
 
-/** What an error may show of an account's servers. */
+/** The parts of an account's servers that an error may show. */
 export const connectionParamsOf = ({ imap, smtp }: ImapCredentials): ConnectionParams => ({
   imap_host: imap.host,
   imap_port: imap.port,

@@ -25,7 +25,7 @@ export interface MailSettings {
   readonly smtp: ServerSettings;
 }
 
-/** What is known of the servers of an address. */
+/** The known facts about the servers of an address. */
 export type Discovered =
   /** The servers. The password may be sent to them. */
   | { readonly kind: 'servers'; readonly settings: MailSettings }
@@ -67,7 +67,7 @@ export const createDiscovery =
     }
   };
 
-/** Undefined: no name in DNS can have mail servers under it. */
+/** Undefined: no name in DNS can contain mail servers. */
 function domainOf(address: string): string | undefined {
   const text = address.slice(address.lastIndexOf('@') + 1);
   // domainToASCII reads these as parts of a URL.
@@ -138,12 +138,13 @@ function publishedResult({ imap, smtp }: PublishedServers, address: string, doma
     imap: imap === undefined ? usual.imap : { ...imap, user: address },
     smtp: smtp === undefined ? usual.smtp : { ...smtp, user: address },
   };
-  // DNS can be forged. Only the owner of the domain has a certificate for a host in it, so that is safe (RFC 6186, 6).
+  // DNS can be forged. Only the owner of the domain can get a certificate for a host in it, so that is safe (RFC 6186,
+  // 6).
   const isOwn = [imap, smtp].every((place) => place !== undefined && isInDomain(place.host, domain));
   return isOwn ? { kind: 'servers', settings } : { kind: 'guess', settings, isKnown: imap !== undefined };
 }
 
-/** What many domains have. */
+/** The settings of many domains. */
 const usualSettings = (address: string, domain: string): MailSettings => ({
   imap: { host: `imap.${domain}`, port: 993, encryption: 'tls', user: address },
   smtp: { host: `smtp.${domain}`, port: 465, encryption: 'tls', user: address },

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 
-/** What an IMAP server may say before the client says something again, in bytes. */
+/** The most bytes that an IMAP server may send before the client sends again. */
 export const MAX_IMAP_BYTES = 4 * 1024 * 1024;
 /** The same in lines, since a short line takes as much time as a long one: 10,000 folders, with the status of each. */
 export const MAX_IMAP_LINES = 20_000;
@@ -11,8 +11,8 @@ const LOOK_MS = 100;
 const LF = 10;
 
 /**
- * Ends a connection whose server does not stop talking. The libraries bound a line and an answer, but not how many lines
- * and answers there are. They would hold the memory and the time of the process until a deadline.
+ * Ends a connection whose server does not stop talking. The libraries bound a line and an answer, but not how many
+ * lines and answers there are. They would hold the memory and the time of the process until a deadline.
  */
 export function endFloods(socket: Socket, maxBytes: number): void {
   let { bytesWritten, bytesRead } = socket;
@@ -30,9 +30,9 @@ export function endFloods(socket: Socket, maxBytes: number): void {
 }
 
 /**
- * Ends a connection whose server says too many lines before the client says something again.
+ * Ends a connection whose server sends too many lines before the client sends again.
  * @param socket the connection
- * @param reader gets what the server says, without TLS
+ * @param reader gets the server's lines, without TLS
  */
 export function endManyLines(socket: Socket, reader: Writable, maxLines: number): void {
   let { bytesWritten } = socket;
@@ -43,7 +43,7 @@ export function endManyLines(socket: Socket, reader: Writable, maxLines: number)
     for (let at = chunk.indexOf(LF); at >= 0 && lines <= maxLines; at = chunk.indexOf(LF, at + 1)) lines++;
     if (lines <= maxLines) return write(chunk);
     socket.destroy(new Error(`The mail server sends more than ${maxLines} lines at once.`));
-    // What is still on its way is dropped, so that the end of the connection is seen.
+    // Data that is still on its way is dropped, so that the end of the connection is seen.
     return true;
   };
 }

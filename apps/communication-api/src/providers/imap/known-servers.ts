@@ -7,11 +7,11 @@ export type ServerPlace = Pick<MailServer, 'host' | 'port' | 'encryption'>;
 export interface KnownServers {
   readonly imap: ServerPlace;
   readonly smtp: ServerPlace;
-  /** What the user is called at the IMAP server. Default: the whole address. SMTP always has the address. */
+  /** The user's name at the IMAP server. Default: the whole address. SMTP always uses the address. */
   readonly imapUser?: 'name';
 }
 
-/** Mail hosts whose users sign in at the host's own site, with a provider of their own. */
+/** Mail hosts whose users sign in at the host's own site, with a separate provider. */
 export type SignInHost = 'google' | 'outlook';
 
 export const GOOGLE: KnownServers = at('imap.gmail.com', 'smtp.gmail.com');
@@ -105,7 +105,7 @@ function each<Value>(value: Value, ...names: readonly string[]): Readonly<Record
 export const serversOfDomain = (domain: string): KnownServers | SignInHost | undefined =>
   Object.hasOwn(BY_DOMAIN, domain) ? BY_DOMAIN[domain] : undefined;
 
-/** @param host what an MX record names */
+/** @param host the name in an MX record */
 export function serversBehind(host: string): KnownServers | SignInHost | undefined {
   const [, found] = Object.entries(BY_MAIL_HOST).find(([end]) => isInDomain(host, end)) ?? [];
   return found;

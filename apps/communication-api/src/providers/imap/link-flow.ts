@@ -33,9 +33,9 @@ type State =
 type Answer = LinkAnswer<State>;
 
 /**
- * Asks for an address and a password, finds the servers, and logs in to both. The servers are asked for if they are not
- * found, or do not work. What a server says, and how far a connection came, is not shown: the form must not be a way to
- * look around in a network.
+ * Asks for an address and a password, finds the servers, and logs in to both. It asks the user for the servers if they
+ * are not found, or do not work. The words of a server, and the progress of a connection, are not shown: the form must
+ * not be a way to explore a network.
  */
 export function createImapLinkFlow(discover: Discover): LinkFlow<State> {
   return {
@@ -106,7 +106,7 @@ async function login(values: StepValues, context: LinkContext, discover: Discove
   return ask('failed', faultsOf(result));
 }
 
-/** The servers that an account has which is reconnected: they were right, so they are not looked for again. */
+/** The servers of a reconnected account: they were right, so they are not looked for again. */
 function serversBefore({ reconnect }: LinkContext, address: string): MailSettings | undefined {
   if (reconnect === undefined || reconnect.name.toLowerCase() !== address.toLowerCase()) return undefined;
   const { imap, smtp } = reconnect.credentials as ImapCredentials;
@@ -177,7 +177,7 @@ async function enterServers(
   const credentials = credentialsOf(settings, password);
   const result = await testServers(credentials, net, signal);
   if (works(result)) return identified(state.address, credentials);
-  // The page comes again with what was entered, and keeps the password.
+  // The page comes again with the entered values, and keeps the password.
   return {
     kind: 'next',
     state: { ...state, reason: 'failed', settings, password },
@@ -217,7 +217,7 @@ function halfFaults(half: Half, failure: ServerFailure | undefined): readonly Ow
 
 function identified(address: string, credentials: ImapCredentials): Answer {
   const { user, host } = credentials.imap;
-  // Different servers have users of the same name. Servers ignore the case of a name.
+  // Users of different servers may share a name. Servers ignore the case of a name.
   const login = user.includes('@') ? user : `${user}@${host}`;
   return { kind: 'identified', account: { providerUserId: login.toLowerCase(), name: address, credentials } };
 }

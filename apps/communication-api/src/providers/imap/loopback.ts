@@ -3,8 +3,8 @@ import { pipeline } from 'node:stream';
 
 /**
  * A port of 127.0.0.1 that leads to a socket, for a library that only makes its connections itself. It accepts one
- * connection. If another process of this machine is faster, it has a connection that it could have made itself, and the
- * library gets none.
+ * connection. If another process of this machine is faster, that process gets a connection that it could have made
+ * itself, and the library gets none.
  */
 export async function loopbackTo(far: Socket): Promise<number> {
   const server = createServer((near) => {

@@ -16,10 +16,12 @@ import { connectionParamsOf, type ImapCredentials } from './credentials.ts';
 import { findParent, hasMail, sentFolder } from './mailbox.ts';
 import type { SmtpPools } from './smtp-pools.ts';
 
-/** How long the check of the other half of a mailbox may take after the server for sending has refused the password. */
+/** How long the check of the other half of a mailbox may take after the server for sending refused the password. */
 const CHECK_MS = 10_000;
 
-/** Sends by SMTP. What was sent is looked for, and filed, in the mailbox behind IMAP. The id of an email is its Message-ID. */
+/**
+ * Sends by SMTP. Finds sent emails, and files copies, in the mailbox behind IMAP. The id of an email is its Message-ID.
+ */
 export class ImapMailProvider implements MailProvider {
   constructor(
     private readonly pools: SmtpPools,
@@ -84,7 +86,8 @@ export class ImapMailProvider implements MailProvider {
     return this.mailboxes.withMailbox(account, signal, async (client) => {
       const folder = await sentFolder(client);
       if (folder === undefined) return 'no_folder';
-      // Some servers file what they send, and an earlier attempt may have come further than its answer.
+      // Some servers file the emails that they send, and an earlier attempt may have filed it although its answer was
+      // lost.
       if (await hasMail(client, folder, messageId)) return 'found';
       const message = await measure();
       if (message === undefined) return 'too_large';

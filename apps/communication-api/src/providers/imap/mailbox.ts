@@ -6,7 +6,7 @@ import type { Parent } from '../provider.ts';
 const MAX_FOLDERS = 50;
 /** The folder with everything, if there is one, and those that the most answered emails are in. */
 const FIRST: readonly (string | undefined)[] = ['\\All', '\\Inbox', '\\Sent', '\\Archive'];
-/** Emails in them are no part of a conversation. */
+/** Emails in these folders are not part of a conversation. */
 const NEVER: readonly (string | undefined)[] = ['\\Drafts', '\\Junk', '\\Trash'];
 
 /** Folders for sent emails, as long as their connections live: to list all folders takes time. */
@@ -22,7 +22,7 @@ export async function sentFolder(client: ImapFlow): Promise<string | undefined> 
   return path;
 }
 
-/** Whether a folder has an email. */
+/** Whether a folder contains an email. */
 export async function hasMail(client: ImapFlow, folder: string, messageId: string): Promise<boolean> {
   return (await uidOf(client, folder, messageId)) !== undefined;
 }
@@ -67,8 +67,8 @@ async function uidOf(client: ImapFlow, folder: string, messageId: string): Promi
 /** A folder that was open already knows of new emails: a connection that was idle is asked whether it works by NOOP. */
 async function searchSelected(client: ImapFlow, messageId: string): Promise<number | undefined> {
   const uids = await client.search({ header: { 'message-id': messageId } }, { uid: true });
-  // A search that the server refuses must not look as if there were no such email.
-  if (!Array.isArray(uids)) throw new Error('The IMAP server has refused to search.');
+  // A search that the server refuses must not look as if the email did not exist.
+  if (!Array.isArray(uids)) throw new Error('The IMAP server refused to search.');
   return uids.at(-1);
 }
 

@@ -13,12 +13,12 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** For each answer of the server. */
 const ANSWER_TIMEOUT_MS = 60_000;
 
-/** Bounds of what a server may say at once. The service reads headers and lists, never whole emails. */
+/** Bounds of one response of a server. The service reads headers and lists, never whole emails. */
 const MAX_LINE_BYTES = 1_048_576;
 const MAX_LITERAL_BYTES = 2_097_152;
 const MAX_RESPONSE_BYTES = 4_194_304;
 
-/** What a server says with NO if the user and the password may still be right (RFC 5530). */
+/** Codes of a server's NO if the user and the password may still be right (RFC 5530). */
 const TEMPORARY_CODES = ['UNAVAILABLE', 'INUSE', 'LIMIT', 'SERVERBUG', 'CONTACTADMIN'];
 const TIMEOUT_CODES = ['CONNECT_TIMEOUT', 'GREETING_TIMEOUT', 'UPGRADE_TIMEOUT', 'ETIMEOUT', 'ETIMEDOUT'];
 /** How OpenSSL and Node.js name a certificate that is not trusted, or a TLS that they cannot agree on. */
@@ -64,7 +64,7 @@ export async function openMailbox(server: MailServer, net: Net, signal: AbortSig
   }
 }
 
-/** What imapflow reads its lines with: only there, lines can be counted that came through TLS. */
+/** The stream from which imapflow reads its lines: only there, lines can be counted that came through TLS. */
 const readerOf = (client: ImapFlow): Writable => (client as unknown as { readonly streamer: Writable }).streamer;
 
 /** imapflow makes its connections itself. With TLS it takes a socket instead; else it is led to one. */
@@ -73,7 +73,7 @@ async function optionsFor({ host, port, encryption, user, password }: MailServer
   const place = isTls ? { host, port } : { host: '127.0.0.1', port: await loopbackTo(socket) };
   return {
     ...place,
-    // TLS has names of hosts only.
+    // TLS names only hosts, not addresses.
     servername: isIP(host) === 0 ? host : undefined,
     secure: isTls,
     // True: STARTTLS, or no login.
@@ -98,7 +98,7 @@ async function optionsFor({ host, port, encryption, user, password }: MailServer
   } satisfies ImapFlowOptions;
 }
 
-/** What imapflow adds to its errors. */
+/** The fields that imapflow adds to its errors. */
 interface ImapError extends Error {
   readonly code?: string;
   readonly reason?: string;
@@ -111,7 +111,7 @@ interface ImapError extends Error {
 /** Why a connection or a login failed. */
 function failureOf(error: ImapError): ServerFailure {
   const { code = '', reason, tlsFailed, authenticationFailed, responseStatus, serverResponseCode = '' } = error;
-  // imapflow says that the login failed, too, if the connection was lost meanwhile.
+  // imapflow also reports a failed login if the connection was lost meanwhile.
   if (authenticationFailed === true && responseStatus === 'NO')
     return TEMPORARY_CODES.includes(serverResponseCode) ? 'unavailable' : 'credentials';
   if (TIMEOUT_CODES.includes(code)) return 'timeout';

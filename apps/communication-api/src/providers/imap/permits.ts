@@ -1,4 +1,4 @@
-/** A number of permits. Who asks first is served first. */
+/** A number of permits. First come, first served. */
 export class Permits {
   readonly #waiting = new Set<() => void>();
   #free: number;

@@ -12,7 +12,9 @@ export type ServerFailure =
   /** The server said that it cannot serve now. */
   | 'unavailable';
 
-/** A mail server could not be used. Nothing was changed on it. Neither the message nor the cause has what the server said. */
+/**
+ * A mail server could not be used. Nothing was changed on it. Neither message nor cause contains the server's words.
+ */
 export class ServerError extends Error {
   override readonly name = 'ServerError';
 

@@ -9,7 +9,7 @@ import { ServerError, type ServerFailure } from './server-error.ts';
 const CONNECT_MS = 10_000;
 const ANSWER_MS = 15_000;
 
-/** What is wrong with each half of an account. Undefined: the login works. */
+/** The faults of each half of an account. Undefined: the login works. */
 export interface TestResult {
   readonly imap: ServerFailure | undefined;
   readonly smtp: ServerFailure | undefined;

@@ -1,4 +1,4 @@
-/** What the libraries for mail add to their errors. */
+/** The fields that the libraries for mail add to their errors. */
 interface LibraryError extends Error {
   readonly code?: unknown;
   readonly command?: unknown;
@@ -6,15 +6,15 @@ interface LibraryError extends Error {
   readonly responseStatus?: unknown;
 }
 
-/** Where these errors have what the server said. nodemailer also adds it to the message. */
+/** The fields of these errors that contain the server's words. nodemailer also adds them to the message. */
 const WORDS = ['response', 'responseText', 'reason', 'parserContext'] as const;
 
-/** An error of a mail library for the log, without what the server said: a server may repeat the password. */
+/** An error of a mail library for the log, without the server's words: a server may repeat the password. */
 export function withoutServerWords(error: unknown): unknown {
   if (!(error instanceof Error) || !WORDS.some((name) => name in error)) return error;
   const { code, command, responseCode, responseStatus } = error as LibraryError;
   const known = [code, command, responseCode, responseStatus].filter((each) => each !== undefined);
-  return new Error(`The mail server has answered: ${known.join(' ')}`);
+  return new Error(`The mail server answered: ${known.join(' ')}`);
 }
 
 /** Whether a text repeats a password: as it is, or in the base64 of a login, in which it is not the first word. */

@@ -8,16 +8,16 @@ import { TLS_CODE } from './open-mailbox.ts';
 import { repeats, withoutServerWords } from './server-words.ts';
 
 /**
- * How much of the message the connection has taken. The server sends the email after the line that follows the end of
- * the message, so before `all` the email was certainly not sent.
+ * How much of the message the connection took. The server sends the email after the line that follows the end of the
+ * message, so before `all` the email was certainly not sent.
  */
 export type Handover = 'none' | 'part' | 'all';
 
-/** What is known of the attempt that an error has ended. */
+/** The known facts about the attempt that an error ended. */
 export interface SmtpAttempt {
   readonly handover: Handover;
   readonly credentials: ImapCredentials;
-  /** Whether this process has sent an email with these credentials before. */
+  /** Whether this process already sent an email with these credentials. */
   readonly hasWorked: boolean;
 }
 
@@ -29,7 +29,9 @@ interface Reply {
   readonly text: string;
   /** For the client: the reply without addresses of people. Nothing of it if it repeats the password. */
   readonly shown: string;
-  /** What the server has refused, as nodemailer names it: `MAIL FROM`, `RCPT TO`, `DATA`, `CONN`, `AUTH PLAIN`. */
+  /**
+   * The command that the server refused, as nodemailer names it: `MAIL FROM`, `RCPT TO`, `DATA`, `CONN`, `AUTH PLAIN`.
+   */
   readonly command: string;
 }
 
@@ -46,7 +48,7 @@ const SENDER = /sender address rejected|sender (?:verify|rejected|denied)|invali
 const SEND_AS =
   /\bsend(?:ing)?[ -]?as\b|not owned by|on behalf of|permissions? to send|not (?:allowed|authori[sz]ed) to send/i;
 const SIZE_CODES: ReadonlySet<string> = new Set(['5.2.3', '5.3.4']);
-/** RFC 3463: the account has sent its share of the day. */
+/** RFC 3463: the account reached its limit of the day. */
 const DAILY_LIMIT = '5.4.5';
 const BEFORE_LOGIN: ReadonlySet<string> = new Set(['CONN', 'EHLO', 'HELO']);
 const SIZE = /\b(?:size|too (?:big|large))\b/i;
@@ -56,7 +58,7 @@ export function smtpError(thrown: unknown, attempt: SmtpAttempt): ProviderError 
   const { code, originalCode = '' } = thrown as NodemailerError;
   const reply = replyOf(thrown as NodemailerError, attempt.credentials.smtp.password);
   const error = withoutServerWords(thrown);
-  // Before all others: only what the server has said proves that it does not send what it has.
+  // Before all others: once the server received all of the email, only its reply proves that it does not send it.
   if (reply === undefined && attempt.handover === 'all')
     return new ProviderError(
       'unknown',
@@ -138,7 +140,7 @@ const misconfigured = (detail: string, { credentials }: SmtpAttempt, cause: unkn
 
 const NOT_CONNECTED: Readonly<Record<Exclude<EgressFailure, 'proxy_credentials'>, string>> = {
   forbidden: 'The address or the port of the mail server for sending is not allowed here.',
-  unresolved: 'The name of the mail server for sending has no address.',
+  unresolved: 'The name of the mail server for sending resolves to no address.',
   refused: 'The mail server for sending cannot be reached.',
   timeout: 'The mail server for sending did not answer in time.',
   tls: 'No secure connection to the mail server for sending could be made.',
@@ -151,12 +153,12 @@ function egressError(error: EgressError, attempt: SmtpAttempt): ProviderError {
   const detail = NOT_CONNECTED[failure];
   if (failure === 'forbidden') return misconfigured(detail, attempt, error);
   if (failure === 'tls') return tlsError(error, attempt);
-  // A name that has worked comes back when the name server does.
+  // If the name worked before, it resolves again when the name server answers again.
   if (failure === 'unresolved' && !attempt.hasWorked) return misconfigured(detail, attempt, error);
   return networkDown(detail, error);
 }
 
-/** A server whose TLS has worked is repaired by its operator; another one has wrong settings here. */
+/** If TLS with the server worked before, its operator repairs it; otherwise the settings here are wrong. */
 const tlsError = (error: unknown, attempt: SmtpAttempt): ProviderError =>
   attempt.hasWorked ? networkDown(NOT_CONNECTED.tls, error) : misconfigured(NOT_CONNECTED.tls, attempt, error);
 
@@ -174,7 +176,7 @@ function authError(error: unknown, reply: Reply | undefined, attempt: SmtpAttemp
   );
 }
 
-/** What a permanent refusal means. The first that fits counts. */
+/** The meaning of a permanent refusal. The first match counts. */
 const REFUSALS: readonly {
   readonly fits: (reply: Reply) => boolean;
   readonly type: ErrorTypesByStatus[422];
@@ -217,7 +219,7 @@ function refusalOf(reply: Reply) {
   return refusal;
 }
 
-/** The server has refused: whatever was handed over, it does not send it. */
+/** The server refused: however much of the email it received, it does not send it. */
 function replyError(error: unknown, reply: Reply, attempt: SmtpAttempt): ProviderError {
   const { code, enhanced, text, shown, command } = reply;
   const isLimit = enhanced === DAILY_LIMIT || (isTemporary(reply) && (enhanced.startsWith('4.7.') || RATE.test(text)));

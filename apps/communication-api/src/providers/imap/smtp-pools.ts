@@ -19,7 +19,7 @@ const CONNECT_MS = 20_000;
 /** The open connections to mail servers for sending, of the accounts that were used last. */
 export class SmtpPools {
   readonly #pools = new LRUCache<string, SmtpPool>({ max: MAX_POOLS, dispose: (pool) => pool.retire() });
-  /** The accounts that have sent an email from this process. */
+  /** The accounts that sent an email from this process. */
   readonly #worked = new LRUCache<string, true>({ max: MAX_WORKED });
 
   /** @returns the recipients that the server refused, while it took the email for the others. @throws ProviderError */
@@ -29,7 +29,7 @@ export class SmtpPools {
     return rejected;
   }
 
-  /** The connections of an account. They are new if its credentials or its proxy have changed. */
+  /** The connections of an account. They are new if its credentials or its proxy changed. */
   #of({ id, credentials, net }: MailAccount): SmtpPool {
     const known = this.#pools.get(id);
     if (known?.net === net && isDeepStrictEqual(known.credentials, credentials)) return known;
@@ -47,14 +47,14 @@ export class SmtpPools {
   }
 }
 
-/** How far one message has come. */
+/** The progress of one message. */
 interface Progress {
   /** The message as the connection reads it. Undefined: no connection was given to it yet. */
   stream: Readable | undefined;
   isRead: boolean;
 }
 
-/** What became of an attempt. */
+/** The outcome of an attempt. */
 type Outcome =
   | { readonly rejected: readonly string[] }
   | { readonly error: ProviderError; readonly isUntouched: boolean };
@@ -68,7 +68,7 @@ class SmtpPool {
 
   /**
    * @param net their way out
-   * @param onIdle called when the last connection has ended
+   * @param onIdle called when the last connection ended
    */
   constructor(
     readonly credentials: ImapCredentials,
@@ -119,7 +119,7 @@ class SmtpPool {
 
   /**
    * Hands an email over.
-   * @param hasWorked whether the account has sent an email before
+   * @param hasWorked whether the account sent an email before
    */
   async send(mail: ComposedMail, signal: AbortSignal, hasWorked: boolean): Promise<readonly string[]> {
     this.#pending++;
@@ -127,7 +127,7 @@ class SmtpPool {
       for (let isLast = false; ; isLast = true) {
         const outcome = await this.#attempt(mail, signal, hasWorked);
         if ('rejected' in outcome) return outcome.rejected;
-        // A connection that was idle may have ended. Nothing of the email was read, so it goes out over another one.
+        // An idle connection may have ended. Nothing of the email was read, so it goes out over another connection.
         if (isLast || !outcome.isUntouched) throw outcome.error;
       }
     } finally {

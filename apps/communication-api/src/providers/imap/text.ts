@@ -45,11 +45,11 @@ export const TEXT = {
     title: { en: 'The servers of your mailbox', de: 'Die Server Ihres Postfachs' },
     intro: {
       wanted: (address: string) => ({
-        en: `Enter the servers of ${address}. Your mail host says what they are.`,
+        en: `Enter the servers of ${address}. Your mail host knows them.`,
         de: `Geben Sie die Server von ${address} ein. Ihr Anbieter nennt sie Ihnen.`,
       }),
       unknown: (address: string) => ({
-        en: `The servers of ${address} were not found. What you see is usual, but may be wrong. Your mail host says what they are.`,
+        en: `The servers of ${address} were not found. The values below are usual, but may be wrong. Your mail host knows the right ones.`,
         de: `Die Server von ${address} wurden nicht gefunden. Die Vorschläge sind üblich, können aber falsch sein. Ihr Anbieter nennt Ihnen die richtigen.`,
       }),
       confirm: (address: string) => ({
@@ -73,7 +73,7 @@ export const TEXT = {
       none: { en: 'None: others can read the password', de: 'Keine: Andere können das Passwort mitlesen' },
     },
     passwordKept: {
-      en: 'Leave it empty to use the password that you have entered.',
+      en: 'Leave it empty to use the password that you entered.',
       de: 'Leer lassen, um das schon eingegebene Passwort zu verwenden.',
     },
   },

@@ -113,9 +113,9 @@ function login({ address, password, behaviour, sync = 0, drafts = false }: StepV
       kind: 'refused',
       type: 'api/restricted_account',
       title: 'Account restricted',
-      detail: 'The provider has restricted this account.',
+      detail: 'The provider restricted this account.',
     };
-  // The address identifies the mailbox, so it has one spelling.
+  // The address identifies the mailbox, so it is stored in one spelling.
   const mailbox = { address: String(address).toLowerCase(), syncSeconds: Number(sync), drafts: drafts === true };
   return behaviour === 'code' ? { kind: 'next', state: { step: 'code', mailbox } } : identified(mailbox);
 }

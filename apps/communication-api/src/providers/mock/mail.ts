@@ -6,24 +6,24 @@ import { type MailAccount, type MailProvider, ProviderError, type SendTrace, typ
 import type { MockCredentials } from './credentials.ts';
 import { MAX_RAW, type MockMail, type MockMailbox, type MockMessage } from './mailbox.ts';
 
-/** Addresses of this domain tell the mock what to do. All others are delivered. */
+/** Addresses of this domain choose the mock's behaviour. All other emails are delivered. */
 const DOMAIN = '@mock.test';
 
-/** What an address tells the mock to do. */
+/** The behaviour that an address chooses. */
 type Behaviour =
   | { readonly kind: 'error'; readonly status: ErrorStatus; readonly type: ErrorTypesByStatus[ErrorStatus] }
   | { readonly kind: 'delay' | 'slow'; readonly ms: number }
   | { readonly kind: 'drop' | 'partial' };
 
 const LONGEST_MS = 600_000;
-/** The id of a draft begins with this if no recipient tells the mock what to do: it need not be read before it is sent. */
+/** The id of a draft begins with this if no recipient chooses a behaviour: it need not be read before it is sent. */
 const PLAIN = 'plain-';
 
 /**
- * Sends into mailboxes of its own. Addresses choose what happens:
- * `error.<status>.<type>@mock.test` (the type without its prefix) is that error; `limit` is the provider's own 429;
- * `delay.<ms>` waits before the email is accepted, `slow.<ms>` after it; `drop` accepts the email and loses the answer;
- * `partial` is refused while the other recipients get the email.
+ * Sends into its own mailboxes. Addresses choose the behaviour: `error.<status>.<type>@mock.test` (the type without its
+ * prefix) causes that error; `limit` causes the provider's own 429; `delay.<ms>` waits before the email is accepted,
+ * `slow.<ms>` after it; `drop` accepts the email and loses the answer; `partial` is refused while the other recipients
+ * get the email.
  */
 export class MockMailProvider implements MailProvider {
   constructor(private readonly mailbox: MockMailbox) {}
@@ -56,7 +56,7 @@ export class MockMailProvider implements MailProvider {
   async send(mail: ComposedMail, account: MailAccount, signal: AbortSignal): Promise<SentIds> {
     const message = await read(mail);
     const ids = await this.#effect(message.recipients, signal, () => this.mailbox.deliver(account.id, message));
-    if (ids === undefined) throw new Error('The mock has delivered nothing.');
+    if (ids === undefined) throw new Error('The mock delivered nothing.');
     return ids;
   }
 
@@ -75,7 +75,7 @@ export class MockMailProvider implements MailProvider {
         'reply_to: neither a tracking_id nor an id of the provider. The mock’s ids look like mock-1.',
       );
     const message = await this.mailbox.byId(account.id, Number(number));
-    // Its subject is in the journal, if the service has sent it.
+    // If the service sent the email, the journal contains its subject.
     return message && { messageId: message.messageId, references: [], subject: undefined, thread: message.thread };
   }
 
@@ -117,11 +117,11 @@ const idsOf = ({ id, thread }: MockMessage, rejected: readonly string[]): SentId
 const refusedOf = (recipients: readonly string[]): readonly string[] =>
   recipients.filter((address) => behaviourOf(address)?.kind === 'partial');
 
-/** An address that asks for an error which the mock does not have. */
+/** An address that asks for an error that the mock does not know. */
 const isMistyped = (address: string): boolean =>
   /^error\..*@mock\.test$/i.test(address) && behaviourOf(address) === undefined;
 
-/** What an address asks for; undefined: to be delivered to. */
+/** The behaviour that an address asks for; undefined: normal delivery. */
 export function behaviourOf(address: string): Behaviour | undefined {
   if (!address.toLowerCase().endsWith(DOMAIN)) return undefined;
   const [kind = '', ...rest] = address.slice(0, -DOMAIN.length).toLowerCase().split('.');
@@ -132,7 +132,7 @@ export function behaviourOf(address: string): Behaviour | undefined {
     return /^\d{1,6}$/.test(value) ? { kind, ms: Math.min(Number(value), LONGEST_MS) } : undefined;
   if (kind !== 'error' || rest.length !== 2) return undefined;
   const status = ERROR_STATUSES.find((each) => String(each) === rest[0]);
-  // A provider has no part in our own types, such as `api/too_many_requests`.
+  // A provider never returns our own types, such as `api/too_many_requests`.
   const type =
     status && errorTypesOf(status).find((each) => !each.startsWith('api/') && each.split('/')[1] === rest[1]);
   return status !== undefined && type !== undefined ? { kind, status, type } : undefined;
@@ -145,7 +145,7 @@ const mockError = (status: ErrorStatus, type: ErrorTypesByStatus[ErrorStatus]): 
     ...{ smtp_host: 'smtp.mock.test', smtp_port: 465, smtp_user: 'ann@mock.test' },
   };
   const isMail = type === 'errors/invalid_imap_configuration' || type === 'errors/invalid_smtp_configuration';
-  // behaviourOf() has found the type among those of the status.
+  // behaviourOf() found the type among the types of the status.
   return new ProviderError<ErrorStatus>('no', status, type, `The mock answers ${type}, as the recipient asks.`, {
     ...(isMail || type === 'errors/invalid_credentials_but_valid_account_imap' ? { connectionParams } : {}),
   });

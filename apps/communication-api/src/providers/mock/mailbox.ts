@@ -20,7 +20,9 @@ export interface MockMessage extends MockMail {
   readonly id: number;
 }
 
-/** The mailboxes of the mock provider. They are in the database, so that all processes and all restarts see the same ones. */
+/**
+ * The mailboxes of the mock provider. They are in the database, so all processes and all restarts see the same ones.
+ */
 export class MockMailbox {
   constructor(
     private readonly db: Database,
@@ -63,7 +65,9 @@ export class MockMailbox {
     return numDeletedRows === 1n;
   }
 
-  /** Moves a draft into the mailbox, in one statement, so that it is sent once. Undefined if there is no such draft. */
+  /**
+   * Moves a draft into the mailbox, in one statement, so that it is sent once. Undefined if the draft does not exist.
+   */
   async deliverDraft(accountId: string, id: string): Promise<MockMessage | undefined> {
     const row = await this.db
       .with('draft', (db) =>

@@ -21,19 +21,19 @@ import type { OAuthCredentials } from './tokens.ts';
 const TIMEOUT_S = 20;
 /** How long the server's description of itself is used. */
 const DESCRIPTION_MS = 3_600_000;
-/** Tokens, keys and descriptions have some thousand bytes. */
+/** Tokens, keys and descriptions are some thousand bytes long. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
 /** How long a token lasts if the server does not say it. */
 const LIFETIME_S = 3_600;
 
 export interface OAuthClientOptions {
-  /** What users call the provider. */
+  /** The users' name for the provider. */
   readonly title: string;
   /** The authorization server. It describes itself at `/.well-known/openid-configuration`. */
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** What the authorization is asked for. */
+  /** The permissions that the authorization is asked for. */
   readonly scopes: readonly string[];
   readonly clock?: Clock | undefined;
 }
@@ -46,12 +46,12 @@ export interface AuthorizationChecks {
   readonly verifier: string;
 }
 
-/** What an authorization gave. */
+/** The result of an authorization. */
 export interface Authorization {
   /** Undefined: the server gave no refresh token. */
   readonly credentials: OAuthCredentials | undefined;
   readonly scopes: readonly string[];
-  /** What the server says about the user. */
+  /** The server's statements about the user. */
   readonly claims: IDToken;
 }
 
@@ -74,7 +74,7 @@ export class OAuthClient {
     return this.options.scopes;
   }
 
-  /** Where the server asks its user for the authorization. */
+  /** The page on which the server asks its user for the authorization. */
   async authorizationEndpoint(net: Net, signal: AbortSignal): Promise<string> {
     const { authorization_endpoint: endpoint } = (await this.#configuration(net, signal)).serverMetadata();
     if (endpoint === undefined) throw new Error(`${this.title} names no authorization endpoint.`);
@@ -105,7 +105,7 @@ export class OAuthClient {
   /**
    * Exchanges the code of a callback for tokens.
    * @param callback the address that the user was sent back to, with its query
-   * @throws what openid-client throws. AuthorizationResponseError: the server sent an error instead of a code
+   * @throws the errors of openid-client. AuthorizationResponseError: the server sent an error instead of a code
    */
   async authorize(
     callback: URL,
@@ -122,28 +122,30 @@ export class OAuthClient {
     const tokens = await this.#answerTo(request);
     const claims = tokens.claims();
     if (claims === undefined) throw new Error(`${this.title} does not say who the user is.`);
-    // A server that leaves out the scope has granted what was asked for (RFC 6749, 5.1).
+    // A server that leaves out the scope granted the requested scope (RFC 6749, 5.1).
     const scope = tokens.scope ?? this.options.scopes.join(' ');
     const { refresh_token: refreshToken } = tokens;
     const credentials = refreshToken === undefined ? undefined : this.#credentialsOf(tokens, { refreshToken, scope });
     return { credentials, scopes: scope.split(' '), claims };
   }
 
-  /** @throws what openid-client throws. ResponseBodyError `invalid_grant`: the authorization has ended */
+  /** @throws the errors of openid-client. ResponseBodyError `invalid_grant`: the authorization ended */
   async refresh(stored: OAuthCredentials, net: Net): Promise<OAuthCredentials> {
     const configuration = await this.#configuration(net);
     const tokens = await this.#answerTo(refreshTokenGrant(configuration, stored.refreshToken));
     return this.#credentialsOf(tokens, stored);
   }
 
-  /** Ends an authorization, if the server has a way to do it. */
+  /** Ends an authorization, if the server supports it. */
   async revoke({ refreshToken }: OAuthCredentials, net: Net, signal: AbortSignal): Promise<void> {
     const configuration = await this.#configuration(net, signal);
     if (configuration.serverMetadata().revocation_endpoint === undefined) return;
     await this.#answerTo(tokenRevocation(configuration, refreshToken, { token_type_hint: 'refresh_token' }));
   }
 
-  /** The error of an answer that cannot be read has a part of it, which may be a token. Another error is thrown instead. */
+  /**
+   * The error of an unreadable answer quotes a part of it, which may be a token. A different error is thrown instead.
+   */
   async #answerTo<Answer>(request: Promise<Answer>): Promise<Answer> {
     try {
       return await request;
@@ -154,7 +156,7 @@ export class OAuthClient {
     }
   }
 
-  /** Whether a token has expired, or will have before a request with it is answered. */
+  /** Whether a token has expired, or will expire before a request with it is answered. */
   isExpired({ expiresAt }: OAuthCredentials): boolean {
     return expiresAt - 60_000 <= this.#clock();
   }
@@ -176,7 +178,7 @@ export class OAuthClient {
     return this.#issuer.protocol === 'http:' && isLoopback(this.#issuer.hostname);
   }
 
-  /** The server as it describes itself. Each account has a way out of its own, so each call makes a configuration. */
+  /** The server as it describes itself. Each account uses its own way out, so each call makes a configuration. */
   async #configuration(net: Net, signal?: AbortSignal): Promise<Configuration> {
     const { clientId, clientSecret } = this.options;
     return discovery(this.#issuer, clientId, clientSecret, undefined, {
@@ -194,7 +196,7 @@ export class OAuthClient {
     const fetch = async (): Promise<Response> => {
       const response = await net.fetch(url, init);
       const text = await readText(response, MAX_ANSWER_BYTES);
-      // Some statuses have no body.
+      // Responses of some statuses must not contain a body.
       return new Response(text === '' ? null : text, { status: response.status, headers: response.headers });
     };
     if (!pathname.endsWith('/.well-known/openid-configuration')) return fetch();

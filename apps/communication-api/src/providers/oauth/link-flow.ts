@@ -5,7 +5,7 @@ import type { AwayStep, LinkAnswer, LinkContext, LinkFlow, StepValues } from '..
 import type { Authorization, AuthorizationChecks, OAuthClient } from './client.ts';
 import type { OAuthCredentials } from './tokens.ts';
 
-/** Who a mailbox belongs to. */
+/** The owner of a mailbox. */
 export interface OAuthIdentity {
   /** The provider's own id, which never changes. */
   readonly providerUserId: string;
@@ -15,13 +15,13 @@ export interface OAuthIdentity {
 
 export interface OAuthLinkOptions {
   readonly client: OAuthClient;
-  /** What the first page says about the permissions. */
+  /** The text of the first page about the permissions. */
   readonly intro: Words;
   /** More parameters of the provider's page. */
   readonly parameters?: Readonly<Record<string, string>> | undefined;
-  /** Whether the provider has not granted a scope. By default, a granted scope is spelled as it was asked for. */
+  /** Whether the provider did not grant a scope. By default, a granted scope is spelled like the requested scope. */
   isMissing?(scope: string, granted: readonly string[]): boolean;
-  /** Finds out who has given the authorization. Undefined: there is no mailbox. */
+  /** Finds out who gave the authorization. Undefined: there is no mailbox. */
   identify(
     authorization: Authorization & { readonly credentials: OAuthCredentials },
     context: LinkContext,
@@ -70,7 +70,7 @@ function awayStep({ client, intro, parameters = {} }: OAuthLinkOptions, state: S
   };
 }
 
-/** An attempt has a nonce and a verifier that no other attempt has, also if the page is shown again. */
+/** Each attempt uses a different nonce and verifier, even if the page is shown again. */
 function checksOf({ seed }: State, { callbackState }: LinkContext): AuthorizationChecks {
   const derive = (purpose: string): string =>
     createHmac('sha256', seed).update(`${purpose}\n${callbackState}`).digest('base64url');
@@ -105,7 +105,7 @@ async function submit(
 const invalid = (message: Words): LinkAnswer<State> => ({ kind: 'invalid', faults: [{ message }] });
 
 const missing = ({ title }: OAuthClient): Words => ({
-  en: `${title} has not given all permissions. Try again, and allow everything that ${title} asks for.`,
+  en: `${title} did not give all permissions. Try again, and allow everything that ${title} asks for.`,
   de: `${title} hat nicht alle Berechtigungen erteilt. Bitte erlauben Sie alles, wonach ${title} fragt.`,
 });
 
@@ -119,7 +119,7 @@ const noMailbox = ({ title }: OAuthClient): Words => ({
   de: `Dieses Konto bei ${title} hat kein Postfach. Bitte wählen Sie ein anderes Konto.`,
 });
 
-/** What the provider's page has ended with. Its own text is not shown: any page can send the browser to this address. */
+/** Describes an error of the provider's page without its text: any page can send the browser to this address. */
 function refusal({ title }: OAuthClient, error: string): Words {
   if (error === 'access_denied')
     return {
@@ -128,7 +128,7 @@ function refusal({ title }: OAuthClient, error: string): Words {
     };
   const code = /^[a-z_]{1,40}$/.test(error) ? ` (${error})` : '';
   return {
-    en: `${title} has ended the sign-in${code}. Try again, or ask the administrator of your mailbox.`,
+    en: `${title} ended the sign-in${code}. Try again, or ask the administrator of your mailbox.`,
     de: `${title} hat die Anmeldung beendet${code}. Versuchen Sie es noch einmal, oder fragen Sie Ihre Administration.`,
   };
 }

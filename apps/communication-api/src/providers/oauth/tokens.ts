@@ -3,13 +3,13 @@ import { networkError } from '../network-error.ts';
 import { type MailAccount, ProviderError } from '../provider.ts';
 import type { OAuthClient } from './client.ts';
 
-/** What is stored for an account that was linked by OAuth. */
+/** The stored credentials of an account that was linked by OAuth. */
 export interface OAuthCredentials {
   readonly accessToken: string;
   readonly refreshToken: string;
   /** Milliseconds since 1970. */
   readonly expiresAt: number;
-  /** What was granted, separated by spaces. */
+  /** The granted permissions, separated by spaces. */
   readonly scope: string;
 }
 
@@ -18,15 +18,15 @@ export class AccessTokenRefused extends Error {
   override readonly name = 'AccessTokenRefused';
 }
 
-/** What an authorization server answers if only the user can help. */
+/** The error codes of an authorization server if only the user can help. */
 const ENDED: readonly string[] = ['invalid_grant', 'interaction_required', 'login_required', 'consent_required'];
 
 /** The newest credentials of an account that is in use, so that its next call does not ask the database for them. */
 const newest = new WeakMap<MailAccount, OAuthCredentials>();
 
 /**
- * Calls a provider with an access token. A token that has expired is renewed first. A token that the provider does not
- * accept is renewed, and the call is made once more.
+ * Calls a provider with an access token. An expired token is renewed first. A token that the provider does not accept
+ * is renewed, and the call is made once more.
  * @param call throws AccessTokenRefused if the provider does not accept the token
  * @throws ProviderError 401 `errors/disconnected_account` if the provider gives no new token
  */

@@ -58,9 +58,9 @@ export const BY_CODE: Readonly<Record<string, Pair>> = {
 const BY_STATUS: Readonly<Record<number, Pair>> = { 403: DENIED, 413: TOO_LARGE, 429: TOO_MANY, 503: UNAVAILABLE };
 
 /**
- * What an error of Graph means for the email.
- * @param atSend the request was the one that sends the email. After it, an error of the server, or a connection that
- * breaks, proves nothing: Graph has answered 504 to requests that did send
+ * The meaning of an error of Graph for the email.
+ * @param atSend the request was the request that sends the email. After it, an error of the server, or a connection
+ * that breaks, proves nothing: Graph answered 504 to requests that did send
  */
 export function outlookError(error: unknown, atSend = false): Error {
   if (error instanceof ProviderError) return error;
@@ -77,4 +77,4 @@ export function outlookError(error: unknown, atSend = false): Error {
 const pairOf = (status: number, code: string): Pair =>
   status >= 400 && status < 500
     ? [422, 'errors/cant_send_message', `Outlook does not accept the email (${code || status}).`]
-    : [500, 'errors/provider_error', `Outlook has failed (${code || status}).`];
+    : [500, 'errors/provider_error', `Outlook failed (${code || status}).`];

@@ -10,21 +10,21 @@ export interface GraphRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** After the address of Graph, with its query. */
   readonly path: string;
-  /** JSON, or text that has another type. */
+  /** JSON, or text of another type. */
   readonly body?: { readonly json: unknown } | { readonly mime: string } | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-/** Graph has answered with an error. */
+/** Graph answered with an error. */
 export class GraphError extends Error {
   override readonly name = 'GraphError';
-  /** Graph's own, for example `ErrorItemNotFound`. Empty if there is none. */
+  /** Graph's own code, for example `ErrorItemNotFound`. Empty without a code. */
   readonly code: string;
 
   constructor(
     readonly status: number,
     code: unknown,
-    /** Seconds, as Graph says. */
+    /** In seconds, from Graph's answer. */
     readonly retryAfter: number | undefined,
   ) {
     const name = errorNameOf(code);
@@ -33,14 +33,14 @@ export class GraphError extends Error {
   }
 }
 
-/** What is read of an email. Graph's own type allows everything to be absent. */
+/** The fields of an email that are read. Graph's own type allows everything to be absent. */
 export type GraphMessage = Pick<Message, 'id' | 'isDraft' | 'parentFolderId' | 'internetMessageId' | 'conversationId'> &
   Pick<Message, 'subject' | 'internetMessageHeaders'> & { readonly '@odata.etag'?: string };
 
 /** Ids that stay the same when an email moves to another folder, as it does when it is sent. */
 const IMMUTABLE_IDS = 'IdType="ImmutableId"';
 
-/** The largest answer has all headers of one email. */
+/** The largest answer contains all headers of one email. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
 /** Requests to Microsoft Graph with the access token of an account. */
@@ -51,8 +51,8 @@ export class Graph {
   ) {}
 
   /**
-   * The JSON of the answer; undefined if it has no body.
-   * @throws GraphError, ProviderError if there is no access token, or what `net.fetch` throws
+   * The JSON of the answer; undefined if the answer is empty.
+   * @throws GraphError, ProviderError if there is no access token, or the error of `net.fetch`
    */
   async ask<Answer>(account: MailAccount, request: GraphRequest, signal: AbortSignal): Promise<Answer> {
     return withAccessToken(account, this.client, async (accessToken) => {
@@ -72,7 +72,7 @@ export class Graph {
     });
   }
 
-  /** An email. Undefined if there is none with this id. */
+  /** An email. Undefined if the id is unknown. */
   async message(
     account: MailAccount,
     id: string,
@@ -87,7 +87,7 @@ export class Graph {
     }
   }
 
-  /** A piece of a file, at an address that Graph has made for the file. It takes no access token. */
+  /** Sends a piece of a file to an address that Graph made for the file. The address needs no access token. */
   async upload(
     { net }: MailAccount,
     url: string,

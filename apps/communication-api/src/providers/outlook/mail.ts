@@ -15,7 +15,7 @@ import { outlookError } from './errors.ts';
 import { type Graph, GraphError, type GraphMessage, messagePath } from './graph.ts';
 import { may } from './permissions.ts';
 
-/** What is remembered of a draft. */
+/** The stored facts about a draft. */
 interface OutlookDraft {
   /** The immutable id. */
   readonly id: string;
@@ -34,14 +34,14 @@ const PIECE = 10 * 320 * 1024;
 const LOOKS_MS = [0, 200, 400, 800, 1_600];
 /** How long a draft that failed may take to be deleted. */
 const TIDY_MS = 10_000;
-/** What Exchange's ids look like. */
+/** The form of Exchange's ids. */
 const ID = /^[\w=-]{20,600}$/;
 const SHOWN = ['id', 'isDraft', 'parentFolderId', 'internetMessageId', 'conversationId'] as const;
 const NOT_SHOWN: SentIds = { providerId: null, immutableId: null, thread: null, rejected: [] };
 
 /**
- * Sends by Microsoft Graph: a draft is made from the whole message in MIME form, and then sent. Files for which a request
- * is too small are added to the draft one by one.
+ * Sends by Microsoft Graph: a draft is made from the whole message in MIME form, and then sent. Files for which a
+ * request is too small are added to the draft one by one.
  */
 export class OutlookMailProvider implements MailProvider {
   /** @param looksMs how long to wait before each look for a sent email */
@@ -66,8 +66,7 @@ export class OutlookMailProvider implements MailProvider {
         signal,
       );
       const { id, parentFolderId: folder, internetMessageId: messageId } = made;
-      if (typeof id !== 'string' || typeof folder !== 'string')
-        throw new Error('Graph has made a draft without an id.');
+      if (typeof id !== 'string' || typeof folder !== 'string') throw new Error('Graph made a draft without an id.');
       if (whole === undefined) for (const each of mail.attachments) await this.#attach(id, each, account, signal);
       await this.#setSender(id, mail, account, signal);
       return JSON.stringify({ id, folder, messageId: messageId ?? mail.messageId } satisfies OutlookDraft);
@@ -82,7 +81,7 @@ export class OutlookMailProvider implements MailProvider {
     try {
       const stored = await this.graph.message(account, id, SHOWN, signal);
       if (stored === undefined || !isUnsent(stored, folder)) return false;
-      // The id of a draft becomes that of the sent email, which must not be deleted: only this version is.
+      // The sent email takes over the id of the draft, and must not be deleted: so only this version is.
       const etag = stored['@odata.etag'];
       const headers = etag === undefined ? {} : { 'if-match': etag };
       await this.graph.ask(account, { method: 'DELETE', path: messagePath(id), headers }, signal);
@@ -96,7 +95,7 @@ export class OutlookMailProvider implements MailProvider {
   async sendDraft(text: string, account: MailAccount, signal: AbortSignal): Promise<SentIds | undefined> {
     const draft = draftOf(text);
     try {
-      // What Graph does with the second request to send a draft is not documented, so there must be none.
+      // The effect of a second request to send a draft is not documented, so there must be none.
       const stored = await this.graph.message(account, draft.id, SHOWN, signal);
       if (stored === undefined || !isUnsent(stored, draft.folder)) return undefined;
     } catch (error) {
@@ -130,7 +129,7 @@ export class OutlookMailProvider implements MailProvider {
     } catch (error) {
       throw outlookError(error, true);
     }
-    // The permission to send does not allow to look at what was sent.
+    // The permission to send does not allow reading sent emails.
     return NOT_SHOWN;
   }
 
@@ -215,7 +214,7 @@ export class OutlookMailProvider implements MailProvider {
     return NOT_SHOWN;
   }
 
-  /** The sent email. Its id is that of the draft, as a rule: Microsoft's reference names exceptions. */
+  /** The sent email. As a rule, it takes over the id of the draft: Microsoft's reference names exceptions. */
   async #sentCopy(draft: OutlookDraft, account: MailAccount, signal: AbortSignal, searches = true) {
     let sent = await this.graph.message(account, draft.id, SHOWN, signal);
     if (sent?.isDraft === true) return undefined;
@@ -271,7 +270,7 @@ async function mimeOf(
   return Buffer.concat(chunks).toString('base64');
 }
 
-/** Pieces of a stream that all have the size that Graph wants, except the last one. */
+/** Pieces of a stream of the size that Graph wants, except the last piece. */
 async function* piecesOf(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   let piece = new Uint8Array(PIECE);
   let filled = 0;

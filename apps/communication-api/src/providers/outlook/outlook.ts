@@ -56,7 +56,7 @@ const INTRO = {
   },
 } as const;
 
-/** Whose mailbox it is. Undefined if the user has none. */
+/** The owner of the mailbox. Undefined if the user owns none. */
 async function identify(
   graph: Graph,
   { claims, credentials }: Authorization & { readonly credentials: OAuthCredentials },

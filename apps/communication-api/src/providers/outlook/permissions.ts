@@ -2,7 +2,7 @@ import type { OAuthCredentials } from '../oauth/tokens.ts';
 
 /** What `OUTLOOK_SCOPES` can ask for. */
 const PERMISSIONS = {
-  /** Drafts, so that a crash never sends twice, and answers to emails that the service has not sent. */
+  /** Drafts, so that a crash never sends twice, and answers to emails that the service did not send. */
   drafts: ['Mail.ReadWrite', 'Mail.Send'],
   send: ['Mail.Send'],
 } as const;

@@ -13,7 +13,7 @@ interface ChoosePageProps {
   readonly action: string;
   readonly csrf: string;
   readonly providers: readonly Pick<Provider, 'name' | 'title'>[];
-  /** What the user searches for. */
+  /** The user's search text. */
   readonly search: string;
   readonly faults: readonly EnteredFault[];
   readonly aside: JSX.Element;

@@ -7,7 +7,7 @@ import { inputId, messageOf } from './parts.tsx';
 interface FieldInputProps {
   readonly frame: Frame;
   readonly field: Field;
-  /** What the user has entered before; undefined: nothing was submitted yet. */
+  /** The values that the user entered before; undefined: nothing was submitted yet. */
   readonly values: Readonly<Record<string, string>> | undefined;
   readonly fault: EnteredFault | undefined;
   /** Whether the label says that the field may stay empty. Default: true. */

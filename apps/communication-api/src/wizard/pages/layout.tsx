@@ -4,7 +4,7 @@ import { WIZARD_SCRIPT, WIZARD_STYLESHEET } from '../../assets.ts';
 import { LANGUAGES, type Language } from '../../domain/language.ts';
 import { TEXTS, type Text } from '../text/text.ts';
 
-/** What every page shows around its content. */
+/** The parts around the content of every page. */
 export interface Frame {
   readonly language: Language;
   readonly text: Text;

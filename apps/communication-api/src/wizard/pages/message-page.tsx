@@ -10,7 +10,7 @@ interface MessagePageProps {
   readonly detail: string;
   /** An error is announced in the title. Default: `error`. */
   readonly tone?: 'good' | 'neutral' | 'error' | undefined;
-  /** What the user can do. */
+  /** The next steps that the user can take. */
   readonly children?: ComponentChildren;
   readonly aside?: ComponentChildren;
 }

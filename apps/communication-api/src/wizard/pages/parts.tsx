@@ -49,7 +49,7 @@ interface LeadProps {
   readonly children?: ComponentChildren;
 }
 
-/** The heading of a card, with what the page is about. */
+/** The heading of a card, with the subject of the page. */
 export const Lead = ({ title, sign, children }: LeadProps): JSX.Element => (
   <div class="lead">
     {sign === undefined ? null : (
@@ -80,7 +80,7 @@ interface FaultSummaryProps {
   readonly faults: readonly EnteredFault[];
   /** Seconds until the end of a pause after too many attempts. */
   readonly pausedSeconds?: number | undefined;
-  /** What the page calls an input. */
+  /** The page's name for an input. */
   readonly labelOf?: (field: string) => string | undefined;
 }
 

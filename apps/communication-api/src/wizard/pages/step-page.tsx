@@ -18,7 +18,7 @@ interface StepPageProps {
   readonly pausedSeconds: number | undefined;
   /** Whether the user may enter a proxy. */
   readonly withProxy: boolean;
-  /** Whether the user has entered the password of a proxy before. */
+  /** Whether the user already entered the password of a proxy. */
   readonly hasProxyPassword: boolean;
   /** Whether the user may choose the country of the automatic proxy. */
   readonly withCountry: boolean;
@@ -66,7 +66,7 @@ export function StepPage(props: StepPageProps): JSX.Element {
   );
 }
 
-/** A field that is shown beside the one before it is in the same row. */
+/** A field that is shown beside the previous field is in the same row. */
 function rowsOf(fields: readonly Field[]): readonly (readonly Field[])[] {
   const rows: Field[][] = [];
   for (const field of fields) {
@@ -121,7 +121,7 @@ const proxyFieldsOf = ({ text: { proxy } }: Frame, hasPassword: boolean): readon
   (['host', 'port', 'username', 'password'] as const).map((key) => ({
     kind: key === 'password' ? 'password' : 'text',
     name: PROXY_FIELDS[key],
-    // The frame has chosen the language already.
+    // The frame already chose the language.
     label: { en: proxy[key], de: proxy[key] },
     ...(key === 'password' && hasPassword ? { hint: { en: proxy.passwordKept, de: proxy.passwordKept } } : {}),
   }));

@@ -8,7 +8,7 @@ const LEAVE_AFTER_MS = 30_000;
 /** How often a browser without script loads the page again. */
 const REFRESH_SECONDS = 2;
 
-/** What the page shows about a sync, and what its script asks for. */
+/** The state of a sync that the page shows, and that its script requests. */
 export interface SyncView {
   readonly status: SyncNow['status'];
   readonly progress: number;

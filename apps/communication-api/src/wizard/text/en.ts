@@ -1,4 +1,4 @@
-/** The wizard in English. Every other language has the same texts. */
+/** The wizard in English. Every other language defines the same texts. */
 export const en = {
   languageName: 'English',
   direction: 'ltr' as 'ltr' | 'rtl',

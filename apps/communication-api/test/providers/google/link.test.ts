@@ -58,7 +58,7 @@ describe('in the wizard', () => {
     const browser = await opened({ providers: 'google' });
     expect(browser.text).toContain('Google asks you to choose an account');
     expect(await signIn(browser, ANN, ['https://www.googleapis.com/auth/gmail.metadata'])).toBeUndefined();
-    expect(browser.text).toContain('Google has not given all permissions. Try again');
+    expect(browser.text).toContain('Google did not give all permissions. Try again');
     const callback = await signIn(browser, ANN);
     const id = callback?.searchParams.get('account_id') ?? '';
     expect(callback?.searchParams.get('provider')).toBe('google');

@@ -209,7 +209,9 @@ describe('with Postfix and Dovecot', () => {
       const copy = { messageId, sentAt: new Date(), measure: async () => ({ size: 600_000, open }) };
       return provider.fileCopy?.(copy, service.rooms.mailAccounts.of(account), AbortSignal.timeout(10_000));
     };
-    await expect(file(() => Readable.from([message.subarray(0, length)]))).rejects.toThrow('another size');
+    await expect(file(() => Readable.from([message.subarray(0, length)]))).rejects.toThrow(
+      'The size of the message changed',
+    );
     expect(sentCopies(EVE, messageId)).toEqual([]);
     expect(await file(() => Readable.from([message.subarray(0, 600_000)]))).toBe('filed');
     expect(sentCopies(EVE, messageId)).toHaveLength(1);

@@ -114,7 +114,7 @@ describe('at Google', async () => {
     const denied = await callback(context, state, ['https://www.googleapis.com/auth/gmail.metadata']);
     expect(await flow.submit(state, denied, context)).toMatchObject({
       kind: 'invalid',
-      faults: [{ message: { en: expect.stringContaining('has not given all permissions') } }],
+      faults: [{ message: { en: expect.stringContaining('did not give all permissions') } }],
     });
     const again = contextOf();
     const [first, second] = [context, again].map((each) => new URL(away(flow, state, each).url).searchParams);
@@ -125,7 +125,7 @@ describe('at Google', async () => {
   test.each([
     ['access_denied', 'was not allowed'],
     ['admin_policy_enforced', '(admin_policy_enforced)'],
-    ['<b>call 555</b>', 'has ended the sign-in.'],
+    ['<b>call 555</b>', 'ended the sign-in.'],
   ])('the error %s of Google is a page, without any text from the address', async (error, text) => {
     const context = contextOf();
     const state = await flow.begin(context);
@@ -252,12 +252,12 @@ describe('at another server', () => {
     server.service.removeAllListeners('beforeTokenSigning');
   });
 
-  test('a server that gives no refresh token has not given all permissions', async () => {
+  test('a server that gives no refresh token did not give all permissions', async () => {
     answer((body) => delete body.refresh_token);
     expect(await link()).toMatchObject({ kind: 'invalid' });
   });
 
-  test('a server that names fewer scopes than were asked for has not given all permissions', async () => {
+  test('a server that names fewer scopes than were asked for did not give all permissions', async () => {
     answer((body) => Object.assign(body, { scope: 'openid' }));
     expect(await link()).toMatchObject({ kind: 'invalid' });
   });

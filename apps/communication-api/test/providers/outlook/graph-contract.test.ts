@@ -97,7 +97,11 @@ test.each<[string, Exchange, RegExp]>([
     exchange({ requestHeaders: { ...JSON_TYPE, 'x-mine': '1' }, json: {}, answer: MESSAGE }),
     /x-mine/,
   ],
-  ['a body of a send', exchange({ url: `${MESSAGES}/send`, json: {}, status: 202 }), /the request has a body/],
+  [
+    'a body of a send',
+    exchange({ url: `${MESSAGES}/send`, json: {}, status: 202 }),
+    /the request must not contain a body/,
+  ],
   [
     'another status of a send',
     exchange({ url: `${MESSAGES}/send`, requestHeaders: {}, status: 200 }),

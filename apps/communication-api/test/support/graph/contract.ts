@@ -38,13 +38,13 @@ const COMMON_HEADERS = new Set([
 ]);
 
 /**
- * In what Graph differs from its description, by Microsoft's reference (learn.microsoft.com/graph/api). Nothing else may
- * differ.
+ * The differences between Graph and its description, by Microsoft's reference (learn.microsoft.com/graph/api). Nothing
+ * else may differ.
  */
 const DEPARTURES = {
   /** "Response: 202 Accepted". The description declares 204. */
   accepted: new Set(['me.messages.message.send', 'me.sendMail']),
-  /** "Content-Type: text/plain": the base64 of a message in MIME form. The description has the JSON form only. */
+  /** "Content-Type: text/plain": the base64 of a message in MIME form. The description lists only the JSON form. */
   mime: new Set(['me.CreateMessages', 'me.sendMail']),
 };
 
@@ -57,19 +57,19 @@ export class GraphContract {
   readonly #validators = new Map<Schema, ValidateFunction>();
 
   constructor() {
-    // It may have another copy of ajv, whose types differ.
+    // Another copy of ajv may be installed, whose types differ.
     addFormats.default(this.#ajv as never);
     this.#ajv.addFormat('base64url', isBase64);
   }
 
-  /** Each operation that the description has. */
+  /** Each operation of the description. */
   get operations(): readonly string[] {
     return Object.values(DESCRIPTION.paths).flatMap((path) =>
       Object.entries(path).flatMap(([name, { operationId }]) => (name === 'parameters' ? [] : [operationId])),
     );
   }
 
-  /** The operation of an exchange, and in what the exchange differs from it. */
+  /** The operation of an exchange, and the differences between the exchange and the operation. */
   check(exchange: Exchange): { readonly operation: string | undefined; readonly faults: readonly string[] } {
     const { method, url } = exchange;
     const [path = '', query = ''] = url.replace(/^\/v1\.0/, '').split('?', 2);
@@ -84,7 +84,7 @@ export class GraphContract {
 
   *#faultsOf(operation: Operation, exchange: Exchange, query: string): Generator<string> {
     yield* this.#faultsOfResponse(operation, exchange);
-    // A test may make Graph refuse a request for what is wrong with it.
+    // A test may make Graph refuse a wrong request.
     if (exchange.status < 400 || exchange.status >= 500) {
       yield* this.#faultsOfParameters(operation, exchange, query);
       yield* this.#faultsOfRequest(operation, exchange);
@@ -113,7 +113,7 @@ export class GraphContract {
   *#faultsOfRequest(operation: Operation, { requestHeaders, requestBody }: Exchange): Generator<string> {
     const type = requestHeaders['content-type']?.split(';', 1)[0];
     if (operation.requestBody === undefined) {
-      if (requestBody.length > 0) yield 'the request has a body';
+      if (requestBody.length > 0) yield 'the request must not contain a body';
     } else if (type === 'text/plain' && DEPARTURES.mime.has(operation.operationId)) {
       if (!isBase64(requestBody.toString())) yield 'the request body is not base64';
     } else {
@@ -131,7 +131,7 @@ export class GraphContract {
     const { content } = declared === undefined ? ({} as Content) : resolve<Content>(declared);
     const schema = content?.['application/json']?.schema;
     if (schema === undefined) {
-      if (body.length > 0) yield 'the response has a body';
+      if (body.length > 0) yield 'the response must not contain a body';
     } else if (!headers.get('content-type')?.startsWith('application/json')) yield 'the response is not JSON';
     else yield* this.#errorsOf(schema, parse(body), 'the response body');
   }

@@ -13,14 +13,14 @@ const MAX_REQUEST = 4 * 1024 * 1024;
 /** "Use this approach to attach a file if the file size is between 3 MB and 150 MB." */
 const SMALLEST_UPLOAD = 3 * 1024 * 1024;
 
-/** What happens to one request. */
+/** The fault of one request. */
 export type Trouble =
-  /** Graph answers an error. `does`: it does what was asked for all the same. */
+  /** Graph answers an error. `does`: it does the work all the same. */
   | { readonly status: number; readonly code: string; readonly retryAfter?: number; readonly does?: boolean }
-  /** The connection ends before Graph has done anything, or before it has answered. */
+  /** The connection ends before Graph does the work, or before it answers. */
   | { readonly cut: 'before' | 'after' };
 
-/** One request, as Graph has received it. */
+/** One request, as Graph received it. */
 export interface SeenRequest {
   /** `me.CreateMessages`, as in Microsoft's description; `upload` for a piece of a file. */
   readonly operation: string;
@@ -34,7 +34,7 @@ export interface GraphDouble {
   /** `http://127.0.0.1:<port>/v1.0` */
   readonly url: string;
   readonly seen: readonly SeenRequest[];
-  /** In what an exchange differs from Microsoft's description, or a request from its reference. */
+  /** The differences between exchanges and Microsoft's description, or between requests and its reference. */
   readonly faults: readonly string[];
   /** A new mailbox. */
   mailbox(address: string): Mailbox;
@@ -48,7 +48,7 @@ export interface GraphDouble {
   before(operation: string, act: () => Promise<void> | void): void;
 }
 
-/** What a request of an operation gets: a status, and JSON. */
+/** The answer to a request of an operation: a status, and JSON. */
 interface Answer {
   readonly status: number;
   readonly json?: unknown;
@@ -82,7 +82,7 @@ export async function startGraph(): Promise<GraphDouble> {
     void handle(request, response).catch((error: unknown) => {
       // The client left in the middle of its request.
       if (!request.complete) return;
-      faults.push(`the double has failed: ${String(error instanceof Error ? error.stack : error)}`);
+      faults.push(`the double failed: ${String(error instanceof Error ? error.stack : error)}`);
       response.destroy();
     });
   });
@@ -213,8 +213,8 @@ export async function startGraph(): Promise<GraphDouble> {
       operation: 'me.messages.message.send',
       answer: (call) => {
         const item = find(call);
-        // What Graph does with an email that is not a draft is not documented: it might send it again. Of two requests
-        // at the same time, neither can know it.
+        // Microsoft does not document how Graph treats a request to send an email that is not a draft: it might send it
+        // again. Of two requests at the same time, neither can know it.
         if (item.shownAsDraft-- <= 0) faults.push('the provider sent an email without asking whether it is a draft');
         if (!item.isDraft) throw new Refusal(404, 'ErrorItemNotFound');
         deliver(() => call.mailbox.send(item));
@@ -261,7 +261,7 @@ export async function startGraph(): Promise<GraphDouble> {
         return { status: 200, json: { id: call.mailbox.folder(call.id) } };
       },
     },
-    // Graph makes the address, so the description does not have it.
+    // Graph makes the address, so the description does not contain it.
     {
       ...{ method: 'PUT', pattern: /^\/upload\/([^/]+)$/, operation: 'upload' },
       answer: () => ({ status: 500 }),

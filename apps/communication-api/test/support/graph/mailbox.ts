@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type * as Graph from '@microsoft/microsoft-graph-types';
 
-/** An email that a mailbox has sent, as its recipients get it. */
+/** An email that a mailbox sent, as its recipients get it. */
 export interface Delivery {
   readonly from: string;
   readonly recipients: readonly string[];
@@ -29,7 +29,7 @@ export class Item {
   isDraft = true;
   readonly attached: AttachedFile[] = [];
   readonly headers: ReadonlyMap<string, string>;
-  /** How often Graph has said that it is a draft, without a request to send it afterwards. */
+  /** How often Graph showed it as a draft, without a request to send it afterwards. */
   shownAsDraft = 0;
   /** How often it is asked for before it can be seen. */
   hiddenFor = 0;
@@ -101,7 +101,7 @@ export class Item {
       bccRecipients: list('bcc'),
       hasAttachments: this.attached.length > 0,
       body: { contentType: 'text', content: '' },
-      // Only messages that were received have them.
+      // Only received messages contain them.
       ...(this.folder === 'inbox'
         ? { internetMessageHeaders: [...this.headers].map(([name, value]) => ({ name, value })) }
         : {}),
@@ -111,7 +111,7 @@ export class Item {
 
 /** A mailbox of the double. */
 export class Mailbox {
-  /** What its owner has allowed. */
+  /** The permissions that its owner gave. */
   readonly permissions = new Set(['Mail.ReadWrite', 'Mail.Send']);
   /** Access tokens that work. */
   readonly tokens = new Set<string>();
