@@ -33,7 +33,7 @@ export type ReadReply =
     };
 
 /**
- * Reads the output of `adjustments-read.lua`. It is untrusted: anything that headgate does not write is an error. Only a
+ * Reads the output of `read.lua`. It is untrusted: anything that headgate does not write is an error. Only a
  * limit that cannot be read is left out and counted, because a later version may have written it, and the others apply.
  * @throws TypeError, OptionError
  */
@@ -71,7 +71,7 @@ export interface CandidateReply {
 }
 
 /**
- * Takes the candidate out of an output of `adjustments-read.lua`. Returns the rest of it, and the candidate if it is
+ * Takes the candidate out of an output of `read.lua`. Returns the rest of it, and the candidate if it is
  * another one than the process knew.
  * @throws TypeError
  */
@@ -81,19 +81,19 @@ export function takeCandidate(reply: unknown): { readonly rest: unknown; readonl
   return { rest, candidate: { id: textOf(id), text: textOf(text) } };
 }
 
-/** Reads the output of `adjustments-read.lua` for one part, as {@link readReadReply} does. */
+/** Reads the output of `read.lua` for one part, as {@link readReadReply} does. */
 export function readPartReply(reply: unknown): Promise<AdjustmentPart> {
   const [, , next, fields] = listOf(reply);
   return readPart(next, fields);
 }
 
-/** Reads the output of `adjustments-list.lua` for entries. */
+/** Reads the output of `instances.lua` for entries. */
 export async function readHistory(reply: unknown): Promise<readonly AdjustmentEntry[]> {
   return readEntries(listOf(reply).slice(1), () => {});
 }
 
 /**
- * Reads the output of `adjustments-list.lua` for processes. What headgate did not write is left out: one such row must not
+ * Reads the output of `instances.lua` for processes. What headgate did not write is left out: one such row must not
  * hide all processes.
  */
 export function readInstances(reply: unknown): readonly AdjustmentInstance[] {
@@ -111,7 +111,7 @@ export function readInstances(reply: unknown): readonly AdjustmentInstance[] {
 }
 
 /**
- * Reads the output of `adjustments-list.lua` for details.
+ * Reads the output of `instances.lua` for details.
  * @param count how many were asked for
  */
 export function readDetails(reply: unknown, count: number): readonly (string | undefined)[] {

@@ -2,7 +2,7 @@
   Lists entries of the history, newest first, or the processes, or the details of some.
 
   Input:
-    KEYS[1]  the history, the processes, or their details; see adjustments-read.lua
+    KEYS[1]  the history, the processes, or their details; see read.lua
     ARGV[1]  time in milliseconds, or '' for this server's clock
     ARGV[2]  of entries the last version, or '+'; '' for processes; 'about' for details
     ARGV[3]  of entries their greatest number. After about a megabyte there are fewer, because a server that makes a larger

@@ -2,7 +2,7 @@
   Stores a change of the adjustments, or replaces all of them, if the head is still the one that the process has seen.
 
   Input:
-    KEYS[1]  the adjustments, see adjustments-read.lua
+    KEYS[1]  the adjustments, see read.lua
     KEYS[2]  the history
     ARGV[1]  the head that was seen: version and nonce with a colon between them; '' without a history
     ARGV[2]  the new head
