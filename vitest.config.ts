@@ -1,4 +1,4 @@
-import { MAX_WORKERS, projectOf, SECOND_ATTEMPT } from 'headgate-testbed/vitest-project';
+import { MAX_WORKERS, NIGHTLY, projectOf, SECOND_ATTEMPT } from 'headgate-testbed/vitest-project';
 import { defineConfig, type UserWorkspaceConfig } from 'vitest/config';
 import { projects as serviceProjects } from './apps/communication-api/vitest.config.ts';
 import { projects as gatewayProjects } from './apps/gateway/vitest.config.ts';
@@ -16,8 +16,9 @@ const WEB = [
   'test/adapters/web/passed-on.test.ts',
 ];
 
-/** The benchmarks' own parts. */
+/** The benchmarks' own parts, and the model of the claim protocol: they change seldom, so the nightly run tests them. */
 const BENCH = ['test/bench/*.test.ts'];
+const MODEL = ['test/model/*.test.ts'];
 
 /** The built package, as users install it. */
 const BUILT = ['test/{consumers,examples,package,tree-shaking}.test.ts'];
@@ -36,7 +37,7 @@ const REDIS = [
 const RANDOM = ['test/**/*.property.test.ts'];
 
 /** Servers that are killed and frozen, against short deadlines: last and one by one, so that a busy machine is not late. */
-const REDIS_FAULTS = ['test/stores/redis/{bound,*fault*}.test.ts'];
+const REDIS_FAULTS = ['test/stores/redis/{bound,*fault*}*.test.ts'];
 
 const REDIS_SERVERS = 'headgate-testbed/redis-servers';
 
@@ -48,7 +49,7 @@ const project = (name: string, include: string[], options: UserWorkspaceConfig['
 /** The projects of the library. */
 const libraryProjects = [
   project('adapters', ADAPTERS, { exclude: WEB, setupFiles: ['test/support/same-globals.ts'] }),
-  project('bench', BENCH),
+  ...(NIGHTLY ? [project('bench', [...BENCH, ...MODEL])] : []),
   project('built', BUILT, {
     ...SECOND_ATTEMPT,
     globalSetup: ['headgate-testbed/build', REDIS_SERVERS],
@@ -62,7 +63,7 @@ const libraryProjects = [
     maxWorkers: 2,
     sequence: { groupOrder: 1 },
   }),
-  project('unit', ['test/**/*.test.ts'], { exclude: [...ADAPTERS, ...BENCH, ...BUILT, ...RANDOM, ...REDIS] }),
+  project('unit', ['test/**/*.test.ts'], { exclude: [...ADAPTERS, ...BENCH, ...BUILT, ...MODEL, ...RANDOM, ...REDIS] }),
   project('web', WEB, { isolate: true }),
 ];
 
@@ -75,10 +76,7 @@ export default defineConfig({
     maxWorkers: MAX_WORKERS,
     sequence: { sequencer: LongFilesFirst },
     // Projects run in the order of their groups, then of their names.
-    projects: [
-      ...libraryProjects,
-      ...houses.map(({ test, ...house }) => ({ ...house, test: { ...SECOND_ATTEMPT, ...test } })),
-    ],
+    projects: [...libraryProjects, ...houses],
     coverage: {
       provider: 'v8',
       include: ['src/**'],

@@ -18,7 +18,7 @@ const ORDER = [
   '/claims-page',
   // From a second to several:
   'limits/misuse',
-  'adjusted-plans',
+  'adjusted-window-sets',
   'memory/adjustments',
   'memory/sharded-map',
   'memory/claims.test',

@@ -1,14 +1,21 @@
 import { availableParallelism } from 'node:os';
-import { configDefaults, defineConfig, type UserWorkspaceConfig } from 'vitest/config';
+import { MAX_WORKERS, NIGHTLY, projectOf, SECOND_ATTEMPT } from 'headgate-testbed/vitest-project';
+import { defineConfig, type UserWorkspaceConfig } from 'vitest/config';
 
 /** The built service, as a process. */
 const PROCESS = ['test/process/**/*.test.ts'];
 
-/** Tests of stores by their operations, which run once more on a PostgreSQL server. */
+/** Tests of stores by their operations, which run once more on a PostgreSQL server: those with locks, races and tenants. */
 const STORES = [
-  'test/api/{account-health,accounts,domains,keys,limits,links,scopes}.test.ts',
+  'test/api/{keys,limits,links}.test.ts',
   'test/api/emails/send.test.ts',
-  'test/dashboard/{emails,keys,limits,members,sign-in,webhooks}.test.ts',
+  'test/dashboard/members.test.ts',
+  ...(NIGHTLY
+    ? [
+        'test/api/{account-health,accounts,domains,scopes}.test.ts',
+        'test/dashboard/{emails,keys,limits,sign-in,webhooks}.test.ts',
+      ]
+    : []),
 ];
 
 /** Functions without a database, a server or anything else that outlives a file. */
@@ -46,28 +53,19 @@ const EXEC_ARGV = ['--liftoff-only'];
  * leaves nothing behind; what its helpers have started ends in `clean-up.ts`. Only those of processes and of floods are
  * isolated.
  */
-const project = (name: string, include: string[], { globalSetup = [], ...rest }: UserWorkspaceConfig['test'] = {}) => ({
-  // Relative paths are the service's, also when the root's config has these projects.
-  root: import.meta.dirname,
-  test: {
-    name,
-    include,
+const project = (name: string, include: string[], { globalSetup = [], ...rest }: UserWorkspaceConfig['test'] = {}) =>
+  projectOf(import.meta.dirname, name, include, {
+    ...SECOND_ATTEMPT,
     globalSetup: [...BUILDS, CERTIFICATE, POSTGRES, CONTRACT, ...[globalSetup].flat()],
     setupFiles: ['test/support/built.ts'],
     execArgv: EXEC_ARGV,
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
-    // A busy machine may take longer than the default of one second.
-    expect: { poll: { timeout: 10_000 } },
-    isolate: false,
     ...rest,
-  },
-});
+  });
 
 /** The projects of the service. They run after those of the library, so that the two do not slow each other down. */
 export const projects = [
   project('service', ['test/**/*.test.{ts,tsx}'], {
-    exclude: [...configDefaults.exclude, ...PROCESS, ...BROWSER, ...FLOODS, ...PURE],
+    exclude: [...PROCESS, ...BROWSER, ...FLOODS, ...PURE],
     sequence: { groupOrder: 2 },
   }),
   project('service-pure', PURE, { sequence: { groupOrder: 2 } }),
@@ -90,5 +88,9 @@ export const projects = [
 ];
 
 export default defineConfig({
-  test: { projects, coverage: { provider: 'v8', include: ['src/**'], reporter: ['text-summary', 'html'] } },
+  test: {
+    projects,
+    maxWorkers: MAX_WORKERS,
+    coverage: { provider: 'v8', include: ['src/**'], reporter: ['text-summary', 'html'] },
+  },
 });

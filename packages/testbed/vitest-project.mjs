@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os';
 import { configDefaults } from 'vitest/config';
 
-/** Whether this is the nightly run, which also runs `*.nightly.test.ts`. */
+/** Whether this is the nightly run, which also runs `*.nightly.test.ts`: see `src/nightly.ts`. */
 export const NIGHTLY = process.env.HEADGATE_NIGHTLY === '1';
 
 /** Tests that prove much and take long, so a change does not wait for them. */

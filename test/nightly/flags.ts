@@ -4,7 +4,7 @@ import { KINDS, STORES } from './subjects.ts';
 
 export const HELP = `Runs random histories on every store, and compares each reply with the naive models of headgate/testing.
 
-  npm run test:nightly -- [flags]
+  npm run test:histories -- [flags]
 
   --histories N   how many in all (1000000)
   --hours N       end after this time, and fail if histories are missing (8)

@@ -12,7 +12,7 @@ import { type Job, replayCommand, runPart } from './worker.ts';
 
 const PROGRAM = resolve(import.meta.dirname, '../../scripts/run-ts.mjs');
 
-describe('npm run test:nightly', () => {
+describe('npm run test:histories', () => {
   it('runs histories of each kind on each store, and counts them', async () => {
     const args = [PROGRAM, 'test/nightly/main.ts', '--histories', '60', '--seed', '7', '--workers', '1'];
     const { stdout } = await promisify(execFile)(process.execPath, args);
@@ -45,7 +45,7 @@ describe('npm run test:nightly', () => {
     const report = (await runPart({ run }, part)) as string;
     expect(report).toMatch(/Counterexample: .*"type":"complete"/);
     expect(report).toMatch(/Shrunk [1-9]\d* time/);
-    const [, seed, path] = /^npm run test:nightly -- --store memory --kind claims --seed (\d+) --path (\S+)$/.exec(
+    const [, seed, path] = /^npm run test:histories -- --store memory --kind claims --seed (\d+) --path (\S+)$/.exec(
       replayCommand(part, report),
     ) as RegExpExecArray;
     const again = await runPart({ run }, { ...part, histories: 1, seed: Number(seed), path } as Job);

@@ -25,7 +25,7 @@ export function replayCommand({ store, kind, seed: seedOfPart }: Part, report: s
   const path = /path: "([^"]+)"/.exec(report)?.[1];
   const seed = /seed: (-?\d+)/.exec(report)?.[1] ?? seedOfPart;
   const at = path === undefined ? '' : ` --path ${path}`;
-  return `npm run test:nightly -- --store ${store} --kind ${kind} --seed ${seed}${at}`;
+  return `npm run test:histories -- --store ${store} --kind ${kind} --seed ${seed}${at}`;
 }
 
 /** The report with its causes: the cause of a failed step says how the replies differ. */

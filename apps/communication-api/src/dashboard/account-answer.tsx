@@ -4,8 +4,8 @@ import { mayInApplication } from '../domain/member-roles.ts';
 import type { Page } from '../domain/page.ts';
 import type { Rooms } from '../rooms.ts';
 import { sendPage } from './answers.tsx';
+import type { FaultyForm } from './faulty-form.ts';
 import { type HereInApplication, unknown } from './here.ts';
-import type { Inputs } from './inputs.ts';
 import { ofAccount } from './limit-target.ts';
 import { LimitViews } from './limit-views.ts';
 import { ACCOUNT_DONE, AccountPage } from './pages/account-page.tsx';
@@ -14,13 +14,6 @@ import { ACCOUNT_DONE, AccountPage } from './pages/account-page.tsx';
 const LIVE_SECONDS = 5;
 /** More than the most domains of an application. */
 const ALL_DOMAINS: Page = { limit: 200, offset: 0, before: undefined };
-
-/** A form of a page, with its faults. */
-export interface FaultyForm {
-  /** The beginning of the ids of its inputs, which distinguishes it from the other forms. */
-  readonly form: string;
-  readonly inputs: Inputs;
-}
 
 /** Answers with the page of an account, with the forms for its status and its limits. */
 export class AccountAnswer {

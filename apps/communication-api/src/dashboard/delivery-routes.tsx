@@ -5,7 +5,7 @@ import type { Page } from '../domain/page.ts';
 import type { Rooms } from '../rooms.ts';
 import { bodyOf } from '../webhooks/delivery.ts';
 import type { Endpoint } from '../webhooks/endpoints.ts';
-import type { Event } from '../webhooks/events.ts';
+import type { Event } from '../webhooks/event.ts';
 import { seeOther, sendPage } from './answers.tsx';
 import { endpointDeed, endpointOf } from './endpoint.ts';
 import { type HereInApplication, unknown } from './here.ts';

@@ -1,8 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
-import type { Selectable } from 'kysely';
 import type { Accounts, NewAccount } from '../accounts/accounts.ts';
 import type { Database } from '../db/database.ts';
-import type { AuthLinkRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
 import { newId } from '../domain/ids.ts';
 import type { LinkConfig } from '../domain/link-config.ts';
@@ -10,9 +8,8 @@ import type { ProviderName } from '../domain/providers.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import { lockActiveScope } from '../scopes/active-scope.ts';
 import type { Envelope } from '../security/envelope.ts';
+import type { Link } from './link.ts';
 import type { WizardSessions } from './wizard-sessions.ts';
-
-export type Link = Selectable<AuthLinkRow>;
 
 /** The fields of a new link. */
 export interface NewLink {

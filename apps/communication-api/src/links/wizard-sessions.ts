@@ -8,7 +8,7 @@ import type { Language, Words } from '../domain/language.ts';
 import type { ProviderName } from '../domain/providers.ts';
 import type { CustomProxy } from '../domain/proxy.ts';
 import type { Envelope } from '../security/envelope.ts';
-import type { Link } from './links.ts';
+import type { Link } from './link.ts';
 
 export type WizardSession = Selectable<WizardSessionRow>;
 

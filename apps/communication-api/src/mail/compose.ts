@@ -4,15 +4,7 @@ import MailComposer from 'nodemailer/lib/mail-composer';
 import { readAddressList } from '../domain/addresses.ts';
 import { bodyTypeOf, type CustomHeader, headerOf } from '../domain/custom-headers.ts';
 import { isMessageId } from '../domain/message-id.ts';
-import type { ComposedMail, Mailbox } from './mail.ts';
-import type { SpooledFile } from './spool.ts';
-
-/** A file of an email. */
-export interface Attachment {
-  readonly filename: string;
-  readonly contentType: string;
-  readonly file: SpooledFile;
-}
+import type { Attachment, ComposedMail, Mailbox } from './mail.ts';
 
 /** The parts that an email is made from. */
 export interface Draft {

@@ -1,10 +1,17 @@
 import type { Readable } from 'node:stream';
-import type { Attachment } from './compose.ts';
+import type { SpooledFile } from './spool.ts';
 
 /** The sender or a recipient of an email. */
 export interface Mailbox {
   readonly address: string;
   readonly name?: string | undefined;
+}
+
+/** A file of an email. */
+export interface Attachment {
+  readonly filename: string;
+  readonly contentType: string;
+  readonly file: SpooledFile;
 }
 
 /** A whole email, ready to be sent: its envelope, and its message in MIME form. */

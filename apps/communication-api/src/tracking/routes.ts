@@ -1,5 +1,5 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
-import type { Rooms } from '../rooms.ts';
+import type { Tracking } from './tracking.ts';
 import { visitorOf } from './visitor.ts';
 
 /** A transparent GIF of one pixel. */
@@ -16,7 +16,7 @@ const NOT_FOUND = `<!doctype html>
 `;
 
 /** The links and pixels of tracked emails. */
-export const trackingRoutes: FastifyPluginAsync<{ rooms: Pick<Rooms, 'tracking'> }> = async (
+export const trackingRoutes: FastifyPluginAsync<{ rooms: { readonly tracking: Tracking } }> = async (
   app,
   { rooms: { tracking } },
 ) => {

@@ -8,7 +8,9 @@ import type { Egress } from '../security/egress.ts';
 import { EgressError, type EgressFailure, readBounded } from '../security/net.ts';
 import type { Conversations } from './conversations.ts';
 import type { DisabledReason, Endpoint, Endpoints } from './endpoints.ts';
-import { type Event, type Events, findEvent } from './events.ts';
+import type { Event } from './event.ts';
+import { findEvent } from './event.ts';
+import type { Events } from './events.ts';
 
 /** Why no answer came: the connection was not made, or it ended before the answer. */
 export const CONVERSATION_ERRORS = ['forbidden', 'unresolved', 'refused', 'timeout', 'tls', 'connection_lost'] as const;

@@ -1,10 +1,8 @@
-import type { Selectable } from 'kysely';
 import type { Database } from '../db/database.ts';
 import { json } from '../db/json.ts';
-import type { EventRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { EventType } from '../domain/event-types.ts';
-import { firstIdAt, isId, newId } from '../domain/ids.ts';
+import { firstIdAt, newId } from '../domain/ids.ts';
 import type { FanOut } from './fan-out.ts';
 
 export type { EventType };
@@ -17,8 +15,6 @@ export interface NewEvent {
   /** Never a secret, and never an address or a subject of an email. */
   readonly data: Readonly<Record<string, unknown>>;
 }
-
-export type Event = Selectable<Omit<EventRow, 'type'>> & { readonly type: EventType };
 
 /** How long events are kept: so long they can be delivered again. */
 const RETENTION_MS = 30 * 86_400_000;
@@ -90,16 +86,4 @@ export class Events {
       .executeTakeFirstOrThrow();
     return Number(numDeletedRows);
   }
-}
-
-/** An event of an application, if it still exists. */
-export async function findEvent(applicationId: string, id: string, db: Database): Promise<Event | undefined> {
-  if (!isId(id, 'evt')) return undefined;
-  const row = await db
-    .selectFrom('events')
-    .selectAll()
-    .where('application_id', '=', applicationId)
-    .where('id', '=', id)
-    .executeTakeFirst();
-  return row as Event | undefined;
 }

@@ -4,7 +4,8 @@ import { ServiceError } from '../domain/service-error.ts';
 import type { PendingJob } from '../jobs/job.ts';
 import type { Queue } from '../jobs/queue.ts';
 import { type Endpoints, WEBHOOK_JOB } from './endpoints.ts';
-import { type Event, findEvent } from './events.ts';
+import type { Event } from './event.ts';
+import { findEvent } from './event.ts';
 
 /** An event, as its endpoints are chosen by it. */
 interface AddedEvent {

@@ -5,8 +5,7 @@ import type { WizardData } from '../links/wizard-sessions.ts';
 import type { IdentifiedAccount } from '../providers/link-flow.ts';
 import type { LinkableProvider } from '../providers/registry.ts';
 import type { Rooms } from '../rooms.ts';
-import type { Visit } from './visit.ts';
-import type { SessionVisit } from './wizard-flow.ts';
+import type { SessionVisit, Visit } from './visit.ts';
 
 /** The result for an account that a provider identified. */
 export type Linked =

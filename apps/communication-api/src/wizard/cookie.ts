@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Link } from '../links/links.ts';
+import type { Link } from '../links/link.ts';
 
 /** Characters of the link's hash: enough to distinguish the links of one browser. */
 const SUFFIX = 8;

@@ -8,8 +8,8 @@ import { PostForm, QuietForm, SubmitButton } from './pages/parts.tsx';
 import { StepPage } from './pages/step-page.tsx';
 import { SyncPage, type SyncView, syncViewOf } from './pages/sync-page.tsx';
 import { linkPath } from './paths.ts';
-import type { Visit } from './visit.ts';
-import type { CurrentStep, SessionVisit, WizardFlow } from './wizard-flow.ts';
+import type { SessionVisit, Visit } from './visit.ts';
+import type { CurrentStep, WizardFlow } from './wizard-flow.ts';
 
 /** Makes the pages of a visit. */
 export class Views {

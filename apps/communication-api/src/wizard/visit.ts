@@ -4,7 +4,7 @@ import { servedOrigin } from '../domain/application-url.ts';
 import { isLanguage, type Language, languageOf } from '../domain/language.ts';
 import type { LinkConfig } from '../domain/link-config.ts';
 import { ServiceError } from '../domain/service-error.ts';
-import type { Link } from '../links/links.ts';
+import type { Link } from '../links/link.ts';
 import type { WizardData, WizardSession } from '../links/wizard-sessions.ts';
 import type { LinkableProvider } from '../providers/registry.ts';
 import type { Rooms } from '../rooms.ts';
@@ -34,6 +34,9 @@ export interface Visit {
   readonly origin: string;
   readonly cookieName: string;
 }
+
+/** A visit with a session. */
+export type SessionVisit = Visit & { readonly session: OpenSession };
 
 declare module 'fastify' {
   interface FastifyRequest {

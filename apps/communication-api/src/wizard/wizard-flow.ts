@@ -10,15 +10,12 @@ import type { Rooms } from '../rooms.ts';
 import { AccountLinker, proxiesOf } from './account-linker.ts';
 import { CallbackStates, type WayBack } from './callback-states.ts';
 import { asksForSecret, COUNTRY_FIELD, checkProxy, checkValues, countryOf, type Entered } from './entered-values.ts';
-import type { OpenSession, Visit } from './visit.ts';
+import type { SessionVisit, Visit } from './visit.ts';
 
 /** How long a provider may take to answer one page. */
 const PROVIDER_TIMEOUT_MS = 60_000;
 /** How often a request checks whether another request with the same callback is done. */
 const SAME_CALLBACK_POLL_MS = 100;
-
-/** A visit with a session. */
-export type SessionVisit = Visit & { readonly session: OpenSession };
 
 /** The page of a session, and its data. */
 export interface Position {

@@ -15,8 +15,9 @@ import { CSRF_FIELD } from './pages/parts.tsx';
 import { linkPath } from './paths.ts';
 import { createPostLimit } from './post-limit.ts';
 import { Views } from './views.tsx';
+import type { SessionVisit } from './visit.ts';
 import { authOriginOf, openVisit, StrayCallbackError, type Visit, WrongHostError } from './visit.ts';
-import { errorResult, errorUrl, type SessionVisit, type Submitted, successUrl, WizardFlow } from './wizard-flow.ts';
+import { errorResult, errorUrl, type Submitted, successUrl, WizardFlow } from './wizard-flow.ts';
 
 const YEAR_SECONDS = 31_536_000;
 /** Says that the entry page just set the cookie: if it is missing then, the browser refuses cookies. */

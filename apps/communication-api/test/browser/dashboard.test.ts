@@ -1,3 +1,4 @@
+import { NIGHTLY } from 'headgate-testbed/nightly';
 import { checkPage } from 'headgate-testbed/page-checks';
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
@@ -83,7 +84,7 @@ async function viewed(colorScheme: 'light' | 'dark', width: number) {
   return { page, seen, check, email };
 }
 
-test.each(VIEWS)(
+test.runIf(NIGHTLY).each(VIEWS)(
   'in %s colours, %i pixels wide, axe finds nothing on any page, and none scrolls sideways',
   async (colorScheme, width) => {
     const { page, seen, check, email } = await viewed(colorScheme, width);
@@ -158,7 +159,7 @@ async function viewedTabs(colorScheme: 'light' | 'dark', width: number) {
 }
 
 describe.each(VIEWS)('in %s colours, %i pixels wide, axe finds nothing on the pages of', (colorScheme, width) => {
-  test('accounts', async () => {
+  test.runIf(NIGHTLY)('accounts', async () => {
     const { page, check, account, tabs } = await viewedTabs(colorScheme, width);
     await page.goto(`${tabs}/accounts?status=disconnected&search=nobody`);
     await page.waitForSelector('.empty');
@@ -179,7 +180,7 @@ describe.each(VIEWS)('in %s colours, %i pixels wide, axe finds nothing on the pa
     await check();
   });
 
-  test('emails', async () => {
+  test.runIf(NIGHTLY)('emails', async () => {
     const { page, check, id, account, tabs } = await viewedTabs(colorScheme, width);
     const unknown = await unknownEmail(service, id, account.id);
     await page.goto(`${tabs}/emails`);
@@ -220,7 +221,7 @@ describe.each(VIEWS)('in %s colours, %i pixels wide, axe finds nothing on the pa
   });
 });
 
-describe.each([
+describe.runIf(NIGHTLY).each([
   ['light', 1280],
   ['dark', 320],
 ] as const)('in %s colours, %i pixels wide, axe finds nothing', (colorScheme, width) => {

@@ -1,4 +1,4 @@
-/** The software bill of materials: see also test/process/image.test.ts, which compares it with an installation. */
+/** The software bill of materials: see also test/process/image.nightly.test.ts, which compares it with an installation. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { OAuth2Server } from 'oauth2-mock-server';
 import { afterAll } from 'vitest';
 import { OAuthClient } from '../../src/providers/oauth/client.ts';
-import type { OAuthCredentials } from '../../src/providers/oauth/tokens.ts';
+import type { OAuthCredentials } from '../../src/providers/oauth/credentials.ts';
 import { Graph } from '../../src/providers/outlook/graph.ts';
 import { OutlookMailProvider } from '../../src/providers/outlook/mail.ts';
 import { scopesOf } from '../../src/providers/outlook/permissions.ts';

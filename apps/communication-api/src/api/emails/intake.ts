@@ -5,7 +5,7 @@ import { Busboy, type BusboyFileStream, type BusboyHeaders } from '@fastify/busb
 import { createFingerprinter, type Fingerprinter, isBodyError } from 'headgate/http';
 import { headerTextFault } from '../../domain/header-text.ts';
 import { ServiceError } from '../../domain/service-error.ts';
-import type { Attachment } from '../../mail/compose.ts';
+import type { Attachment } from '../../mail/mail.ts';
 import type { Spool } from '../../mail/spool.ts';
 import { FormFields, parseJson, parseUrlEncoded } from '../form.ts';
 import { readRest } from './rest-of-body.ts';

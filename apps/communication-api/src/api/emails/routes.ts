@@ -9,7 +9,7 @@ import { shownState } from '../../domain/email-state.ts';
 import { ServiceError } from '../../domain/service-error.ts';
 import type { SendResult } from '../../journal/send-outcome.ts';
 import type { Send } from '../../journal/send-records.ts';
-import type { Attachment } from '../../mail/compose.ts';
+import type { Attachment } from '../../mail/mail.ts';
 import { ProviderError } from '../../providers/provider.ts';
 import type { Rooms } from '../../rooms.ts';
 import type { HitCounts } from '../../tracking/tracking.ts';

@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import type { Account } from '../../accounts/accounts.ts';
 import type { Application } from '../../applications/applications.ts';
 import { newId } from '../../domain/ids.ts';
-import type { FaultyForm } from '../account-answer.tsx';
+import type { FaultyForm } from '../faulty-form.ts';
 import type { Here } from '../here.ts';
 import { accountPath } from '../paths.ts';
 import { ApplicationLayout } from './application-layout.tsx';

@@ -3,7 +3,7 @@ import type { Account } from '../../accounts/accounts.ts';
 import type { Application } from '../../applications/applications.ts';
 import { syncAt } from '../../domain/initial-sync.ts';
 import type { Scope } from '../../scopes/scopes.ts';
-import type { FaultyForm } from '../account-answer.tsx';
+import type { FaultyForm } from '../faulty-form.ts';
 import type { Here } from '../here.ts';
 import { ofAccount } from '../limit-target.ts';
 import type { LimitView } from '../limit-views.ts';

@@ -3,7 +3,7 @@ import type { Application } from '../../applications/applications.ts';
 import type { PendingJob } from '../../jobs/job.ts';
 import type { Conversation } from '../../webhooks/conversations.ts';
 import type { Endpoint } from '../../webhooks/endpoints.ts';
-import type { Event } from '../../webhooks/events.ts';
+import type { Event } from '../../webhooks/event.ts';
 import { endpointName } from '../endpoint.ts';
 import type { Here } from '../here.ts';
 import type { Inputs } from '../inputs.ts';

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import type { Application } from '../../applications/applications.ts';
-import type { FaultyForm } from '../account-answer.tsx';
+import type { FaultyForm } from '../faulty-form.ts';
 import type { Here } from '../here.ts';
 import type { LimitTarget } from '../limit-target.ts';
 import type { LimitView } from '../limit-views.ts';

@@ -1,7 +1,7 @@
 import type { Clock } from '../../domain/clock.ts';
 import { OAuthClient } from '../oauth/client.ts';
+import type { OAuthCredentials } from '../oauth/credentials.ts';
 import { oauthLinkFlow } from '../oauth/link-flow.ts';
-import type { OAuthCredentials } from '../oauth/tokens.ts';
 import { type Provider, ProviderError } from '../provider.ts';
 import { type Access, GmailApi, TITLE } from './gmail-api.ts';
 import { GoogleMailProvider } from './mail.ts';

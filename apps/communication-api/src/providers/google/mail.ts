@@ -1,7 +1,7 @@
 import type { Clock } from '../../domain/clock.ts';
 import { messageIdsIn } from '../../domain/message-id.ts';
 import type { ComposedMail } from '../../mail/mail.ts';
-import type { OAuthCredentials } from '../oauth/tokens.ts';
+import type { OAuthCredentials } from '../oauth/credentials.ts';
 import {
   type MailAccount,
   type MailProvider,

@@ -15,7 +15,7 @@ import { isLoopback } from '../../domain/application-url.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { type Net, readText } from '../../security/net.ts';
 import { causesOf } from '../network-error.ts';
-import type { OAuthCredentials } from './tokens.ts';
+import type { OAuthCredentials } from './credentials.ts';
 
 /** How long a request to the authorization server may take, in seconds. */
 const TIMEOUT_S = 20;

@@ -3,7 +3,7 @@ import { AuthorizationResponseError, ResponseBodyError } from 'openid-client';
 import type { Words } from '../../domain/language.ts';
 import type { AwayStep, LinkAnswer, LinkContext, LinkFlow, StepValues } from '../link-flow.ts';
 import type { Authorization, AuthorizationChecks, OAuthClient } from './client.ts';
-import type { OAuthCredentials } from './tokens.ts';
+import type { OAuthCredentials } from './credentials.ts';
 
 /** The owner of a mailbox. */
 export interface OAuthIdentity {

@@ -2,16 +2,7 @@ import { ResponseBodyError } from 'openid-client';
 import { networkError } from '../network-error.ts';
 import { type MailAccount, ProviderError } from '../provider.ts';
 import type { OAuthClient } from './client.ts';
-
-/** The stored credentials of an account that was linked by OAuth. */
-export interface OAuthCredentials {
-  readonly accessToken: string;
-  readonly refreshToken: string;
-  /** Milliseconds since 1970. */
-  readonly expiresAt: number;
-  /** The granted permissions, separated by spaces. */
-  readonly scope: string;
-}
+import type { OAuthCredentials } from './credentials.ts';
 
 /** The provider does not accept an access token. A new one may help. */
 export class AccessTokenRefused extends Error {

@@ -1,8 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { messageIdsIn } from '../../domain/message-id.ts';
-import type { Attachment } from '../../mail/compose.ts';
-import type { ComposedMail } from '../../mail/mail.ts';
-import type { OAuthCredentials } from '../oauth/tokens.ts';
+import type { Attachment, ComposedMail } from '../../mail/mail.ts';
+import type { OAuthCredentials } from '../oauth/credentials.ts';
 import {
   type MailAccount,
   type MailProvider,

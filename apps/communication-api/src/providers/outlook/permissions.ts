@@ -1,4 +1,4 @@
-import type { OAuthCredentials } from '../oauth/tokens.ts';
+import type { OAuthCredentials } from '../oauth/credentials.ts';
 
 /** What `OUTLOOK_SCOPES` can ask for. */
 const PERMISSIONS = {

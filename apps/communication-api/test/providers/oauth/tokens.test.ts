@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { OAuthClient } from '../../../src/providers/oauth/client.ts';
-import { AccessTokenRefused, type OAuthCredentials, withAccessToken } from '../../../src/providers/oauth/tokens.ts';
+import type { OAuthCredentials } from '../../../src/providers/oauth/credentials.ts';
+import { AccessTokenRefused, withAccessToken } from '../../../src/providers/oauth/tokens.ts';
 import { EgressError, type EgressFailure } from '../../../src/security/net.ts';
 import { type GoogleFault, startGoogle } from '../../support/google.ts';
 import { logged } from '../../support/logged.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { readConfig } from '../../../src/config.ts';
 import type { AwayStep, LinkContext, LinkFlow } from '../../../src/providers/link-flow.ts';
-import type { OAuthCredentials } from '../../../src/providers/oauth/tokens.ts';
+import type { OAuthCredentials } from '../../../src/providers/oauth/credentials.ts';
 import { createOutlook } from '../../../src/providers/outlook/outlook.ts';
 import { directNet, type MicrosoftUser, signIn, startMicrosoft } from '../../support/microsoft.ts';
 
