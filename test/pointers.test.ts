@@ -68,6 +68,23 @@ describe('links in pages', () => {
   });
 });
 
+it('numbers of decisions that a file cites are rows', () => {
+  const rows = ['docs/decisions.md', 'apps/gateway/docs/decisions.md'].flatMap((page) =>
+    [...read(page).matchAll(/^\| (\d+) \|/gm)].map(([, number]) => number),
+  );
+  expect(new Set(rows).size).toBe(rows.length);
+  // The service numbers its decisions itself.
+  const citing = FILES.filter(
+    (file) => /\.(tsx?|mjs|lua|md)$/.test(file) && !/communication-api|docs\/service/.test(file),
+  );
+  const dead = citing.flatMap((file) =>
+    [...read(file).matchAll(/\bdecision (\d+)\b(?= in |\))/gi)]
+      .filter(([, number]) => !rows.includes(number as string))
+      .map(([citation]) => `${file}: ${citation}`),
+  );
+  expect(dead).toEqual([]);
+});
+
 describe('names of files in comments', () => {
   const COMMENTS: Record<string, RegExp> = {
     '.lua': /--\[\[[\s\S]*?\]\]|--[^\n]*/g,

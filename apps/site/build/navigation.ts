@@ -72,6 +72,7 @@ export const GROUPS: readonly Group[] = [
       'apps/gateway/docs/production.md',
       'apps/gateway/docs/metrics.md',
       'apps/gateway/docs/runbook.md',
+      'apps/gateway/docs/decisions.md',
     ],
   },
   {
