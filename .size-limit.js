@@ -15,6 +15,10 @@ const MOST_OF_AN_ADAPTER = 3_000;
 /** Everything of each subpath. */
 const WHOLE = {
   '.': 26_400,
+  './limits': 1_000,
+  './gate': 500,
+  './idempotency': 100,
+  './waiting': 6_000,
   './stores': 3_300,
   './recommended': 300,
   './shared-limits': 11_100,
@@ -91,7 +95,7 @@ const gate = some('.', 'createGate');
 export default [
   row('createLimiter', limiter, 6_500),
   row('createLimiter, createMemoryStore (target: 6 kB)', limiter + memory, 11_200),
-  row('createWorker', some('.', 'createWorker'), 3_600),
+  row('createJobWorker', some('./waiting', 'createJobWorker'), 3_600),
   row('createGate', gate, 11_800),
   ...Object.entries(ADAPTERS).map(([subpath, { mounts, limit }]) =>
     row(`createGate, { ${mounts} } of ${nameOf(subpath)}`, gate + some(subpath, mounts), limit),

@@ -4,6 +4,10 @@
  */
 export const SUBPATHS = {
   '.': 'src/index.ts',
+  './limits': 'src/limits/index.ts',
+  './gate': 'src/gate/index.ts',
+  './idempotency': 'src/idempotency/index.ts',
+  './waiting': 'src/waiting/index.ts',
   './stores': 'src/stores.ts',
   './recommended': 'src/limits/recommended.ts',
   './shared-limits': 'src/shared-limits/index.ts',

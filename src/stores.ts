@@ -63,7 +63,7 @@ export { type Counters, NEVER, SLOTS_PER_WINDOW, settleWindow } from './core/win
 export {
   type AllMethodsScope,
   createWindowSet,
-  type LimitWindow,
+  type NamedWindow,
   type ShownWindow,
   type WindowSet,
 } from './core/window-set.ts';

@@ -1,7 +1,7 @@
 import type { Block } from './block.ts';
 import type { LimitName } from './limit.ts';
 import { add, type Counters, fits, isOver, NEVER, SLOTS_PER_WINDOW } from './window.ts';
-import type { LimitWindow, WindowSet } from './window-set.ts';
+import type { NamedWindow, WindowSet } from './window-set.ts';
 
 /** The state of one window at one moment. A copy, never a live record (S19). */
 export interface WindowStatus {
@@ -119,7 +119,7 @@ export class Decision {
 
   /** True if waiting will not help, because the cost is more than the max of the window that rejected (S9, S11). */
   get impossible(): boolean {
-    return !this.accepted && this.cost > (this.windowSet.windows[this.#rejectedBy] as LimitWindow).max;
+    return !this.accepted && this.cost > (this.windowSet.windows[this.#rejectedBy] as NamedWindow).max;
   }
 
   /** The block that rejected the request before any window was checked (S21). Undefined for any other decision. */
@@ -161,14 +161,14 @@ export class Decision {
   }
 
   #status(index: number): WindowStatus {
-    const window = this.windowSet.windows[index] as LimitWindow;
+    const window = this.windowSet.windows[index] as NamedWindow;
     return windowStatus(window, this.#counters, index * SLOTS_PER_WINDOW, this.decidedAt, window.durationMs);
   }
 }
 
 /** State of the window at `counters[at]`. `idleResetMs` is the `resetMs` if the window has no active instance. */
 export function windowStatus(
-  window: LimitWindow,
+  window: NamedWindow,
   counters: ArrayLike<number>,
   at: number,
   now: number,

@@ -2,7 +2,7 @@ import { LimitError } from '../base/errors.ts';
 import { formatDuration, parseDuration } from './duration.ts';
 
 /** A rolling fixed window: at most `max` in `durationMs` milliseconds from the first accepted request (S4). */
-export interface Window {
+export interface LimitWindow {
   /** Total cost of the requests that fit: a non-negative safe integer. 0 rejects every request (S9). */
   readonly max: number;
   /** Length of the window in milliseconds: a positive safe integer. */
@@ -13,13 +13,13 @@ export interface Window {
 export type LimitName = 'route' | 'all-methods';
 
 /** `'60/1m'` or `{ max: 60, durationMs: 60_000 }`. */
-export type WindowInput = string | Window;
+export type WindowInput = string | LimitWindow;
 
 /** A limit as the user writes it: its windows in any order. An empty list means that there is no such limit. */
 export type LimitInput = readonly WindowInput[];
 
 /** A validated limit: the windows sorted by duration, shortest first. No two durations are equal (S2, S3). */
-export type Limit = readonly Window[];
+export type Limit = readonly LimitWindow[];
 
 const PATTERN = /^(0|[1-9]\d*)\/(.+)/s;
 
@@ -35,8 +35,8 @@ export function parseLimit(input: LimitInput, place = 'limit'): Limit {
   const windows = input.map((window, index) => parseWindow(window, `${place}[${index}]`));
   windows.sort((a, b) => a.durationMs - b.durationMs);
   for (let i = 1; i < windows.length; i++) {
-    const window = windows[i] as Window;
-    if (window.durationMs === (windows[i - 1] as Window).durationMs) {
+    const window = windows[i] as LimitWindow;
+    if (window.durationMs === (windows[i - 1] as LimitWindow).durationMs) {
       throw new LimitError(
         place,
         formatDuration(window.durationMs),
@@ -48,7 +48,7 @@ export function parseLimit(input: LimitInput, place = 'limit'): Limit {
 }
 
 /** Parses one window; see {@link parseLimit}. */
-export function parseWindow(input: WindowInput, place = 'window'): Window {
+export function parseWindow(input: WindowInput, place = 'window'): LimitWindow {
   const { max, durationMs } = typeof input === 'string' ? fromText(input, place) : fromObject(input, place);
   if (!Number.isSafeInteger(max) || max < 0) throw new LimitError(place, max, 'max must be a non-negative integer');
   if (!Number.isSafeInteger(durationMs) || durationMs <= 0) {
@@ -58,17 +58,17 @@ export function parseWindow(input: WindowInput, place = 'window'): Window {
 }
 
 /** Converts `{ max: 60, durationMs: 60_000 }` to `'60/1m'`. */
-export function formatWindow(window: Window): string {
+export function formatWindow(window: LimitWindow): string {
   return `${window.max}/${formatDuration(window.durationMs)}`;
 }
 
-function fromText(text: string, place: string): Window {
+function fromText(text: string, place: string): LimitWindow {
   const match = PATTERN.exec(text);
   if (!match) throw new LimitError(place, text, 'a window is max/duration, such as "60/1m"');
   return { max: Number(match[1]), durationMs: parseDuration(match[2] as string, place) };
 }
 
-function fromObject(input: Window, place: string): Window {
+function fromObject(input: LimitWindow, place: string): LimitWindow {
   if (typeof input !== 'object' || input === null) {
     throw new LimitError(place, input, 'a window is "60/1m" or { max, durationMs }');
   }

@@ -12,24 +12,17 @@ export type MisuseCode =
   | 'HG_SHARED_PREFIX'
   | 'HG_TOO_MANY_ROUTES';
 
-/** The page is in the package, because a program is often debugged offline, and with an older version than the newest. */
-const PAGE = 'node_modules/headgate/docs/misuse.md';
-
 /**
  * The library is used in a way that is valid, but probably a mistake: limits would not do what their author expects. It
  * is logged, never thrown.
  */
 export class MisuseWarning extends Error {
   readonly code: MisuseCode;
-  /** The section of the documentation that explains the code. */
-  readonly page: string;
 
   constructor(code: MisuseCode, what: string) {
-    const page = `${PAGE}#${code.toLowerCase()}`;
-    super(`${what} See ${page}`);
+    super(what);
     this.name = 'MisuseWarning';
     this.code = code;
-    this.page = page;
     // A stack would only show the request that happened to be looked at, in many lines.
     this.stack = `${this.name}: ${this.message}`;
   }

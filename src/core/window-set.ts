@@ -1,9 +1,9 @@
-import type { Limit, LimitName, Window } from './limit.ts';
+import type { Limit, LimitName, LimitWindow } from './limit.ts';
 
 /**
  * A window of a window set. (limit, durationMs) identifies it, so a changed `max` applies to the existing count (S10).
  */
-export interface LimitWindow extends Window {
+export interface NamedWindow extends LimitWindow {
   readonly limit: LimitName;
 }
 
@@ -19,7 +19,7 @@ export type ShownWindow = 'last' | 'least';
 /** The windows that one request must fit, in the order of checking. Immutable. Share it: stores cache by identity. */
 export interface WindowSet {
   /** The route's own windows, then those of All methods; the shorter window first within each (S2). */
-  readonly windows: readonly LimitWindow[];
+  readonly windows: readonly NamedWindow[];
   /** `durationMs` and `max` of each of `windows` again, as flat arrays for the hot path. Never write to them. */
   readonly durations: Float64Array;
   readonly maxes: Float64Array;
@@ -50,6 +50,6 @@ export function createWindowSet(
   });
 }
 
-function named(limit: LimitName, windows: Limit): LimitWindow[] {
+function named(limit: LimitName, windows: Limit): NamedWindow[] {
   return windows.map(({ max, durationMs }) => Object.freeze({ limit, max, durationMs }));
 }

@@ -1,6 +1,6 @@
 import { fieldValues } from '../http/raw-fields.ts';
 import { PieceList } from './piece-list.ts';
-import type { CapturedHead, CapturedResponse, Recording } from './recording.ts';
+import type { CapturedHead, CapturedResponse, ResponseRecording } from './recording.ts';
 
 /** Status of a response that broke off before its head was written. */
 const NO_HEAD: CapturedHead = { status: 500, fields: [] };
@@ -26,7 +26,7 @@ export interface AnswerTapeOptions {
  * 3. The response is stored once. Afterwards the rest is sent, unless another response replaces it.
  */
 export class AnswerTape {
-  readonly #recording: Pick<Recording, 'maxBytes' | 'storeBeforeSending'>;
+  readonly #recording: Pick<ResponseRecording, 'maxBytes' | 'storeBeforeSending'>;
   readonly #isHead: boolean;
   readonly #copy: boolean;
   #head: CapturedHead | undefined;
@@ -43,7 +43,7 @@ export class AnswerTape {
   #isDiscarded = false;
 
   constructor(
-    recording: Pick<Recording, 'maxBytes' | 'storeBeforeSending'>,
+    recording: Pick<ResponseRecording, 'maxBytes' | 'storeBeforeSending'>,
     { method, copy = false }: AnswerTapeOptions = {},
   ) {
     this.#recording = recording;

@@ -8,7 +8,7 @@ import type { Claim } from '../idempotency/claim.ts';
 import { type Access, resolveAccess } from './access.ts';
 import { GateEntries } from './entries.ts';
 import { GateEmitter } from './events.ts';
-import type { Answer, Entry, Gate, Passage } from './gate.ts';
+import type { Gate, GateAnswer, GateEntry, Passage } from './gate.ts';
 import { GateChecks } from './gate-checks.ts';
 import { type AnswerProblem, IdempotencyStage } from './idempotency-stage.ts';
 import {
@@ -67,7 +67,7 @@ class StagedGate<Request> implements Gate<Request> {
     this.#idempotency = idempotency && new IdempotencyStage({ idempotency, isOutcome, keepsField });
   }
 
-  enter(request: Request, requestId?: string, outer?: Passage): MaybePromise<Entry> {
+  enter(request: Request, requestId?: string, outer?: Passage): MaybePromise<GateEntry> {
     const entry = this.#enter(request, requestId, outer);
     if (!(outer instanceof GatePassage)) return entry;
     return after(entry, (entered) => {
@@ -88,7 +88,7 @@ class StagedGate<Request> implements Gate<Request> {
     request: Request,
     requestId: string | undefined,
     outer: Passage | undefined,
-  ): MaybePromise<Answer | GatePassage> {
+  ): MaybePromise<GateAnswer | GatePassage> {
     const { deny, allow } = this.#options;
     if (deny === undefined && allow === undefined) return this.#enterWithAccess('limited', request, requestId, outer);
     return this.#guard(request, requestId, () =>
@@ -104,7 +104,7 @@ class StagedGate<Request> implements Gate<Request> {
     request: Request,
     requestId: string | undefined,
     outer: Passage | undefined,
-  ): MaybePromise<Answer | GatePassage> {
+  ): MaybePromise<GateAnswer | GatePassage> {
     if (typeof access === 'object')
       return this.#entries.refuse(
         'denied',
@@ -140,7 +140,7 @@ class StagedGate<Request> implements Gate<Request> {
     request: Request,
     requestId: string | undefined,
     known: KnownRequest,
-  ): MaybePromise<Answer | GatePassage> {
+  ): MaybePromise<GateAnswer | GatePassage> {
     const resolving = callResolver('idempotent', idempotent, request);
     if (resolving === undefined) return this.#enterWithoutKey(request, requestId, known);
     const id = this.#entries.idFor(requestId, true);
@@ -160,7 +160,7 @@ class StagedGate<Request> implements Gate<Request> {
     request: Request,
     requestId: string | undefined,
     known: KnownRequest,
-  ): MaybePromise<Answer | GatePassage> {
+  ): MaybePromise<GateAnswer | GatePassage> {
     if (this.#options.requireKey !== true) return this.#limits.enter(request, requestId, known);
     const id = this.#entries.idFor(requestId, true);
     return this.#entries.answer(400, 'errors/missing_idempotency_key', MISSING_KEY_DETAIL, request, id);
@@ -173,7 +173,7 @@ class StagedGate<Request> implements Gate<Request> {
     request: Request,
     requestId: string,
     known: KnownRequest,
-  ): Promise<Answer | GatePassage> {
+  ): Promise<GateAnswer | GatePassage> {
     const problem = this.#entries.problemFor(request, requestId);
     const opened = await stage.open(keyed).catch((error: unknown) => {
       throw new StageError('idempotent', error);
@@ -208,10 +208,10 @@ class StagedGate<Request> implements Gate<Request> {
     claim: Claim,
     keyed: FingerprintedRequest,
     problem: AnswerProblem,
-    entry: Answer | GatePassage,
+    entry: GateAnswer | GatePassage,
     request: Request,
     requestId: string,
-  ): Promise<Answer | GatePassage> {
+  ): Promise<GateAnswer | GatePassage> {
     if (entry.kind === 'answer') {
       const instead = await stage.release(claim, problem);
       return instead === undefined ? entry : { kind: 'answer', reply: instead };
@@ -238,8 +238,8 @@ class StagedGate<Request> implements Gate<Request> {
   #guard(
     request: Request,
     requestId: string | undefined,
-    run: () => MaybePromise<Answer | GatePassage>,
-  ): MaybePromise<Answer | GatePassage> {
+    run: () => MaybePromise<GateAnswer | GatePassage>,
+  ): MaybePromise<GateAnswer | GatePassage> {
     try {
       const entry = run();
       return isPromise(entry) ? entry.catch((error: unknown) => this.#entries.fail(request, requestId, error)) : entry;

@@ -5,7 +5,7 @@ import { createProblem, problemReply, type Reply } from '../http/problem.ts';
 import { type HeaderFields, rateLimitFields } from '../http/rate-limit-fields.ts';
 import { problemOfBody } from './body-problem.ts';
 import type { GateEmitter, RefusedEvent, SkippedEvent } from './events.ts';
-import type { Answer } from './gate.ts';
+import type { GateAnswer } from './gate.ts';
 import type { AnswerProblem } from './idempotency-stage.ts';
 import type { GateOptions } from './options.ts';
 import { ownReply } from './own-answer.ts';
@@ -39,7 +39,7 @@ export class GateEntries<Request> {
   }
 
   /** What a limit has decided: a passage, or 429. */
-  decided(request: Request, requestId: string | undefined, decision: Decision): Answer | GatePassage {
+  decided(request: Request, requestId: string | undefined, decision: Decision): GateAnswer | GatePassage {
     const id = this.idFor(requestId, !decision.accepted);
     if (this.#events.hasListener) this.#events.emit({ type: 'decision', requestId: id, decision });
     const headers = rateLimitFields(decision, this.#options.headers ?? 'x-ratelimit');
@@ -63,14 +63,14 @@ export class GateEntries<Request> {
     detail: string,
     request: Request,
     requestId: string | undefined,
-  ): Answer {
+  ): GateAnswer {
     const id = this.idFor(requestId, true);
     this.#events.emit({ type: 'refused', requestId: id, reason, status });
     return this.answer(status, type, detail, request, id);
   }
 
   /** Answers a request for which a stage has failed. */
-  fail(request: Request, requestId: string | undefined, cause: unknown): Answer {
+  fail(request: Request, requestId: string | undefined, cause: unknown): GateAnswer {
     const { stage, error } = cause instanceof StageError ? cause : new StageError('limits', cause);
     requestId = this.idFor(requestId, true);
     // Any resolver may read the body.
@@ -103,7 +103,7 @@ export class GateEntries<Request> {
     requestId: string,
     headers: Reply['headers'] = NO_HEADERS,
     decision?: Decision,
-  ): Answer {
+  ): GateAnswer {
     const { answer, problemMediaType } = this.#options;
     const problem = createProblem(status, type, detail, requestId);
     const reply = problemReply(problem, headers, problemMediaType);

@@ -2,11 +2,11 @@ import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { Decision } from '../core/decision.ts';
 import type { Reply } from '../http/problem.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';
-import type { Recording } from './recording.ts';
+import type { ResponseRecording } from './recording.ts';
 import type { RouteOptions } from './route-options.ts';
 
 /** What the gate needs to know about the response of the handler or the upstream. */
-export interface Outcome {
+export interface GateOutcome {
   /** HTTP status of the response. */
   readonly status: number;
   /**
@@ -34,11 +34,11 @@ export interface Passage {
   /** Headers for a response with any status but 429: see {@link Settlement}. */
   readonly headers: HeaderFields;
   /** Call it when the status of the response is known. Returns the headers for that response. */
-  settle(outcome: Outcome): Settlement;
+  settle(outcome: GateOutcome): Settlement;
   /** The part of `headers` for every response, also the adapter's own errors: `idempotency-status`, or nothing. */
   readonly marks?: HeaderFields;
   /** Stores the response for retries. Undefined if the request has no idempotency key, or if the key is bypassed. */
-  readonly recording?: Recording | undefined;
+  readonly recording?: ResponseRecording | undefined;
   /** True if this gate, or one in front of it, stores the outcome: a gate behind it claims no key. */
   readonly isRecorded?: boolean | undefined;
   /** True if the response decides what the request costs, also if its client is gone and never gets it. */
@@ -67,7 +67,7 @@ export interface Settlement {
 }
 
 /** The gate answers the request itself. The request must not reach the handler. */
-export interface Answer {
+export interface GateAnswer {
   readonly kind: 'answer';
   readonly reply: Reply;
   /**
@@ -80,7 +80,7 @@ export interface Answer {
 }
 
 /** Result of {@link Gate.enter}: an answer, or permission to continue. */
-export type Entry = Answer | Passage;
+export type GateEntry = GateAnswer | Passage;
 
 /** Checks idempotency and limits of each HTTP request. Independent of any framework. */
 export interface Gate<Request> {
@@ -92,7 +92,7 @@ export interface Gate<Request> {
    * @param outer the passage of the gate in front of this one: if that gate stores the outcome, this one does not. Only
    * one of the two shows its window
    */
-  readonly enter: (request: Request, requestId?: string, outer?: Passage) => MaybePromise<Entry>;
+  readonly enter: (request: Request, requestId?: string, outer?: Passage) => MaybePromise<GateEntry>;
   /**
    * Returns a gate that replaces some options for one route. Call it once per route, not once per request.
    * @throws OptionError

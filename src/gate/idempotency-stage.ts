@@ -6,12 +6,12 @@ import { forEachField } from '../http/raw-fields.ts';
 import { decodeResponse, encodeResponse, type KeepField, storedFields } from '../http/stored-response.ts';
 import type { Claim } from '../idempotency/claim.ts';
 import type { Idempotency } from '../idempotency/idempotency.ts';
-import type { Opened } from '../idempotency/open.ts';
+import type { OpenedClaim } from '../idempotency/open.ts';
 import type { Reconcile } from '../idempotency/reconcile.ts';
 import type { Refused } from '../idempotency/refusal.ts';
 import type { SettingsInput } from '../idempotency/settings.ts';
 import type { FingerprintedRequest } from './idempotent-request.ts';
-import type { CapturedResponse, Recording } from './recording.ts';
+import type { CapturedResponse, ResponseRecording } from './recording.ts';
 
 /** Creates an error response for the current request. */
 export type AnswerProblem = <Status extends ErrorStatus>(
@@ -42,7 +42,7 @@ const UNLIMITED = Number.MAX_SAFE_INTEGER;
 export class IdempotencyStage {
   constructor(private readonly options: IdempotencyStageOptions) {}
 
-  open(request: FingerprintedRequest): Promise<Opened> {
+  open(request: FingerprintedRequest): Promise<OpenedClaim> {
     const { fingerprint, reconcile } = request;
     return this.options.idempotency.open({
       dispatch: 'explicit',
@@ -99,7 +99,7 @@ export class IdempotencyStage {
   }
 
   /** Returns the recording that completes the claim with the response. */
-  recording(claim: Claim, settings: SettingsInput, answer: AnswerProblem): Omit<Recording, 'fail'> {
+  recording(claim: Claim, settings: SettingsInput, answer: AnswerProblem): Omit<ResponseRecording, 'fail'> {
     const defaults = this.options.idempotency.settings;
     const { onOrphan = defaults.onOrphan } = settings;
     const maxBytes = this.#maxBytes(settings);

@@ -2,7 +2,7 @@ import { OptionError } from '../base/errors.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import { isPromise } from '../base/maybe-promise.ts';
 import type { GateEntries } from './entries.ts';
-import type { Answer } from './gate.ts';
+import type { GateAnswer } from './gate.ts';
 import type { GateChecks } from './gate-checks.ts';
 import { badAccount } from './idempotent-request.ts';
 import { type NoAccountRefusal, noAccountRefusal } from './no-account.ts';
@@ -40,7 +40,7 @@ export class LimitStage<Request> {
   }
 
   /** @param known what an earlier stage has resolved */
-  enter(request: Request, requestId: string | undefined, known?: KnownRequest): MaybePromise<Answer | GatePassage> {
+  enter(request: Request, requestId: string | undefined, known?: KnownRequest): MaybePromise<GateAnswer | GatePassage> {
     if (known?.isAllowed) return this.#entries.skip(requestId, 'allowed');
     const { account, route } = this.#options;
     try {
@@ -68,7 +68,7 @@ export class LimitStage<Request> {
     requestId: string | undefined,
     account: string | undefined,
     route: string | undefined,
-  ): MaybePromise<Answer | GatePassage> {
+  ): MaybePromise<GateAnswer | GatePassage> {
     if (route === undefined) return this.#entries.skip(requestId, 'not_limited');
     if (account === undefined) return this.enterWithoutAccount(request, requestId);
     if (typeof account !== 'string') return this.#entries.fail(request, requestId, badAccount(account));
@@ -95,7 +95,7 @@ export class LimitStage<Request> {
     provider: string | undefined,
     plan: string | undefined,
     cost: number,
-  ): MaybePromise<Answer | GatePassage> {
+  ): MaybePromise<GateAnswer | GatePassage> {
     if (isCached === true) return this.#entries.skip(requestId, 'cached');
     // Any other truthy value would let a request past its limit by accident.
     if (isCached)
@@ -118,7 +118,7 @@ export class LimitStage<Request> {
   }
 
   /** Refuses a request without an account, unless it passes. */
-  enterWithoutAccount(request: Request, requestId: string | undefined): Answer | GatePassage {
+  enterWithoutAccount(request: Request, requestId: string | undefined): GateAnswer | GatePassage {
     this.#checks?.resolved(undefined);
     const refusal = this.#noAccount;
     if (refusal === undefined) return this.#entries.skip(requestId, 'not_limited');

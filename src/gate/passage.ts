@@ -5,9 +5,9 @@ import type { Reply } from '../http/problem.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';
 import { checkCost, type Limiter } from '../limits/limiter.ts';
 import type { GateEmitter } from './events.ts';
-import type { Outcome, Passage, Settlement } from './gate.ts';
+import type { GateOutcome, Passage, Settlement } from './gate.ts';
 import type { GateOptions } from './options.ts';
-import type { Recording } from './recording.ts';
+import type { ResponseRecording } from './recording.ts';
 
 const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 const noField = (): undefined => undefined;
@@ -24,7 +24,7 @@ export class GatePassage implements Passage {
   #stack: GatePassage[] | undefined;
   /** Another gate, or another part of the request, was rejected: the response shows that window. */
   #isHidden = false;
-  recording: Recording | undefined;
+  recording: ResponseRecording | undefined;
   isRecorded = false;
   #releaseClaim: (() => Promise<Reply | undefined>) | undefined;
 
@@ -41,7 +41,7 @@ export class GatePassage implements Passage {
    * makes the answer.
    */
   withClaim(
-    recording: Omit<Recording, 'fail'>,
+    recording: Omit<ResponseRecording, 'fail'>,
     releaseClaim: () => Promise<Reply | undefined>,
     fail: (error: Error) => Reply,
   ): this {
@@ -94,7 +94,7 @@ export class GatePassage implements Passage {
     );
   }
 
-  settle(outcome: Outcome): Settlement {
+  settle(outcome: GateOutcome): Settlement {
     const { status, cached = false, fromGate = false } = outcome;
     if (this.#state === 'open') {
       this.#state = 'settled';
@@ -133,7 +133,7 @@ export class GatePassage implements Passage {
   }
 
   /** Whether a 429 from behind the gate is the provider's own (S16). */
-  #isProviders({ header = noField }: Outcome): boolean {
+  #isProviders({ header = noField }: GateOutcome): boolean {
     const { providerAnswers = false } = this.options;
     if (typeof providerAnswers === 'boolean') return providerAnswers;
     try {
@@ -153,7 +153,7 @@ export class GatePassage implements Passage {
   }
 
   /** Settles the charge by `finalCost`, if that returns another cost than the one that was charged (S13). */
-  #applyFinalCost({ status, header = noField }: Outcome): void {
+  #applyFinalCost({ status, header = noField }: GateOutcome): void {
     const { finalCost } = this.options;
     if (finalCost === undefined || this.decision === undefined) return;
     try {

@@ -1,7 +1,7 @@
 import type { Reply } from '../http/problem.ts';
 
 /** How the response to a request with an idempotency key is captured and stored, so that every retry gets it (I4). */
-export interface Recording {
+export interface ResponseRecording {
   /** Largest body that is stored, in bytes. If a body is longer, only status and fields are stored (I7). */
   readonly maxBytes: number;
   /**

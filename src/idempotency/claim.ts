@@ -3,7 +3,7 @@ import type { ClaimId } from '../core/ports.ts';
 import type { Unavailable } from './refusal.ts';
 
 /** What became of an outcome, and therefore which answer the caller must get. */
-export type Completion =
+export type ClaimCompletion =
   /** The outcome is stored. The caller and every retry get it. */
   | { readonly kind: 'kept' }
   /** Another outcome was stored first. The caller gets that one, never its own. */
@@ -22,7 +22,7 @@ export type Completion =
     };
 
 /** What became of a claim that its owner abandoned. */
-export type Release =
+export type ClaimRelease =
   | { readonly kind: 'released' }
   /** This attempt did not own the claim any more. */
   | { readonly kind: 'lost' }
@@ -35,7 +35,7 @@ export type Release =
  * Whether the effect may happen: only after `ok`. After any other reply the claim has ended, and the caller calls none
  * of its methods.
  */
-export type Dispatch = HeldReply | Unavailable;
+export type ClaimDispatch = HeldReply | Unavailable;
 
 /**
  * The claim of one attempt on a key. Its lease is renewed until {@link Claim.complete} or {@link Claim.abandon} is
@@ -57,18 +57,18 @@ export interface Claim extends ClaimId {
    */
   readonly signal: AbortSignal;
   /** Await it just before the effect. Resolves at once if `begin` has already recorded the dispatch. Never rejects. */
-  dispatch(): Promise<Dispatch>;
+  dispatch(): Promise<ClaimDispatch>;
   /**
    * Stores the outcome, success or error (I6). Resolves after the first try; without an acknowledgement, the command is
    * retried in the background. A value over `maxKeptBytes` is not stored (I7). Never rejects. A second call does
    * nothing and returns the first result.
    */
-  complete(result: KeptResult): Promise<Completion>;
+  complete(result: KeptResult): Promise<ClaimCompletion>;
   /**
    * Releases the key. Call it only if nothing was dispatched, or if the effect is *known* not to have happened and
    * cannot happen any more. Resolves after the first try. Never rejects. Does nothing after {@link Claim.complete}.
    */
-  abandon(): Promise<Release>;
+  abandon(): Promise<ClaimRelease>;
   /**
    * Stops renewing, and sends no command: the outcome of this owner is unknown, and that of another owner should count.
    * Rarely right.

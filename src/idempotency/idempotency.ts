@@ -6,11 +6,11 @@ import type { KeptResult } from '../core/claim.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../core/ports.ts';
 import type { IdempotencyEvent } from './events.ts';
 import { fingerprintOf } from './fingerprint.ts';
-import { type Opened, type OpenRequest, open } from './open.ts';
+import { type OpenedClaim, type OpenRequest, open } from './open.ts';
 import { completeByOperator, type OperatorCompletion, type OperatorRelease, releaseByOperator } from './operator.ts';
-import { type Codec, encodeValue, jsonCodec } from './outcome.ts';
+import { encodeValue, jsonCodec, type ResultCodec } from './outcome.ts';
 import type { Reconcile } from './reconcile.ts';
-import { type Operation, type RunOptions, type RunResult, run } from './run.ts';
+import { type IdempotentOperation, type RunOptions, type RunResult, run } from './run.ts';
 import { Runtime } from './runtime.ts';
 import { type ClaimSettings, DEFAULT_SETTINGS, SETTING_NAMES, type SettingsInput, settingsOf } from './settings.ts';
 import { createSystemTimers, type Timers } from './timers.ts';
@@ -49,14 +49,14 @@ export interface Idempotency {
   run<T>(
     key: string | ClaimId,
     request: unknown,
-    operation: Operation<T>,
+    operation: IdempotentOperation<T>,
     options?: RunOptions<T>,
   ): Promise<RunResult<T>>;
   /**
    * The lower-level function that `run` uses, for callers that execute in another way, such as the gate.
    * @throws OptionError, SubjectError
    */
-  open(request: OpenRequest): Promise<Opened>;
+  open(request: OpenRequest): Promise<OpenedClaim>;
   /** For an operator: returns the claim of the key, or undefined. Changes nothing. */
   inspect(id: ClaimId): Promise<ClaimView | undefined>;
   /**
@@ -140,7 +140,7 @@ class StoreIdempotency implements Idempotency {
   async run<T>(
     key: string | ClaimId,
     request: unknown,
-    operation: Operation<T>,
+    operation: IdempotentOperation<T>,
     options: RunOptions<T> = NO_OPTIONS,
   ): Promise<RunResult<T>> {
     if (this.#runtime.closed) throw new ClosedError('this idempotency instance');
@@ -159,7 +159,7 @@ class StoreIdempotency implements Idempotency {
     return isPromise(running) ? await running : running;
   }
 
-  async open(request: OpenRequest): Promise<Opened> {
+  async open(request: OpenRequest): Promise<OpenedClaim> {
     checkOptions(request, OPEN_OPTIONS, 'request');
     checkId(request);
     checkDispatch(request.dispatch);
@@ -238,7 +238,7 @@ function checkId(id: ClaimId): ClaimId {
 }
 
 /** JSON by default. Whether JSON can represent `T` is known only to the caller. */
-function codecFrom<T>({ serialize, deserialize }: Partial<Codec<T>>): Codec<T> {
-  const codec = jsonCodec as Codec<T>;
+function codecFrom<T>({ serialize, deserialize }: Partial<ResultCodec<T>>): ResultCodec<T> {
+  const codec = jsonCodec as ResultCodec<T>;
   return { serialize: serialize ?? codec.serialize, deserialize: deserialize ?? codec.deserialize };
 }

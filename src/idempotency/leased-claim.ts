@@ -4,7 +4,7 @@ import { isPromise } from '../base/maybe-promise.ts';
 import type { CompleteReply, HeldReply, KeptResult } from '../core/claim.ts';
 import type { Attempt, NewClaim } from './attempt.ts';
 import { fitsInBytes } from './bytes.ts';
-import type { Claim, Completion, Dispatch, Release } from './claim.ts';
+import type { Claim, ClaimCompletion, ClaimDispatch, ClaimRelease } from './claim.ts';
 
 /** The reason of {@link Claim.signal}. */
 class ClaimLostError extends HeadgateError {
@@ -22,7 +22,7 @@ const KEPT = { kind: 'kept' } as const;
 const OK = { kind: 'ok' } as const;
 const LOST = { kind: 'lost' } as const;
 /** Result of a dispatch that was requested after `complete` or `abandon`. */
-const DISPATCH_REFUSED: Promise<Dispatch> = /* @__PURE__ */ Promise.resolve(LOST);
+const DISPATCH_REFUSED: Promise<ClaimDispatch> = /* @__PURE__ */ Promise.resolve(LOST);
 
 /** The lease is renewed after a third of it, and after a twelfth if the last renewal failed. */
 const RENEWALS_PER_LEASE = 3;
@@ -36,8 +36,8 @@ export class LeasedClaim implements Claim {
   #dispatched: boolean;
   #isLost = false;
   #controller: AbortController | undefined;
-  #dispatching: Promise<Dispatch> | undefined;
-  #completing: Promise<Completion> | undefined;
+  #dispatching: Promise<ClaimDispatch> | undefined;
+  #completing: Promise<ClaimCompletion> | undefined;
   #hasEnded = false;
   readonly #claimedAt: number;
   /** When the last successful renewal was sent. */
@@ -85,17 +85,17 @@ export class LeasedClaim implements Claim {
     return this.#controller.signal;
   }
 
-  dispatch(): Promise<Dispatch> {
+  dispatch(): Promise<ClaimDispatch> {
     this.#dispatching ??= this.#dispatch();
     return this.#dispatching;
   }
 
-  complete(result: KeptResult): Promise<Completion> {
+  complete(result: KeptResult): Promise<ClaimCompletion> {
     this.#completing ??= this.#complete(result);
     return this.#completing;
   }
 
-  async abandon(): Promise<Release> {
+  async abandon(): Promise<ClaimRelease> {
     this.#dispatching ??= DISPATCH_REFUSED;
     // The reply to a running dispatch decides whether the claim is still held, or already lost or released.
     await this.#dispatching;
@@ -120,7 +120,7 @@ export class LeasedClaim implements Claim {
     this.#cancelRenewal = undefined;
   }
 
-  async #dispatch(): Promise<Dispatch> {
+  async #dispatch(): Promise<ClaimDispatch> {
     if (this.#hasEnded) return LOST;
     if (this.#dispatched) return OK;
     const attempt = this.#attempt;
@@ -135,7 +135,7 @@ export class LeasedClaim implements Claim {
     return reply;
   }
 
-  async #complete(result: KeptResult): Promise<Completion> {
+  async #complete(result: KeptResult): Promise<ClaimCompletion> {
     const dispatching = this.#dispatching;
     this.#dispatching ??= DISPATCH_REFUSED;
     if (dispatching !== undefined) await dispatching;

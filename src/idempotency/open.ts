@@ -29,7 +29,7 @@ export interface OpenRequest extends ClaimId, SettingsInput {
 }
 
 /** Result of `open`. */
-export type Opened =
+export type OpenedClaim =
   /** The caller must execute, and use the claim as {@link Claim} describes. */
   | { readonly kind: 'claimed'; readonly claim: Claim }
   | { readonly kind: 'replay'; readonly result: KeptResult }
@@ -50,7 +50,7 @@ const ABORTED = { kind: 'aborted' } as const;
 type InProgress = Extract<BeginResult, { kind: 'in_progress' }>;
 
 /** Claims the key, waits for the original's outcome, or returns why neither is possible. Never throws or rejects. */
-export function open(runtime: Runtime, request: OpenRequest, settings: ClaimSettings): MaybePromise<Opened> {
+export function open(runtime: Runtime, request: OpenRequest, settings: ClaimSettings): MaybePromise<OpenedClaim> {
   const { scope, key, fingerprint, dispatch, signal, reconcile } = request;
   const attempt = new Attempt(runtime, { scope, key }, fingerprint, settings, dispatch === 'automatic');
   const opening = new OpenCall(attempt, signal, reconcile).run();
@@ -69,14 +69,14 @@ class OpenCall {
     private readonly reconcile: Reconcile<KeptResult> | undefined,
   ) {}
 
-  run(): MaybePromise<Opened> {
-    return after<BeginResult | typeof ABORTED, Opened>(this.#begin(), (result) =>
+  run(): MaybePromise<OpenedClaim> {
+    return after<BeginResult | typeof ABORTED, OpenedClaim>(this.#begin(), (result) =>
       result.kind === 'in_progress' ? this.#wait(result) : this.#handle(result),
     );
   }
 
   /** Looks at the original until its key is free, its outcome is stored, or `waitMs` have passed (I5). */
-  async #wait(first: InProgress): Promise<Opened> {
+  async #wait(first: InProgress): Promise<OpenedClaim> {
     const { runtime, id, settings } = this.attempt;
     if (settings.waitMs === 0) return refuseInProgress(first.remainingMs);
     const startedAt = runtime.timers.now();
@@ -89,7 +89,7 @@ class OpenCall {
     }
   }
 
-  async #waitUntil(endsAt: number, waiter: Waiter): Promise<Opened> {
+  async #waitUntil(endsAt: number, waiter: Waiter): Promise<OpenedClaim> {
     const { runtime } = this.attempt;
     // The waiter notices every change from now on. The first look, without a pause, finds what changed before.
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
@@ -119,7 +119,7 @@ class OpenCall {
     });
   }
 
-  #handle(result: Exclude<BeginResult, InProgress> | typeof ABORTED): MaybePromise<Opened> {
+  #handle(result: Exclude<BeginResult, InProgress> | typeof ABORTED): MaybePromise<OpenedClaim> {
     const { runtime, settings } = this.attempt;
     switch (result.kind) {
       case 'claimed': {
@@ -146,7 +146,7 @@ class OpenCall {
     }
   }
 
-  async #reconcileOrphan(claim: LeasedClaim): Promise<Opened> {
+  async #reconcileOrphan(claim: LeasedClaim): Promise<OpenedClaim> {
     const answer = await askReconcile(this.attempt, claim, this.reconcile);
     if (claim.isLost) return { kind: 'refused', reason: 'lost' };
     if (answer === 'unknown') {
@@ -169,7 +169,7 @@ class OpenCall {
   }
 }
 
-function replay(result: KeptResult): Opened {
+function replay(result: KeptResult): OpenedClaim {
   return result.value === undefined
     ? { kind: 'refused', reason: 'not_kept', status: result.status }
     : { kind: 'replay', result };
@@ -184,7 +184,7 @@ function refuseNewKey({ retryAfterMs }: ScopeFullError): Refused {
   return { kind: 'refused', reason: 'too_many_keys', retryAfterMs };
 }
 
-function eventFor(opened: Opened): ClaimEvent {
+function eventFor(opened: OpenedClaim): ClaimEvent {
   switch (opened.kind) {
     case 'claimed':
       return { type: 'claimed', inherited: opened.claim.inherited };

@@ -3,7 +3,7 @@ import { describeThrown } from '../base/thrown.ts';
 import type { KeptResult } from '../core/claim.ts';
 
 /** How the values of an operation are stored. */
-export interface Codec<T> {
+export interface ResultCodec<T> {
   /**
    * Converts a value to text. If it throws, the outcome is stored without its value (I7).
    * @default JSON.stringify
@@ -51,13 +51,13 @@ export function notExecuted(error: unknown): HeadgateError {
 const OK = 'ok';
 const FAILED = 'failed';
 
-export const jsonCodec: Codec<unknown> = {
+export const jsonCodec: ResultCodec<unknown> = {
   // JSON cannot express undefined. The empty text can, because no JSON text is empty.
   serialize: (value) => JSON.stringify(value) ?? '',
   deserialize: (text) => (text === '' ? undefined : JSON.parse(text)),
 };
 
-export function encodeValue<T>(value: T, { serialize }: Codec<T>): KeptResult {
+export function encodeValue<T>(value: T, { serialize }: ResultCodec<T>): KeptResult {
   let text: unknown;
   try {
     text = serialize(value);
@@ -75,7 +75,7 @@ export function encodeFailure(error: unknown): KeptResult {
 export function decodeOutcome<T>(
   text: string,
   status: string,
-  { deserialize }: Codec<T>,
+  { deserialize }: ResultCodec<T>,
 ): { readonly kind: 'replayed'; readonly value: T } | { readonly kind: 'failed'; readonly error: KeptFailureError } {
   if (status !== FAILED) return { kind: 'replayed', value: deserialize(text) };
   const { name, message } = JSON.parse(text) as { name: string; message: string };

@@ -3,9 +3,9 @@ import type { MaybePromise } from '../base/maybe-promise.ts';
 import { after } from '../base/maybe-promise.ts';
 import type { KeptResult } from '../core/claim.ts';
 import type { ClaimId } from '../core/ports.ts';
-import type { Claim, Completion, Dispatch } from './claim.ts';
-import { type Opened, open } from './open.ts';
-import { type Codec, decodeOutcome, encodeFailure, encodeValue } from './outcome.ts';
+import type { Claim, ClaimCompletion, ClaimDispatch } from './claim.ts';
+import { type OpenedClaim, open } from './open.ts';
+import { decodeOutcome, encodeFailure, encodeValue, type ResultCodec } from './outcome.ts';
 import type { Reconcile } from './reconcile.ts';
 import type { Refused, Unavailable } from './refusal.ts';
 import type { Runtime } from './runtime.ts';
@@ -32,10 +32,10 @@ export interface OperationContext {
 }
 
 /** Executed once. An error that it throws is stored as its outcome, unless {@link notExecuted} made the error. */
-export type Operation<T> = (context: OperationContext) => T | Promise<T>;
+export type IdempotentOperation<T> = (context: OperationContext) => T | Promise<T>;
 
 /** Options of one `run`. */
-export interface RunOptions<T> extends SettingsInput, Partial<Codec<T>> {
+export interface RunOptions<T> extends SettingsInput, Partial<ResultCodec<T>> {
   /**
    * `automatic`: the dispatch is recorded before the operation starts. `explicit`: the operation calls `dispatch()`, so
    * that anything before that call can fail and be retried.
@@ -86,7 +86,7 @@ class NotDispatchedError extends HeadgateError {
 export interface RunParameters<T> {
   readonly runtime: Runtime;
   readonly settings: ClaimSettings;
-  readonly codec: Codec<T>;
+  readonly codec: ResultCodec<T>;
   readonly dispatch: 'explicit' | 'automatic';
   readonly reconcile: Reconcile<T> | undefined;
   readonly signal: AbortSignal | undefined;
@@ -97,12 +97,12 @@ export function run<T>(
   parameters: RunParameters<T>,
   { scope, key }: ClaimId,
   fingerprint: string,
-  operation: Operation<T>,
+  operation: IdempotentOperation<T>,
 ): MaybePromise<RunResult<T>> {
   const { runtime, settings, codec, dispatch, signal } = parameters;
   const reconcile = parameters.reconcile && encodeReconciled(parameters.reconcile, codec);
   const opening = open(runtime, { scope, key, fingerprint, dispatch, reconcile, signal }, settings);
-  return after<Opened, RunResult<T>>(opening, (opened) => {
+  return after<OpenedClaim, RunResult<T>>(opening, (opened) => {
     switch (opened.kind) {
       case 'claimed':
         return new Execution(opened.claim, codec).run(operation, dispatch);
@@ -144,12 +144,12 @@ class ExecutionContext implements OperationContext {
 /** One execution of an operation under a claim. */
 class Execution<T> {
   /** The reply to dispatch, if it was not `ok`. */
-  #failedDispatch: Exclude<Dispatch, { kind: 'ok' }> | undefined;
+  #failedDispatch: Exclude<ClaimDispatch, { kind: 'ok' }> | undefined;
   #isAbandoned = false;
 
   constructor(
     readonly claim: Claim,
-    readonly codec: Codec<T>,
+    readonly codec: ResultCodec<T>,
   ) {}
 
   async dispatch(): Promise<void> {
@@ -164,7 +164,7 @@ class Execution<T> {
     this.#isAbandoned = true;
   }
 
-  async run(operation: Operation<T>, dispatch: 'explicit' | 'automatic'): Promise<RunResult<T>> {
+  async run(operation: IdempotentOperation<T>, dispatch: 'explicit' | 'automatic'): Promise<RunResult<T>> {
     if (dispatch === 'automatic' && !this.claim.dispatched) {
       const reply = await this.claim.dispatch();
       if (reply.kind !== 'ok') return this.#resultWithoutDispatch(reply);
@@ -202,7 +202,7 @@ class Execution<T> {
     return this.#resultAfter(completion, { kind: 'failed', error, replayed: false });
   }
 
-  #resultAfter(completion: Completion, own: RunResult<T>): RunResult<T> {
+  #resultAfter(completion: ClaimCompletion, own: RunResult<T>): RunResult<T> {
     switch (completion.kind) {
       case 'kept':
         return own;
@@ -215,7 +215,7 @@ class Execution<T> {
     }
   }
 
-  #resultWithoutDispatch(reply: Exclude<Dispatch, { kind: 'ok' }>): RunResult<T> {
+  #resultWithoutDispatch(reply: Exclude<ClaimDispatch, { kind: 'ok' }>): RunResult<T> {
     switch (reply.kind) {
       case 'settled':
         return replay(reply.result, this.codec);
@@ -227,14 +227,14 @@ class Execution<T> {
   }
 }
 
-function replay<T>({ status, value }: KeptResult, codec: Codec<T>): RunResult<T> {
+function replay<T>({ status, value }: KeptResult, codec: ResultCodec<T>): RunResult<T> {
   if (value === undefined) return { kind: 'refused', reason: 'not_kept', status };
   const outcome = decodeOutcome(value, status, codec);
   return outcome.kind === 'failed' ? { ...outcome, replayed: true } : outcome;
 }
 
 /** Encodes the callback's result in the same way as the operation's own value. */
-function encodeReconciled<T>(reconcile: Reconcile<T>, codec: Codec<T>): Reconcile<KeptResult> {
+function encodeReconciled<T>(reconcile: Reconcile<T>, codec: ResultCodec<T>): Reconcile<KeptResult> {
   return async (about) => {
     const answer = await reconcile(about);
     return typeof answer === 'object' && answer.done === true
@@ -243,7 +243,7 @@ function encodeReconciled<T>(reconcile: Reconcile<T>, codec: Codec<T>): Reconcil
   };
 }
 
-async function runUnprotected<T>(operation: Operation<T>): Promise<RunResult<T>> {
+async function runUnprotected<T>(operation: IdempotentOperation<T>): Promise<RunResult<T>> {
   try {
     const { signal } = new AbortController();
     const value = await operation({

@@ -1,5 +1,5 @@
 import type FastCheck from 'fast-check';
-import type { Limit, Window } from '../core/limit.ts';
+import type { Limit, LimitWindow } from '../core/limit.ts';
 import { createWindowSet, type WindowSet } from '../core/window-set.ts';
 
 /**
@@ -64,7 +64,7 @@ export interface ArbitrariesOptions {
 /** What {@link createArbitraries} returns. Durations are in milliseconds. */
 export interface Arbitraries {
   readonly duration: FastCheck.Arbitrary<number>;
-  readonly window: FastCheck.Arbitrary<Window>;
+  readonly window: FastCheck.Arbitrary<LimitWindow>;
   readonly limit: FastCheck.Arbitrary<Limit>;
   readonly windowSet: FastCheck.Arbitrary<WindowSet>;
   readonly history: FastCheck.Arbitrary<History>;
@@ -110,7 +110,7 @@ export function createArbitraries(fc: typeof FastCheck, options: ArbitrariesOpti
     { arbitrary: fc.integer({ min: Number.MAX_SAFE_INTEGER - 2, max: Number.MAX_SAFE_INTEGER }), weight: 1 },
   );
 
-  const windowOf = (durations: FastCheck.Arbitrary<number>): FastCheck.Arbitrary<Window> =>
+  const windowOf = (durations: FastCheck.Arbitrary<number>): FastCheck.Arbitrary<LimitWindow> =>
     fc.record({ max, durationMs: durations });
   const limitOf = (durations: FastCheck.Arbitrary<number>): FastCheck.Arbitrary<Limit> =>
     fc

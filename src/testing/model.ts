@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.ts';
 import type { WindowStatus } from '../core/decision.ts';
 import type { LimitName } from '../core/limit.ts';
 import type { ResetTarget } from '../core/ports.ts';
-import type { LimitWindow, WindowSet } from '../core/window-set.ts';
+import type { NamedWindow, WindowSet } from '../core/window-set.ts';
 
 /**
  * What identifies the counter of a window (S1, S10). The max is not part of it, so the count stays when the max is
@@ -134,7 +134,7 @@ export function createModel(clock: Clock): Model {
       });
       if (rejecting >= 0) {
         const trace = statuses(rejecting + 1, true);
-        const impossible = cost > (windowSet.windows[rejecting] as LimitWindow).max;
+        const impossible = cost > (windowSet.windows[rejecting] as NamedWindow).max;
         return { accepted: false, shown: trace.at(-1), trace, impossible, blocked, charges: [] };
       }
 
@@ -185,7 +185,7 @@ function counterId(
   account: string,
   route: string,
   windowSet: WindowSet,
-  { limit, durationMs }: LimitWindow,
+  { limit, durationMs }: NamedWindow,
 ): CounterId {
   const isShared = limit === 'all-methods' && windowSet.allMethodsScope === 'account';
   return { account, route: isShared ? undefined : route, limit, durationMs };

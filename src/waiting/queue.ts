@@ -1,5 +1,5 @@
 import type { Decision } from '../core/decision.ts';
-import type { LimitWindow, WindowSet } from '../core/window-set.ts';
+import type { NamedWindow, WindowSet } from '../core/window-set.ts';
 import type { Timers } from '../idempotency/timers.ts';
 import type { Limiter } from '../limits/limiter.ts';
 import { NeverFitsError, WaitTooLongError } from './errors.ts';
@@ -172,6 +172,6 @@ function fullest(decisions: readonly Decision[]): Decision | undefined {
 
 /** @throws NeverFitsError if a window of the window set can never have room for the cost */
 export function checkFits(windowSet: WindowSet, cost: number): void {
-  const tooSmall = windowSet.windows.find(({ max }: LimitWindow) => cost > max);
+  const tooSmall = windowSet.windows.find(({ max }: NamedWindow) => cost > max);
   if (tooSmall !== undefined) throw new NeverFitsError(cost, tooSmall.max);
 }

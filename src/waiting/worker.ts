@@ -7,8 +7,8 @@ import { QueueFullError } from './errors.ts';
 import type { Job } from './job.ts';
 import { checkFits, JobQueue } from './queue.ts';
 
-/** Options of {@link createWorker}. */
-export interface WorkerOptions {
+/** Options of {@link createJobWorker}. */
+export interface JobWorkerOptions {
   /**
    * Most jobs that wait at a time, of all accounts and routes together: a positive integer. No account may have more
    * jobs waiting than there is room left, so one account alone can fill half of it.
@@ -22,7 +22,7 @@ export interface WorkerOptions {
   readonly timers?: Timers | undefined;
 }
 
-/** Options of {@link Worker.acquire}. */
+/** Options of {@link JobWorker.acquire}. */
 export interface AcquireOptions {
   /**
    * Longest wait for room in the windows, in milliseconds. The time of the store's own answers is not part of it: the
@@ -35,7 +35,7 @@ export interface AcquireOptions {
 }
 
 /** Waits for room in the windows of a limiter, in place of a rejection. */
-export interface Worker {
+export interface JobWorker {
   /** Jobs that wait now, those that ask the store included. */
   readonly waiting: number;
   /**
@@ -61,12 +61,12 @@ export interface Worker {
  * windows of one store.
  * @example
  * ```ts
- * const worker = createWorker(limiter, { maxQueue: 1_000 });
+ * const worker = createJobWorker(limiter, { maxQueue: 1_000 });
  * await worker.acquire({ account: 'acc_1', route: 'POST /api/v1/emails' }, { maxWaitMs: 30_000 });
  * ```
  * @throws OptionError
  */
-export function createWorker(limiter: Limiter, options: WorkerOptions = {}): Worker {
+export function createJobWorker(limiter: Limiter, options: JobWorkerOptions = {}): JobWorker {
   if (typeof limiter?.consume !== 'function' || typeof limiter.windowSet !== 'function')
     throw new OptionError('limiter', limiter, 'must be what createLimiter() returned');
   checkOptions(options, ['maxQueue', 'timers'], 'options');
@@ -76,7 +76,7 @@ export function createWorker(limiter: Limiter, options: WorkerOptions = {}): Wor
   return new LimiterWorker(limiter, maxQueue, timers);
 }
 
-class LimiterWorker implements Worker {
+class LimiterWorker implements JobWorker {
   readonly #limiter: Limiter;
   readonly #maxQueue: number;
   readonly #timers: Timers;

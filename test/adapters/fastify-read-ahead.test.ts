@@ -12,8 +12,9 @@ import {
   idempotentRequest,
   routeOf,
 } from '../../src/adapters/fastify.ts';
+import type { GateEvent } from '../../src/gate/index.ts';
 import { createFingerprinter, type Fingerprinter } from '../../src/http/fingerprint/fingerprint.ts';
-import { createGate, createIdempotency, createLimiter, type GateEvent, type GateOptions } from '../../src/index.ts';
+import { createGate, createIdempotency, createLimiter, type GateOptions } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 

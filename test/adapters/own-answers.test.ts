@@ -17,8 +17,9 @@ import { listen } from 'headgate-testbed/listen';
 import { afterEach, describe, expect, it } from 'vitest';
 import * as onFetch from '../../src/adapters/fetch.ts';
 import * as onNode from '../../src/adapters/node.ts';
+import type { AnswerFunction } from '../../src/gate/index.ts';
 import { jsonReply } from '../../src/http/index.ts';
-import { type AnswerFunction, createGate, createIdempotency, createLimiter, type Gate } from '../../src/index.ts';
+import { createGate, createIdempotency, createLimiter, type Gate } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 

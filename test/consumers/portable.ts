@@ -1,17 +1,9 @@
 // The subpaths that need neither a framework nor Node: only the types of the language and of the web.
-import {
-  createGate,
-  createIdempotency,
-  createLimiter,
-  createWorker,
-  type Decision,
-  type GateEvent,
-  isHeadgateError,
-  parseLimit,
-} from 'headgate';
+import { createGate, createIdempotency, createLimiter, type Decision, isHeadgateError, parseLimit } from 'headgate';
 import { BodyNotReplayableError, fetchWithRetry } from 'headgate/client';
 import { createClientIp } from 'headgate/client-ip';
 import { fieldOfBody, headgate, idempotentRequest, passageOf, withHeadgate } from 'headgate/fetch';
+import type { GateEvent } from 'headgate/gate';
 import {
   createProblem,
   fingerprint,
@@ -25,6 +17,7 @@ import { recommendedLimits } from 'headgate/recommended';
 import { type ShadowFigures, withShadow } from 'headgate/shadow';
 import { AdjustmentConflictError, createSharedLimits, type SharedLimits } from 'headgate/shared-limits';
 import { beginClaim, type ClaimStore, createWindowSet, evaluate, FITS, type LimitStore } from 'headgate/stores';
+import { createJobWorker } from 'headgate/waiting';
 
 const limiter = createLimiter({
   store: createMemoryStore({ maxKeys: 1_000, clock: { now: () => Math.floor(performance.now()) } }),
@@ -49,7 +42,7 @@ export const change: Promise<number> = shared
 const shadowed = withShadow(limiter, { limits: { allMethods: ['30/1m'] }, store: createMemoryStore(), sample: 0.1 });
 export const figures: ShadowFigures = shadowed.shadow.figures();
 
-export const waited: Promise<Decision> = createWorker(limiter, { maxQueue: 10 }).acquire(
+export const waited: Promise<Decision> = createJobWorker(limiter, { maxQueue: 10 }).acquire(
   { account: 'acc_1', route: 'POST /emails' },
   { maxWaitMs: 1_000, signal: AbortSignal.timeout(1_000) },
 );

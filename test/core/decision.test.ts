@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { charge, Decision, evaluate, FITS, windowStatus } from '../../src/core/decision.ts';
 import { parseLimit } from '../../src/core/limit.ts';
 import { NEVER } from '../../src/core/window.ts';
-import { createWindowSet, type LimitWindow } from '../../src/core/window-set.ts';
+import { createWindowSet, type NamedWindow } from '../../src/core/window-set.ts';
 import { windowSetFrom } from '../support/window-set.ts';
 
 const NOW = 10_000;
@@ -182,7 +182,7 @@ describe('decisions', () => {
 
 describe('window status', () => {
   const status = (max: number, counters: ArrayLike<number>): unknown =>
-    windowStatus({ limit: 'route', max, durationMs: 1000 } satisfies LimitWindow, counters, 0, NOW, 0);
+    windowStatus({ limit: 'route', max, durationMs: 1000 } satisfies NamedWindow, counters, 0, NOW, 0);
 
   it('S7: remaining is never negative, even if the max was lowered below the count (S10)', () => {
     expect(status(2, [NOW - 100, 5])).toMatchObject({ remaining: 0, resetMs: 900 });

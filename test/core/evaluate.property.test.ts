@@ -5,7 +5,7 @@ import type { Clock } from '../../src/core/clock.ts';
 import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../src/core/decision.ts';
 import type { ResetTarget } from '../../src/core/ports.ts';
 import { type Counters, NEVER, settleWindow } from '../../src/core/window.ts';
-import type { LimitWindow, WindowSet } from '../../src/core/window-set.ts';
+import type { NamedWindow, WindowSet } from '../../src/core/window-set.ts';
 import { createArbitraries, type History } from '../../src/testing/arbitraries.ts';
 import { keptHistories, replay, type Subject } from '../support/histories.ts';
 
@@ -60,7 +60,7 @@ class BareStore implements Subject<Decision> {
     }
   }
 
-  #pair(account: string, route: string, windowSet: WindowSet, { limit, durationMs }: LimitWindow): Counters {
+  #pair(account: string, route: string, windowSet: WindowSet, { limit, durationMs }: NamedWindow): Counters {
     const owner = limit === 'all-methods' && windowSet.allMethodsScope === 'account' ? undefined : route;
     const id = JSON.stringify([account, owner ?? null, limit, durationMs]);
     const counter = this.#counters.get(id) ?? { account, route: owner, pair: Float64Array.of(NEVER, 0) };

@@ -1,13 +1,7 @@
 import { expect, it } from 'vitest';
+import type { GateEntry, GateEvent } from '../../src/gate/index.ts';
 import { fingerprint } from '../../src/http/fingerprint/fingerprint.ts';
-import {
-  createGate,
-  createIdempotency,
-  createLimiter,
-  type Entry,
-  type GateEvent,
-  type GateOptions,
-} from '../../src/index.ts';
+import { createGate, createIdempotency, createLimiter, type GateOptions } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 
@@ -36,7 +30,8 @@ function gateOf(options: Partial<GateOptions<Request>> = {}) {
 
 const SAME_REQUEST = { method: 'GET', path: '/', contentType: undefined, body: (async function* () {})() };
 
-const limitOf = (entry: Entry) => (entry.kind === 'proceed' ? entry.headers['x-ratelimit-limit'] : entry.reply.status);
+const limitOf = (entry: GateEntry) =>
+  entry.kind === 'proceed' ? entry.headers['x-ratelimit-limit'] : entry.reply.status;
 
 it.each<[string, GateOptions<Request>['plan']]>([
   ['synchronous', ({ plan }) => plan],

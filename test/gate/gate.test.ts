@@ -4,16 +4,9 @@ import { describe, expect, it, vi } from 'vitest';
 import { StoreFullError } from '../../src/base/errors.ts';
 import type { Decision } from '../../src/core/decision.ts';
 import type { LimitStore } from '../../src/core/ports.ts';
-import type { Entry, Gate, Passage } from '../../src/gate/gate.ts';
-import {
-  createGate,
-  createIdempotency,
-  createLimiter,
-  GATE_CHANNEL,
-  type GateEvent,
-  type GateOptions,
-  type HandlerResponse,
-} from '../../src/index.ts';
+import type { Gate, GateEntry, Passage } from '../../src/gate/gate.ts';
+import { GATE_CHANNEL, type GateEvent, type HandlerResponse } from '../../src/gate/index.ts';
+import { createGate, createIdempotency, createLimiter, type GateOptions } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 
@@ -49,12 +42,12 @@ function byStatusAndField({ status, header }: HandlerResponse): number | undefin
 }
 const remaining = async (limiter: ReturnType<typeof gateOf>['limiter']) => (await limiter.peek(REQUEST))[0]?.remaining;
 
-function passage(entry: Entry): Passage {
+function passage(entry: GateEntry): Passage {
   if (entry.kind !== 'proceed') throw new Error(`answered ${entry.reply.status}`);
   return entry;
 }
 
-function problem(entry: Entry): Record<string, unknown> {
+function problem(entry: GateEntry): Record<string, unknown> {
   if (entry.kind !== 'answer') throw new Error('the request was let through');
   return { headers: entry.reply.headers, ...JSON.parse(String(entry.reply.body)) };
 }
@@ -62,7 +55,7 @@ function problem(entry: Entry): Record<string, unknown> {
 describe('the stages', () => {
   it('returns without a promise if no resolver and no store returns one', () => {
     const entry = gateOf().gate.enter(REQUEST);
-    expect(passage(entry as Entry).headers).toMatchObject({ 'x-ratelimit-remaining': '1' });
+    expect(passage(entry as GateEntry).headers).toMatchObject({ 'x-ratelimit-remaining': '1' });
   });
 
   it('waits for asynchronous resolvers', async () => {

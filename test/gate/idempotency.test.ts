@@ -1,17 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Entry, Passage } from '../../src/gate/gate.ts';
-import type { CapturedResponse, Recording } from '../../src/gate/recording.ts';
+import type { GateEntry, Passage } from '../../src/gate/gate.ts';
+import type { GateEvent, IdempotentRequest } from '../../src/gate/index.ts';
+import type { CapturedResponse, ResponseRecording } from '../../src/gate/recording.ts';
 import { BodyError } from '../../src/http/body-error.ts';
 import { fingerprint } from '../../src/http/fingerprint/fingerprint.ts';
 import type { KeyFault } from '../../src/http/idempotency-key.ts';
-import {
-  createGate,
-  createLimiter,
-  type GateEvent,
-  type GateOptions,
-  type IdempotencyOptions,
-  type IdempotentRequest,
-} from '../../src/index.ts';
+import { createGate, createLimiter, type GateOptions, type IdempotencyOptions } from '../../src/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import type { LimitStore } from '../../src/stores.ts';
 import { settled } from '../support/fake-timers.ts';
@@ -94,19 +88,19 @@ function gateOf({
   return { gate, limiter, events, order, left, outcomes, world, idempotency: engine, line };
 }
 
-function passage(entry: Entry): Passage & { recording: Recording } {
+function passage(entry: GateEntry): Passage & { recording: ResponseRecording } {
   if (entry.kind !== 'proceed') throw new Error(`answered ${entry.reply.status}: ${entry.reply.body}`);
   if (entry.recording === undefined) throw new Error('the passage has no recording');
-  return entry as Passage & { recording: Recording };
+  return entry as Passage & { recording: ResponseRecording };
 }
 
-function answer(entry: Entry) {
+function answer(entry: GateEntry) {
   if (entry.kind !== 'answer') throw new Error('the request was let through');
   const { status, headers, body } = entry.reply;
   return { status, headers, text: Buffer.from(body as Uint8Array).toString() };
 }
 
-function problem(entry: Entry) {
+function problem(entry: GateEntry) {
   const { status, headers, text } = answer(entry);
   return { headers, ...JSON.parse(text), status };
 }
@@ -444,7 +438,7 @@ describe('I6: requests that never reached the handler', () => {
     await serve(gate, SENT, { key: 'first' });
     line.sent.length = 0;
     line.next('abandon', 'hung');
-    let rejected: Entry | undefined;
+    let rejected: GateEntry | undefined;
     const entering = Promise.resolve(gate.enter(REQUEST)).then((entry) => {
       rejected = entry;
     });
@@ -452,7 +446,7 @@ describe('I6: requests that never reached the handler', () => {
     expect([line.sent, rejected]).toEqual([['begin', 'abandon'], undefined]);
     line.deliver();
     await entering;
-    expect(problem(rejected as unknown as Entry)).toMatchObject({ status: 429, headers: { 'retry-after': '60' } });
+    expect(problem(rejected as unknown as GateEntry)).toMatchObject({ status: 429, headers: { 'retry-after': '60' } });
     await world.timers.advance(60_000);
     await serve(gate);
   });

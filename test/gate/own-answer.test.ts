@@ -1,16 +1,8 @@
 import { describe, expect, expectTypeOf, it, vi } from 'vitest';
 import { StoreFullError } from '../../src/base/errors.ts';
+import type { AnswerContext, AnswerFunction, GateEntry, GateEvent } from '../../src/gate/index.ts';
 import { BodyError, jsonReply, type Reply, readIdempotencyKey } from '../../src/http/index.ts';
-import {
-  type AnswerContext,
-  type AnswerFunction,
-  createGate,
-  createIdempotency,
-  createLimiter,
-  type Entry,
-  type GateEvent,
-  type GateOptions,
-} from '../../src/index.ts';
+import { createGate, createIdempotency, createLimiter, type GateOptions } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 
@@ -50,7 +42,7 @@ async function rejected(options: Partial<GateOptions<Asked>>, id?: string) {
   return { ...all, reply: replyOf(await all.gate.enter(REQUEST, id)) };
 }
 
-function replyOf(entry: Entry): Reply {
+function replyOf(entry: GateEntry): Reply {
   if (entry.kind !== 'answer') throw new Error('the request was let through');
   return entry.reply;
 }

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { createGate, createLimiter, type Entry, isHeadgateError, type LimitRequest } from '../../src/index.ts';
+import type { GateEntry } from '../../src/gate/index.ts';
+import { createGate, createLimiter, isHeadgateError, type LimitRequest } from '../../src/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 
 function gateOf() {
@@ -18,7 +19,7 @@ function gateOf() {
   return { gate, limiter, asked };
 }
 
-const statusOf = (entry: Entry) => (entry.kind === 'answer' ? entry.reply.status : 'passed');
+const statusOf = (entry: GateEntry) => (entry.kind === 'answer' ? entry.reply.status : 'passed');
 
 it('limits of a route reject in front of All methods; a route without them has only All methods', async () => {
   const { gate } = gateOf();

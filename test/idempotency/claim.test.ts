@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Claim, OpenRequest } from '../../src/index.ts';
+import type { Claim, OpenRequest } from '../../src/idempotency/index.ts';
 import { settled } from '../support/fake-timers.ts';
 import { createWorld, type Gateway, ID, type World } from '../support/idempotency.ts';
 

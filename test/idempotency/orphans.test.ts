@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Reconciled, RunOptions } from '../../src/index.ts';
+import type { Reconciled } from '../../src/idempotency/index.ts';
+import type { RunOptions } from '../../src/index.ts';
 import { settled } from '../support/fake-timers.ts';
 import { createOperation, createWorld, type World } from '../support/idempotency.ts';
 

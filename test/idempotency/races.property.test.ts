@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { OnOrphan } from '../../src/index.ts';
+import type { OnOrphan } from '../../src/idempotency/index.ts';
 import { type End, play, stories } from '../support/owners.ts';
 
 const RUNS = Number(process.env.RACES ?? 300);

@@ -1,6 +1,7 @@
 /** One adjustment must not cost the others anything: stores cache by the identity of a plan. */
 import { describe, expect, it } from 'vitest';
-import { createLimiter, type LayeredLimits, type Limiter, type Subject } from '../../src/index.ts';
+import { createLimiter, type Limiter, type Subject } from '../../src/index.ts';
+import type { LayeredLimits } from '../../src/limits/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 
 const EMAILS = 'POST /api/v1/emails';

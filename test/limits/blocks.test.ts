@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createGate, createLimiter, type GateEvent, isHeadgateError } from '../../src/index.ts';
+import type { GateEvent } from '../../src/gate/index.ts';
+import { createGate, createLimiter, isHeadgateError } from '../../src/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import type { LimitStore } from '../../src/stores.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';

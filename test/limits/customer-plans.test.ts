@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import {
   createLimiter,
-  createWorker,
   isHeadgateError,
-  type LayeredLimits,
   type LimiterOptions,
   type LimitRequest,
   type Subject,
 } from '../../src/index.ts';
+import type { LayeredLimits } from '../../src/limits/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
+import { createJobWorker } from '../../src/waiting/index.ts';
 import { createFakeTimers } from '../support/fake-timers.ts';
 
 const EMAILS = 'POST /api/v1/emails';
@@ -143,7 +143,7 @@ describe('the plan of a customer', () => {
 describe('a worker', () => {
   it('waits by the plan of the customer, and by the limits of the route', async () => {
     const { timers, limiter } = limiterOf({ default: {}, plans: { free: { allMethods: ['1/1s'] }, pro: {} } });
-    const worker = createWorker(limiter, { timers });
+    const worker = createJobWorker(limiter, { timers });
     const limits = ['2/1s'];
     const log: string[] = [];
     const acquire = (name: string, request: Omit<LimitRequest, 'route'>) =>

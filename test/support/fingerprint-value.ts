@@ -1,4 +1,4 @@
-import type { IdempotentRequest } from '../../src/index.ts';
+import type { IdempotentRequest } from '../../src/gate/index.ts';
 
 /** The fingerprint for this account, of the result of an adapter's `idempotentRequest`. */
 export async function fingerprintValue(request: unknown, account = 'a'): Promise<string> {

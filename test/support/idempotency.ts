@@ -1,9 +1,5 @@
-import {
-  createIdempotency,
-  type Idempotency,
-  type IdempotencyEvent,
-  type IdempotencyOptions,
-} from '../../src/index.ts';
+import type { IdempotencyEvent } from '../../src/idempotency/index.ts';
+import { createIdempotency, type Idempotency, type IdempotencyOptions } from '../../src/index.ts';
 import { createMemoryClaimStore, type MemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createFakeTimers, type FakeTimers } from './fake-timers.ts';
 import { createFaultyClaims, type FaultyClaims } from './faulty-claims.ts';

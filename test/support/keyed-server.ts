@@ -5,15 +5,15 @@ import { type Reply, send } from 'headgate-testbed/raw-http';
 import { afterEach } from 'vitest';
 import { headgate, idempotentRequest, withHeadgate } from '../../src/adapters/node.ts';
 import type { ClaimStore } from '../../src/core/ports.ts';
+import type { GateEvent } from '../../src/gate/index.ts';
+import type { SettingsInput } from '../../src/idempotency/index.ts';
 import {
   createGate,
   createIdempotency,
   createLimiter,
-  type GateEvent,
   type GateOptions,
   type Idempotency,
   type Limiter,
-  type SettingsInput,
 } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';

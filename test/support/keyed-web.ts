@@ -1,12 +1,7 @@
 import { idempotentRequest, withHeadgate } from '../../src/adapters/fetch.ts';
-import {
-  createGate,
-  createIdempotency,
-  createLimiter,
-  type GateEvent,
-  type GateOptions,
-  type SettingsInput,
-} from '../../src/index.ts';
+import type { GateEvent } from '../../src/gate/index.ts';
+import type { SettingsInput } from '../../src/idempotency/index.ts';
+import { createGate, createIdempotency, createLimiter, type GateOptions } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFaultyClaims } from './faulty-claims.ts';

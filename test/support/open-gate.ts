@@ -1,12 +1,6 @@
+import type { GateEntry, GateEvent } from '../../src/gate/index.ts';
 import { fingerprint } from '../../src/http/fingerprint/fingerprint.ts';
-import {
-  createGate,
-  createIdempotency,
-  createLimiter,
-  type Entry,
-  type GateEvent,
-  type GateOptions,
-} from '../../src/index.ts';
+import { createGate, createIdempotency, createLimiter, type GateOptions } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 
@@ -54,6 +48,6 @@ const readKey = async (key: string) => ({
 });
 
 /** Status and error object of an answer; 'proceed' if the gate let the request through. */
-export function answerOf(entry: Entry): Record<string, unknown> | 'proceed' {
+export function answerOf(entry: GateEntry): Record<string, unknown> | 'proceed' {
   return entry.kind === 'proceed' ? 'proceed' : { ...JSON.parse(String(entry.reply.body)), status: entry.reply.status };
 }

@@ -1,14 +1,8 @@
 import fc from 'fast-check';
 import type { BeginCommand } from '../../src/core/claim.ts';
 import type { ClaimStore } from '../../src/core/ports.ts';
-import {
-  createIdempotency,
-  type Idempotency,
-  notExecuted,
-  type OnOrphan,
-  type RunResult,
-  type Timers,
-} from '../../src/index.ts';
+import type { OnOrphan, Timers } from '../../src/idempotency/index.ts';
+import { createIdempotency, type Idempotency, notExecuted, type RunResult } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createFakeTimers, type FakeTimers } from './fake-timers.ts';
 

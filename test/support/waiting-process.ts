@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
-import { createLimiter, createWorker } from '../../src/index.ts';
+import { createLimiter } from '../../src/index.ts';
 import { createRedisStore } from '../../src/stores/redis/limits.ts';
+import { createJobWorker } from '../../src/waiting/index.ts';
 
 /** The work of a child process: `jobs` that wait for room in the windows of `limits`. */
 export interface WaitingOrder {
@@ -35,7 +36,7 @@ async function main(): Promise<void> {
   process.stdout.write('ready\n');
   process.stdin.resume();
   await once(process.stdin, 'end');
-  const worker = createWorker(limiter);
+  const worker = createJobWorker(limiter);
   const served: WaitingReport['served'][number][] = [];
   let degraded = 0;
   const one = async (job: number): Promise<void> => {

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createLimiter, createWorker, type Decision } from '../../src/index.ts';
+import { createLimiter, type Decision } from '../../src/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
+import { createJobWorker } from '../../src/waiting/index.ts';
 import { createDistantStore } from '../support/distant-store.ts';
 import { createFakeTimers, settled } from '../support/fake-timers.ts';
 
@@ -22,7 +23,10 @@ async function serve(limits: readonly string[], costsOfWorkers: readonly (readon
   const store = createDistantStore(createMemoryStore({ clock: timers }), timers, latency);
   const served: Served[] = [];
   const workers = costsOfWorkers.map((costs, worker) => {
-    const waits = createWorker(createLimiter({ store, limits: { allMethods: limits } }), { timers, maxQueue: 10_000 });
+    const waits = createJobWorker(createLimiter({ store, limits: { allMethods: limits } }), {
+      timers,
+      maxQueue: 10_000,
+    });
     for (const [job, cost] of costs.entries()) {
       void waits
         .acquire({ ...SUBJECT, cost })

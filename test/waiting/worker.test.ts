@@ -1,16 +1,11 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import type { LimitStore } from '../../src/core/ports.ts';
-import {
-  createLimiter,
-  createWorker,
-  type Decision,
-  type LimiterOptions,
-  StoreUnavailableError,
-  type Timers,
-} from '../../src/index.ts';
+import type { Timers } from '../../src/idempotency/index.ts';
+import { createLimiter, type Decision, type LimiterOptions, StoreUnavailableError } from '../../src/index.ts';
 import { createMemoryStore, type MemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFailover } from '../../src/stores/shared/failover.ts';
+import { createJobWorker } from '../../src/waiting/index.ts';
 import { createDistantStore } from '../support/distant-store.ts';
 import { createFakeTimers, settled } from '../support/fake-timers.ts';
 
@@ -30,7 +25,7 @@ function workerOf(limits: LimiterOptions['limits'], options: { maxQueue?: number
     },
   };
   const limiter = createLimiter({ store: counting, limits });
-  const worker = createWorker(limiter, { timers, ...options });
+  const worker = createJobWorker(limiter, { timers, ...options });
   const log: string[] = [];
   const acquire = (name: string, request = {}, acquireOptions = {}): Promise<unknown> =>
     worker.acquire({ ...SUBJECT, ...request }, acquireOptions).then(
@@ -188,7 +183,7 @@ describe('a worker', () => {
         return timers.after(Math.min(ms, 2 ** 31 - 1), call, background);
       },
     };
-    const worker = createWorker(limiter, { timers: bounded });
+    const worker = createJobWorker(limiter, { timers: bounded });
     await worker.acquire(SUBJECT);
     const second = worker.acquire(SUBJECT);
     await timers.advance(40 * DAY_MS);
@@ -201,7 +196,7 @@ describe('a worker', () => {
   it('a timer that is early is set again', async () => {
     const { timers, limiter, checks } = workerOf({ allMethods: ['1/1s'] });
     const early: Timers = { now: timers.now, after: (ms, call, b) => timers.after(Math.max(1, ms - 1), call, b) };
-    const worker = createWorker(limiter, { timers: early });
+    const worker = createJobWorker(limiter, { timers: early });
     const decisions = [worker.acquire(SUBJECT), worker.acquire(SUBJECT)];
     await timers.advance(1_000);
     expect((await Promise.all(decisions)).map(({ decidedAt }) => decidedAt)).toEqual([0, 1_000]);
@@ -210,9 +205,11 @@ describe('a worker', () => {
 
   it('checks what it is given', async () => {
     const { limiter, worker } = workerOf({ allMethods: ['1/1s'] });
-    expect(() => createWorker({} as never)).toThrow('limiter: must be what createLimiter() returned');
-    expect(() => createWorker(limiter, { maxQueue: 0 })).toThrow('options.maxQueue: must be a positive integer, got 0');
-    expect(() => createWorker(limiter, { maxWait: 1 } as never)).toThrow('options.maxWait: unknown option');
+    expect(() => createJobWorker({} as never)).toThrow('limiter: must be what createLimiter() returned');
+    expect(() => createJobWorker(limiter, { maxQueue: 0 })).toThrow(
+      'options.maxQueue: must be a positive integer, got 0',
+    );
+    expect(() => createJobWorker(limiter, { maxWait: 1 } as never)).toThrow('options.maxWait: unknown option');
     await expect(worker.acquire('acc_1' as never)).rejects.toMatchObject({ code: 'invalid_option' });
     await expect(worker.acquire({ account: 1 } as never)).rejects.toMatchObject({ code: 'invalid_subject' });
     await expect(worker.acquire({ ...SUBJECT, cost: 0.5 })).rejects.toMatchObject({ code: 'invalid_cost' });
@@ -406,7 +403,7 @@ describe('an abort', () => {
       store: createDistantStore(memory, timers, () => 5),
       limits: { allMethods: ['1/1m'] },
     });
-    const worker = createWorker(limiter, { timers });
+    const worker = createJobWorker(limiter, { timers });
     const abort = new AbortController();
     const gone = [SUBJECT, { ...SUBJECT, account: 'acc_2' }].map((subject) =>
       worker.acquire(subject, { signal: abort.signal }).catch((error: Error) => error.message),
@@ -426,7 +423,7 @@ describe('close()', () => {
     const timers = createFakeTimers(0);
     const store = createDistantStore(createMemoryStore({ clock: timers }), timers, () => 5);
     const limiter = createLimiter({ store, limits: { allMethods: ['1/1m'] } });
-    const worker = createWorker(limiter, { timers });
+    const worker = createJobWorker(limiter, { timers });
     const jobs = [SUBJECT, SUBJECT, { ...SUBJECT, account: 'acc_2' }].map((subject) =>
       worker.acquire(subject).catch(({ code }) => code),
     );
@@ -465,7 +462,7 @@ describe('if the store fails', () => {
         return failover.decide(account, route, windowSet, cost, new StoreUnavailableError(new Error('down')));
       },
     };
-    const worker = createWorker(createLimiter({ store, limits: { allMethods: ['1/1h'] } }), { timers });
+    const worker = createJobWorker(createLimiter({ store, limits: { allMethods: ['1/1h'] } }), { timers });
     return { timers, worker, state };
   }
 

@@ -1,4 +1,4 @@
-import type { Clock } from 'headgate';
+import type { Clock } from 'headgate/limits';
 import type { ReadyOptions } from 'headgate/stores';
 import { StoreTimeoutError, StoreUnavailableError } from 'headgate/stores';
 import type { Pool, PoolClient, QueryResultRow } from 'pg';

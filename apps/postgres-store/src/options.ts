@@ -1,4 +1,5 @@
-import { type Clock, OptionError } from 'headgate';
+import { OptionError } from 'headgate';
+import type { Clock } from 'headgate/limits';
 
 /** Options of both stores. */
 export interface PostgresStoreOptions {

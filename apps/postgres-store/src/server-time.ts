@@ -1,4 +1,4 @@
-import type { Clock } from 'headgate';
+import type { Clock } from 'headgate/limits';
 
 /** Clocks drift apart, so an older report is not used. */
 const MAX_AGE_MS = 60_000;

@@ -1,12 +1,6 @@
-import {
-  createLimiter,
-  type Decision,
-  formatDuration,
-  type Limiter,
-  type LimitName,
-  type WindowStatus,
-} from 'headgate';
+import { createLimiter, type Decision, formatDuration, type Limiter, type WindowStatus } from 'headgate';
 import { type HeaderFields, rateLimitFields } from 'headgate/http';
+import type { LimitName } from 'headgate/limits';
 import { createMemoryStore } from 'headgate/memory';
 import { type PlaygroundLimits, type Policy, SUBJECT } from './limits.ts';
 

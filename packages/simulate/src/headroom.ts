@@ -1,6 +1,6 @@
 import type { Decision } from 'headgate';
 import { formatWindow } from 'headgate';
-import type { LimitWindow, WindowSet } from 'headgate/stores';
+import type { NamedWindow, WindowSet } from 'headgate/stores';
 import { getOrCreate } from './get-or-create.ts';
 import type { WindowHeadroom } from './report.ts';
 
@@ -12,7 +12,7 @@ const MAX_ACCOUNTS = 1_000_000;
 
 interface Cell {
   readonly route: string;
-  readonly window: LimitWindow;
+  readonly window: NamedWindow;
   readonly steps: Float64Array;
   readonly accounts: Set<string>;
   requests: number;

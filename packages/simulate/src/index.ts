@@ -3,7 +3,8 @@
  * @module headgate-simulate
  */
 
-export type { LimitName, Limits, Subject, WindowSetSource } from 'headgate';
+export type { Limits, Subject } from 'headgate';
+export type { LimitName, WindowSetSource } from 'headgate/limits';
 export { TraceError } from './lines.ts';
 export {
   type AccountPlace,

@@ -1,6 +1,7 @@
-import type { Clock, Decision } from 'headgate';
-import { createLimiter, isHeadgateError, type Limiter, type Limits, type WindowSetSource } from 'headgate';
+import type { Decision } from 'headgate';
+import { createLimiter, isHeadgateError, type Limiter, type Limits } from 'headgate';
 import { checkOptions, createUnshardedStore, isWindowSetSource, WindowSets } from 'headgate/internal';
+import type { Clock, WindowSetSource } from 'headgate/limits';
 import type { TraceRequest } from './trace.ts';
 
 /** The limits that a trace is judged by. */

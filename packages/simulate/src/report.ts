@@ -1,4 +1,4 @@
-import type { LimitName } from 'headgate';
+import type { LimitName } from 'headgate/limits';
 import type { TraceFigures } from './trace.ts';
 
 /** Requests by who rejects them. */

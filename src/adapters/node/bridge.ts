@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { MaybePromise } from '../../base/maybe-promise.ts';
 import { after } from '../../base/maybe-promise.ts';
-import type { Entry, Gate, Outcome, Passage } from '../../gate/gate.ts';
+import type { Gate, GateEntry, GateOutcome, Passage } from '../../gate/gate.ts';
 import type { Reply } from '../../http/problem.ts';
 import { forgetBody } from '../shared/request.ts';
 import { AnswerCapture } from './capture.ts';
@@ -66,7 +66,7 @@ export function enterGate<Subject, Result>(
   return after(gate.enter(subject, requestId, (response as Marks)[PASSAGE]), (entry) => leaveGate(entry, exchange));
 }
 
-function leaveGate<Result>(entry: Entry, exchange: NodeExchange<Result>): MaybePromise<Result> {
+function leaveGate<Result>(entry: GateEntry, exchange: NodeExchange<Result>): MaybePromise<Result> {
   const response: ServerResponse & Marks = exchange.response;
   if (entry.kind === 'answer') {
     response[ANSWER] = entry.reply.status;
@@ -90,7 +90,7 @@ function leaveGate<Result>(entry: Entry, exchange: NodeExchange<Result>): MaybeP
   return exchange.proceed(new AnswerCapture(response, entry, recording, (status) => outcomeOf(response, status)));
 }
 
-function outcomeOf(response: Marks, status: number): Outcome {
+function outcomeOf(response: Marks, status: number): GateOutcome {
   return { status, cached: response[FROM_CACHE] === true, fromGate: response[ANSWER] === status };
 }
 

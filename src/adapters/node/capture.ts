@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { AnswerTape } from '../../gate/answer-tape.ts';
-import type { Outcome, Passage } from '../../gate/gate.ts';
-import type { CapturedResponse, Recording } from '../../gate/recording.ts';
+import type { GateOutcome, Passage } from '../../gate/gate.ts';
+import type { CapturedResponse, ResponseRecording } from '../../gate/recording.ts';
 import type { Reply } from '../../http/problem.ts';
 import { deferClose, deferDestroy } from './defer-close.ts';
 import { AnswerHead, type HeadersInput, settleHead } from './head.ts';
@@ -17,8 +17,8 @@ import { type Callback, isChunk, splitArguments, streamError } from './write-arg
 export class AnswerCapture {
   readonly #response: ServerResponse;
   readonly #passage: Passage;
-  readonly #recording: Recording;
-  readonly #outcomeOf: (status: number) => Outcome;
+  readonly #recording: ResponseRecording;
+  readonly #outcomeOf: (status: number) => GateOutcome;
   readonly #tape: AnswerTape;
   readonly #stopDeferringClose: () => void;
   readonly #stopDeferringDestroy: () => void;
@@ -40,8 +40,8 @@ export class AnswerCapture {
   constructor(
     response: ServerResponse,
     passage: Passage,
-    recording: Recording,
-    outcomeOf: (status: number) => Outcome,
+    recording: ResponseRecording,
+    outcomeOf: (status: number) => GateOutcome,
   ) {
     this.#response = response;
     this.#passage = passage;

@@ -1,5 +1,5 @@
 import type { OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import type { Outcome, Passage } from '../../gate/gate.ts';
+import type { GateOutcome, Passage } from '../../gate/gate.ts';
 import { type HeaderFields, RATE_LIMIT_FIELD_NAMES } from '../../http/rate-limit-fields.ts';
 import { forEachField } from '../../http/raw-fields.ts';
 import { streamOf } from './http.ts';
@@ -17,7 +17,7 @@ export type HeadersInput = OutgoingHttpHeaders | OutgoingHttpHeader[];
 export function settleHead(
   response: ServerResponse,
   passage: Passage,
-  outcome: Outcome,
+  outcome: GateOutcome,
   first: string | HeadersInput | undefined,
   second: HeadersInput | undefined,
 ): OutgoingHttpHeaders {

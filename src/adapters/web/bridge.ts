@@ -1,7 +1,7 @@
 import type { MaybePromise } from '../../base/maybe-promise.ts';
 import { after, isPromise } from '../../base/maybe-promise.ts';
-import type { Entry, Gate, Passage } from '../../gate/gate.ts';
-import type { CapturedResponse, Recording } from '../../gate/recording.ts';
+import type { Gate, GateEntry, Passage } from '../../gate/gate.ts';
+import type { CapturedResponse, ResponseRecording } from '../../gate/recording.ts';
 import type { Reply } from '../../http/problem.ts';
 import { type HeaderFields, RATE_LIMIT_FIELD_NAMES } from '../../http/rate-limit-fields.ts';
 import { forgetBody } from '../shared/request.ts';
@@ -33,7 +33,7 @@ export interface ResultReader {
   /** What is wrong with a response that is not the outcome of its request, so that it must not be stored. */
   fault(response: Response): Error | undefined;
   /** The recording of a `Response` that is thrown, so that it is thrown again. */
-  ofThrown(recording: Recording): Recording;
+  ofThrown(recording: ResponseRecording): ResponseRecording;
 }
 
 /** One request in a framework of the web, as the gate needs it. */
@@ -80,7 +80,7 @@ export function enterGate<Subject>(
   );
 }
 
-function leaveGate(entry: Entry, exchange: WebExchange): MaybePromise<unknown> {
+function leaveGate(entry: GateEntry, exchange: WebExchange): MaybePromise<unknown> {
   const request: MarkedRequest = exchange.request;
   if (entry.kind === 'answer') {
     request[ANSWER] = entry.reply.status;
@@ -114,7 +114,11 @@ interface Result {
   readonly isThrown: boolean;
 }
 
-async function proceedRecorded(passage: Passage, recording: Recording, exchange: WebExchange): Promise<unknown> {
+async function proceedRecorded(
+  passage: Passage,
+  recording: ResponseRecording,
+  exchange: WebExchange,
+): Promise<unknown> {
   const { request, waitUntil, results } = exchange;
   if (request.signal?.aborted) {
     // The handler has done nothing yet, so a retry must be able to run it.
@@ -159,7 +163,7 @@ async function runHandler(exchange: WebExchange): Promise<Result> {
 async function storeResult(
   result: Result,
   passage: Passage,
-  recording: Recording,
+  recording: ResponseRecording,
   exchange: WebExchange,
 ): Promise<unknown> {
   const outcome = outcomeOf(result, exchange);

@@ -1,5 +1,5 @@
 import { AnswerTape } from '../../gate/answer-tape.ts';
-import type { CapturedHead, CapturedResponse, Recording } from '../../gate/recording.ts';
+import type { CapturedHead, CapturedResponse, ResponseRecording } from '../../gate/recording.ts';
 import type { Reply } from '../../http/problem.ts';
 
 const NOTHING = new Uint8Array(0);
@@ -26,7 +26,11 @@ export interface Captured {
  * of it is sent. A stream is sent one piece behind, and its client sees the end only after the response is stored.
  * @param hasBody false if the client will not see the body, as for HEAD
  */
-export async function captureAnswer(response: Response, recording: Recording, hasBody: boolean): Promise<Captured> {
+export async function captureAnswer(
+  response: Response,
+  recording: ResponseRecording,
+  hasBody: boolean,
+): Promise<Captured> {
   const { status, body } = response;
   const head = { status, fields: [...response.headers].flat() };
   if (!hasBody || body === null) return { instead: await recording.store({ body: NOTHING, ...head }) };
@@ -37,7 +41,7 @@ export async function captureAnswer(response: Response, recording: Recording, ha
 
 class BodyCapture {
   readonly #reader: ReadableStreamDefaultReader<unknown>;
-  readonly #recording: Recording;
+  readonly #recording: ResponseRecording;
   readonly #tape: AnswerTape;
   #reading: Promise<void> | undefined;
   #isEnded = false;
@@ -45,7 +49,7 @@ class BodyCapture {
   /** Wakes the sender, which waits until the client reads more. */
   #wakeSender = (): void => {};
 
-  constructor(reader: ReadableStreamDefaultReader<unknown>, recording: Recording, head: CapturedHead) {
+  constructor(reader: ReadableStreamDefaultReader<unknown>, recording: ResponseRecording, head: CapturedHead) {
     this.#reader = reader;
     this.#recording = recording;
     // A copy is recorded, since the code that reads the response may detach its buffers.

@@ -1,5 +1,5 @@
 import { type Counters, isOver, SLOTS_PER_WINDOW } from '../../core/window.ts';
-import type { LimitWindow } from '../../core/window-set.ts';
+import type { NamedWindow } from '../../core/window-set.ts';
 import { Names, type RecordName, UNKNOWN } from './names.ts';
 import { ShardedMap } from './sharded-map.ts';
 import { HEADER, NEXT, NOWHERE, Slab, TAG } from './slab.ts';
@@ -24,7 +24,7 @@ type ShouldDelete = (address: number, routeId: number) => boolean;
 
 /** A record's windows in its order, and their counters. Writing to the counters changes the record. */
 export interface RecordView {
-  readonly windows: readonly LimitWindow[];
+  readonly windows: readonly NamedWindow[];
   readonly counters: Counters;
 }
 
@@ -35,7 +35,7 @@ export class Records {
   readonly slab = new Slab();
   readonly #routes = new Names();
   readonly #layoutNames = new Names();
-  readonly #layouts: (readonly LimitWindow[])[] = [];
+  readonly #layouts: (readonly NamedWindow[])[] = [];
   readonly #accounts: ShardedMap<AccountRecords>;
   #size = 0;
   #swept = 0;
@@ -149,8 +149,8 @@ export class Records {
     return address;
   }
 
-  #windows(address: number): readonly LimitWindow[] {
-    return this.#layouts[this.#layoutId(address)] as readonly LimitWindow[];
+  #windows(address: number): readonly NamedWindow[] {
+    return this.#layouts[this.#layoutId(address)] as readonly NamedWindow[];
   }
 
   #tag(route: RecordName, part: WindowSetPart): number {
@@ -228,7 +228,7 @@ export class Records {
     const first = this.slab.offset(address) + HEADER;
     const windows = this.#windows(address);
     for (let i = 0; i < windows.length; i++) {
-      const { durationMs } = windows[i] as LimitWindow;
+      const { durationMs } = windows[i] as NamedWindow;
       if (!isOver(counters[first + i * SLOTS_PER_WINDOW] as number, durationMs, now)) return false;
     }
     return true;

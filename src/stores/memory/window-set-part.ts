@@ -1,10 +1,10 @@
 import { OptionError } from '../../base/errors.ts';
-import type { LimitWindow, WindowSet } from '../../core/window-set.ts';
+import type { NamedWindow, WindowSet } from '../../core/window-set.ts';
 import { MAX_WINDOWS } from './slab.ts';
 
 /** The windows of a window set that share one record. */
 export interface WindowSetPart {
-  readonly windows: readonly LimitWindow[];
+  readonly windows: readonly NamedWindow[];
   /** The part has the window set's windows `from` to `to` (excluded). */
   readonly from: number;
   readonly to: number;
@@ -25,7 +25,7 @@ export function partsOf({ windows, routeWindows, allMethodsScope }: WindowSet): 
 }
 
 /** The part of the windows `from` to `to` (excluded). */
-export function partOf(windows: readonly LimitWindow[], from = 0, to = windows.length, shared = false): WindowSetPart {
+export function partOf(windows: readonly NamedWindow[], from = 0, to = windows.length, shared = false): WindowSetPart {
   if (to - from > MAX_WINDOWS) {
     throw new OptionError('windowSet', to - from, `a record has room for at most ${MAX_WINDOWS} windows`);
   }
@@ -41,8 +41,8 @@ export function partOf(windows: readonly LimitWindow[], from = 0, to = windows.l
 
 /** Index of the window with the same limit and duration, which identify it (S10); -1 if there is none. */
 export function indexOfWindow(
-  windows: readonly LimitWindow[],
-  { limit, durationMs }: Omit<LimitWindow, 'max'>,
+  windows: readonly NamedWindow[],
+  { limit, durationMs }: Omit<NamedWindow, 'max'>,
 ): number {
   return windows.findIndex((window) => window.durationMs === durationMs && window.limit === limit);
 }

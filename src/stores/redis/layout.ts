@@ -1,4 +1,4 @@
-import type { LimitWindow, WindowSet } from '../../core/window-set.ts';
+import type { NamedWindow, WindowSet } from '../../core/window-set.ts';
 
 /**
  * How the windows of a window set are stored in records, as the scripts' arguments. They are the same strings in every
@@ -26,7 +26,7 @@ export function layoutOf(windowSet: WindowSet): Layout {
 }
 
 /** A window's name in the head of a record: limit and duration, which identify a window (S10). */
-export function windowName({ limit, durationMs }: Pick<LimitWindow, 'limit' | 'durationMs'>): string {
+export function windowName({ limit, durationMs }: Pick<NamedWindow, 'limit' | 'durationMs'>): string {
   return `${limit === 'route' ? 'r' : 'a'}${durationMs}`;
 }
 
@@ -41,6 +41,6 @@ function createLayout({ windows, allMethodsScope, routeWindows }: WindowSet): La
   };
 }
 
-function headOf(windows: readonly LimitWindow[]): string {
+function headOf(windows: readonly NamedWindow[]): string {
   return `${windows.map(windowName).join('')}|`;
 }

@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { idempotentRequest } from '../../../src/adapters/node.ts';
 import type { KeptResult } from '../../../src/core/claim.ts';
 import { createProblem, problemReply, type ResponseToStore, storedResponse } from '../../../src/http/index.ts';
-import type { GateOptions, IdempotencyEvent, Reconcile, SettingsInput } from '../../../src/index.ts';
+import type { IdempotencyEvent, Reconcile, SettingsInput } from '../../../src/idempotency/index.ts';
+import type { GateOptions } from '../../../src/index.ts';
 import { createMemoryClaimStore } from '../../../src/stores/memory/claims.ts';
 import { keyedServers } from '../../support/keyed-server.ts';
 

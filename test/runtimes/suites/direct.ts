@@ -2,9 +2,10 @@ import { describe, it } from 'vitest';
 import { idempotentRequest, withHeadgate } from '../../../src/adapters/fetch.ts';
 import { createClientIp } from '../../../src/address/client-ip.ts';
 import { fingerprint } from '../../../src/http/index.ts';
-import { createGate, createIdempotency, createLimiter, createWorker } from '../../../src/index.ts';
+import { createGate, createIdempotency, createLimiter } from '../../../src/index.ts';
 import { createMemoryClaimStore, createMemoryStore } from '../../../src/memory.ts';
 import type { SuiteServer } from '../../../src/testing/index.ts';
+import { createJobWorker } from '../../../src/waiting/index.ts';
 import { listenWeb } from '../../support/listen-web.ts';
 
 const LEASE_MS = 300;
@@ -69,7 +70,7 @@ describe('called directly by a program', () => {
   it('a worker waits until the window is over', async () => {
     const windowMs = 200;
     const limits = { allMethods: [{ max: 1, durationMs: windowMs }] };
-    const worker = createWorker(createLimiter({ store: createMemoryStore(), limits }));
+    const worker = createJobWorker(createLimiter({ store: createMemoryStore(), limits }));
     const subject = { account: 'direct', route: 'GET /' };
     const decisions = await Promise.all([worker.acquire(subject), worker.acquire(subject)]);
     const [first, second] = decisions.map(({ decidedAt }) => decidedAt) as [number, number];

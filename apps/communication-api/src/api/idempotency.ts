@@ -1,4 +1,5 @@
-import { createIdempotency, type Idempotency, type IdempotencyEvent } from 'headgate';
+import { createIdempotency, type Idempotency } from 'headgate';
+import type { IdempotencyEvent } from 'headgate/idempotency';
 import { createMemoryClaimStore, type MemoryClaimStore } from 'headgate/memory';
 import { createRedisClaimStore, type RedisClaimStore } from 'headgate/redis';
 import type { Redis } from 'ioredis';

@@ -1,4 +1,4 @@
-import type { LimitSet } from 'headgate';
+import type { LimitSet } from 'headgate/limits';
 import { recommendedLimits } from 'headgate/recommended';
 import type { Logger } from 'pino';
 import { type EffectiveLimit, effectiveLimits, type LimitLayer, type LimitSource } from '../domain/effective-limits.ts';

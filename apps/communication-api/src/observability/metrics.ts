@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
-import type { GateEvent, IdempotencyEvent } from 'headgate';
+import type { GateEvent } from 'headgate/gate';
+import type { IdempotencyEvent } from 'headgate/idempotency';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { SEND_OUTCOMES, type SendOutcome } from '../domain/send-outcome.ts';
 import type { RenderedMetrics } from './admin.ts';

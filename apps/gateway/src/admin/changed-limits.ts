@@ -1,5 +1,6 @@
-import { type Limit, type LimitName, parseLimit } from 'headgate';
+import { parseLimit } from 'headgate';
 import { layerOf } from 'headgate/internal';
+import type { Limit, LimitName } from 'headgate/limits';
 import type { LimitChange, LimitOrigin, LimitSource } from 'headgate/shared-limits';
 import type { Account } from '../config/schema.ts';
 import { textsOf } from './limit-origins.ts';

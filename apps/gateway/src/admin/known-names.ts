@@ -1,5 +1,5 @@
-import type { AdjustTarget } from 'headgate';
 import { describe } from 'headgate/internal';
+import type { AdjustTarget } from 'headgate/limits';
 import { recommendedLimits } from 'headgate/recommended';
 import type { LimitChange } from 'headgate/shared-limits';
 import { getOrCreate } from '../base/get-or-create.ts';

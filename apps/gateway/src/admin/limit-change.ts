@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { AdjustTarget, LimitInput } from 'headgate';
+import type { LimitInput } from 'headgate';
 import { isHeadgateError } from 'headgate';
+import type { AdjustTarget } from 'headgate/limits';
 import type { AdjustmentConflictError, Applied, LimitChange, LimitPreview } from 'headgate/shared-limits';
 import { refuse } from '../exchange/refusal.ts';
 import { textsOrNull } from '../traffic/limit-entry.ts';

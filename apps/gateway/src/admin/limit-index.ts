@@ -1,5 +1,5 @@
-import type { AdjustTarget, LayeredLimits, LimitSet } from 'headgate';
 import { inSlices, type TargetLayer } from 'headgate/internal';
+import type { AdjustTarget, LayeredLimits, LimitSet } from 'headgate/limits';
 import { type Adjustment, targetKey } from 'headgate/stores';
 import { getOrCreate } from '../base/get-or-create.ts';
 import { limitsOf } from '../config/limits.ts';

@@ -1,6 +1,6 @@
-import type { LayeredLimits, LimitSet } from 'headgate';
-import { type AdjustTarget, type LimitInput, parseLimit } from 'headgate';
+import { type LimitInput, parseLimit } from 'headgate';
 import { layerOf } from 'headgate/internal';
+import type { AdjustTarget, LayeredLimits, LimitSet } from 'headgate/limits';
 import { recommendedLimits } from 'headgate/recommended';
 import type { Adjustment } from 'headgate/stores';
 import type { Config } from '../config/schema.ts';

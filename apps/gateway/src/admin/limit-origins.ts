@@ -1,4 +1,5 @@
-import { formatWindow, type Limit, type LimitName } from 'headgate';
+import { formatWindow } from 'headgate';
+import type { Limit, LimitName } from 'headgate/limits';
 import type { LimitSource, SharedLimits } from 'headgate/shared-limits';
 import type { Account } from '../config/schema.ts';
 

@@ -1,6 +1,6 @@
-import type { LayeredLimits, LimitSet } from 'headgate';
-import { type AdjustTarget, parseLimit } from 'headgate';
+import { parseLimit } from 'headgate';
 import { inSlices, layerOf, placeOfTarget } from 'headgate/internal';
+import type { AdjustTarget, LayeredLimits, LimitSet } from 'headgate/limits';
 import type { Adjustment, AllMethodsScope } from 'headgate/stores';
 import { getOrCreate } from '../base/get-or-create.ts';
 import type { AdminContext } from './context.ts';

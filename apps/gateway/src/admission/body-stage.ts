@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { IdempotentRequest } from 'headgate';
+import type { IdempotentRequest } from 'headgate/gate';
 import { isBodyError, type KeyFault, readIdempotencyKey } from 'headgate/http';
 import { digestText, fieldValues, forEachField, MISSING_KEY_DETAIL } from 'headgate/internal';
 import { readBody } from '../body/read-body.ts';

@@ -1,7 +1,7 @@
 import type { Limiter } from 'headgate';
 import { formatWindow } from 'headgate';
 import { createMemoryStore } from 'headgate/memory';
-import type { LimitWindow } from 'headgate/stores';
+import type { NamedWindow } from 'headgate/stores';
 import { aligned, printable } from '../base/table.ts';
 import { limiterOf, limitsOf } from '../config/limits.ts';
 import type { Config } from '../config/schema.ts';
@@ -56,7 +56,7 @@ function rows(title: string, subjects: readonly Subject[], config: Config, limit
   return [[title, 'ROUTE', 'ROUTE LIMIT', 'ALL METHODS'], ...body];
 }
 
-function windowsOf(windows: readonly LimitWindow[], limit: LimitWindow['limit']): string {
+function windowsOf(windows: readonly NamedWindow[], limit: NamedWindow['limit']): string {
   const texts = windows.filter((window) => window.limit === limit).map(formatWindow);
   return texts.length === 0 ? NONE : texts.join(', ');
 }

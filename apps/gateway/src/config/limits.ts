@@ -1,5 +1,5 @@
-import type { LayeredLimits, LimitSet } from 'headgate';
 import { createLimiter, type Limiter } from 'headgate';
+import type { LayeredLimits, LimitSet } from 'headgate/limits';
 import { recommendedLimits } from 'headgate/recommended';
 import type { LimitStore } from 'headgate/stores';
 import type { ConfigIssue } from './config-error.ts';

@@ -1,5 +1,5 @@
 import { METHODS } from 'node:http';
-import type { ClaimSettings } from 'headgate';
+import type { ClaimSettings } from 'headgate/idempotency';
 import { parseTemplate, type RouteTemplate, settingsOf } from 'headgate/internal';
 import { type AccountSource, parseAccountSource } from './account-source.ts';
 import type { Config } from './schema.ts';

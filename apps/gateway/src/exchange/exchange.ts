@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { IdempotentRequest } from 'headgate';
+import type { IdempotentRequest } from 'headgate/gate';
 import type { HeaderFields } from 'headgate/http';
 import type { BufferShare } from '../body/buffer-budget.ts';
 import type { SpooledBody } from '../body/spool.ts';

@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
-import type { GateEvent, IdempotencyEvent } from 'headgate';
+import type { GateEvent } from 'headgate/gate';
+import type { IdempotencyEvent } from 'headgate/idempotency';
 import { isPromise } from 'headgate/internal';
 import type { ShadowDecision } from 'headgate/shadow';
 import type { LimitStore } from 'headgate/stores';

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import type { Passage, Recording } from 'headgate';
+import type { Passage, ResponseRecording } from 'headgate/gate';
 import type { HeaderFields } from 'headgate/http';
 import { problemReply, type Reply } from 'headgate/http';
 import { BodyMeter } from '../body/meter.ts';
@@ -55,7 +55,7 @@ export class Forwarding implements UpstreamListener {
   readonly #passage: Passage;
   readonly #options: ForwardingOptions;
   readonly #upstream: string;
-  readonly #recording: Recording | undefined;
+  readonly #recording: ResponseRecording | undefined;
   #sink: AnswerSink;
   #request: UpstreamRequest | undefined;
   /** The upstream may have received something. From here on the charge is not refunded. */
@@ -207,7 +207,7 @@ export class Forwarding implements UpstreamListener {
   }
 
   /** The client gets a 504, but the operation continues. If a response still arrives, retries get it. */
-  #continueWithoutClient(recording: Recording): void {
+  #continueWithoutClient(recording: ResponseRecording): void {
     const problem = UPSTREAM_TIMEOUT.problem(this.#exchange.id);
     this.#hasTimedOut = true;
     sendReply(this.#exchange, problemReply(problem, this.#passage.settle({ status: 504 }).headers));

@@ -1,4 +1,4 @@
-import type { Passage } from 'headgate';
+import type { Passage } from 'headgate/gate';
 import { hostAndPort } from '../config/upstreams.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { connectorTo } from './connect.ts';

@@ -1,4 +1,4 @@
-import type { CapturedResponse, Recording } from 'headgate';
+import type { CapturedResponse, ResponseRecording } from 'headgate/gate';
 import type { Reply } from 'headgate/http';
 import { AnswerTape } from 'headgate/internal';
 import { discardBody, sendReply } from '../exchange/answers.ts';
@@ -15,12 +15,12 @@ import {
 
 /**
  * A response that is stored for retries. It is recorded while it is sent, and stored before the client can see its end.
- * Recording continues if the client disconnects (I11).
+ * ResponseRecording continues if the client disconnects (I11).
  */
 export class StoredAnswer implements AnswerSink {
   onReady: (() => void) | undefined;
   readonly #exchange: Exchange;
-  readonly #recording: Recording;
+  readonly #recording: ResponseRecording;
   readonly #tape: AnswerTape;
   readonly #sendBatch = inBatches(() => this.#sendData());
   /** Bytes of the recording that are counted as buffered. */
@@ -29,7 +29,7 @@ export class StoredAnswer implements AnswerSink {
   /** How the upstream's response ended, once it has. */
   #ending: 'end' | 'breakOff' | undefined;
 
-  constructor(exchange: Exchange, recording: Recording) {
+  constructor(exchange: Exchange, recording: ResponseRecording) {
     this.#exchange = exchange;
     this.#recording = recording;
     this.#tape = new AnswerTape(recording, { method: exchange.request.method });

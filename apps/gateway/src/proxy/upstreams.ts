@@ -1,4 +1,4 @@
-import type { Passage } from 'headgate';
+import type { Passage } from 'headgate/gate';
 import type { Exchange } from '../exchange/exchange.ts';
 import { createProxy, type ForwardSettings, type ProxyOptions, type UpstreamProxy } from './proxy.ts';
 

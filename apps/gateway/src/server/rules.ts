@@ -1,4 +1,5 @@
-import type { Gate, Passage } from 'headgate';
+import type { Gate } from 'headgate';
+import type { Passage } from 'headgate/gate';
 import type { Reply } from 'headgate/http';
 import type { MaybePromise } from 'headgate/stores';
 import type { Exchange } from '../exchange/exchange.ts';

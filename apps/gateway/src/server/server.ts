@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Server as NetServer } from 'node:net';
-import type { Answer, Entry } from 'headgate';
+import type { GateAnswer, GateEntry } from 'headgate/gate';
 import { isPromise } from 'headgate/internal';
 import type { MaybePromise } from 'headgate/stores';
 import { refuseExchange, sendReply } from '../exchange/answers.ts';
@@ -106,13 +106,13 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     // If the client left while its body came in, nothing may be claimed or charged.
     else if (isOpen(exchange)) onResult(exchange, rules, rules.gate.enter(exchange, exchange.id), proceed);
   };
-  const proceed = (exchange: Exchange, rules: Rules, entry: Entry): void => {
+  const proceed = (exchange: Exchange, rules: Rules, entry: GateEntry): void => {
     exchange.decision = labelOf(entry);
     if (entry.kind === 'answer') sendAnswer(exchange, entry);
     else if (isOpen(exchange)) rules.forward(exchange, entry);
     else void entry.abandon();
   };
-  const sendAnswer = (exchange: Exchange, { reply, replayed }: Answer): void => {
+  const sendAnswer = (exchange: Exchange, { reply, replayed }: GateAnswer): void => {
     // A replay can be large, and takes up memory until the client has read it.
     if (replayed === true && exchange.buffer?.add(reply.body.length) === false) refuseExchange(exchange, NO_ROOM);
     else sendReply(exchange, reply);
@@ -190,7 +190,7 @@ function newId(): string {
   return crypto.randomUUID();
 }
 
-function labelOf(entry: Entry): DecisionLabel {
+function labelOf(entry: GateEntry): DecisionLabel {
   if (entry.kind === 'answer') {
     if (entry.replayed === true) return 'replayed';
     return entry.reply.status === 429 ? 'rejected' : 'refused';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { LayeredLimits } from 'headgate';
+import type { LayeredLimits } from 'headgate/limits';
 import { z } from 'zod';
 import { checkJson } from '../config/check-json.ts';
 import { candidateOf } from '../config/limits.ts';

@@ -1,5 +1,7 @@
-import type { Decision, GateEvent, LayeredLimits } from 'headgate';
+import type { Decision } from 'headgate';
+import type { GateEvent } from 'headgate/gate';
 import { ShadowChecks, WindowSets } from 'headgate/internal';
+import type { LayeredLimits } from 'headgate/limits';
 import type { ShadowDecision } from 'headgate/shadow';
 import type { LimitStore } from 'headgate/stores';
 import type { Config } from '../config/schema.ts';

@@ -1,4 +1,5 @@
-import type { DecisionEvent, IdempotencyEvent } from 'headgate';
+import type { DecisionEvent } from 'headgate/gate';
+import type { IdempotencyEvent } from 'headgate/idempotency';
 import type { ShadowDecision } from 'headgate/shadow';
 import type { AdjustmentEntry } from 'headgate/stores';
 import { shownEntry } from './limit-entry.ts';

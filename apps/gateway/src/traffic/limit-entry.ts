@@ -1,4 +1,5 @@
-import { formatWindow, type Limit } from 'headgate';
+import { formatWindow } from 'headgate';
+import type { Limit } from 'headgate/limits';
 import type { AdjustmentEntry } from 'headgate/stores';
 
 /** A change of limits, as the history and the events show it. */

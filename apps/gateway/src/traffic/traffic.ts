@@ -1,4 +1,6 @@
-import type { Decision, GateEvent, IdempotencyEvent } from 'headgate';
+import type { Decision } from 'headgate';
+import type { GateEvent } from 'headgate/gate';
+import type { IdempotencyEvent } from 'headgate/idempotency';
 import { headOf } from 'headgate/internal';
 import type { AdjustmentEntry, ClaimId } from 'headgate/stores';
 import type { DecisionLabel } from '../exchange/exchange.ts';

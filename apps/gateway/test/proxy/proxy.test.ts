@@ -1,6 +1,6 @@
 /** If the upstream did not receive the request, its charge is refunded (S13). Nothing is sent twice. */
 
-import type { Passage } from 'headgate';
+import type { Passage } from 'headgate/gate';
 import { eventually, openRaw, type RawReply, rawRequest, send } from 'headgate-testbed/raw-http';
 import { answer, type Behaviour, held, startUpstream } from 'headgate-testbed/upstream';
 import { afterEach, describe, expect, it } from 'vitest';

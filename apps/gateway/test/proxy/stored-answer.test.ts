@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { CapturedResponse } from 'headgate';
+import type { CapturedResponse } from 'headgate/gate';
 import type { Reply } from 'headgate/http';
 import { eventually, openRaw, pause, type RawConnection, rawRequest } from 'headgate-testbed/raw-http';
 import { afterEach, describe, expect, it } from 'vitest';

@@ -1,6 +1,6 @@
 /** An internal error is answered with 500 and the req_id of its log line, and the process goes on. */
 import type { AddressInfo } from 'node:net';
-import type { Entry } from 'headgate';
+import type { GateEntry } from 'headgate/gate';
 import { eventually, openRaw, pause, rawRequest, send } from 'headgate-testbed/raw-http';
 import { afterEach, expect, it, vi } from 'vitest';
 import type { Exchange } from '../../src/exchange/exchange.ts';
@@ -84,7 +84,7 @@ it('after an error in mid-answer the answer breaks off, so that the client does 
 });
 
 it.each(['at once', 'later'])('an answer of the gate, %s, is sent and logged', async (when) => {
-  const entry = (status: number): Entry => ({
+  const entry = (status: number): GateEntry => ({
     kind: 'answer',
     reply: { status, headers: { 'x-own': '1' }, body: 'no' },
   });
@@ -112,10 +112,10 @@ it.each([
 it('S13: if the client left while the gate decided, nothing is forwarded, and the charge is refunded', async () => {
   const abandon = vi.fn(async () => undefined);
   const forward = vi.fn();
-  let decide: (entry: Entry) => void = () => {};
+  let decide: (entry: GateEntry) => void = () => {};
   const asked = vi.fn(
     () =>
-      new Promise<Entry>((resolve) => {
+      new Promise<GateEntry>((resolve) => {
         decide = resolve;
       }),
   );

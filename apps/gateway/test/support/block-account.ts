@@ -1,4 +1,4 @@
-import type { Block, BlockTarget } from 'headgate';
+import type { Block, BlockTarget } from 'headgate/limits';
 import { createRedisStore } from 'headgate/redis';
 import { Redis } from 'ioredis';
 

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Passage } from 'headgate';
+import type { Passage } from 'headgate/gate';
 import { afterFile } from 'headgate-testbed/after-file';
 import { createExchange, type Exchange } from '../../src/exchange/exchange.ts';
 import type { ForwardSettings } from '../../src/proxy/proxy.ts';

@@ -1,4 +1,5 @@
-import type { AdjustTarget, LimitInput } from 'headgate';
+import type { LimitInput } from 'headgate';
+import type { AdjustTarget } from 'headgate/limits';
 import type { Changed, LimitChange } from 'headgate/shared-limits';
 import type { AdjustmentEntry } from 'headgate/stores';
 import { z } from 'zod';

@@ -1,4 +1,4 @@
-import type { ClaimSettings } from 'headgate';
+import type { ClaimSettings } from 'headgate/idempotency';
 import { SETTING_NAMES, SETTINGS, type SettingRule } from 'headgate/internal';
 import { z } from 'zod';
 import { secret } from './secret.ts';

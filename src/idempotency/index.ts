@@ -1,0 +1,16 @@
+/**
+ * The types of claims, of their outcomes and of an operator's tools. `createIdempotency` is in `headgate`.
+ * @module headgate/idempotency
+ */
+
+export type { KeptResult, OnOrphan } from '../core/claim.ts';
+export type { Claim, ClaimCompletion, ClaimDispatch, ClaimRelease } from './claim.ts';
+export type { IdempotencyEvent } from './events.ts';
+export type { OpenedClaim, OpenRequest } from './open.ts';
+export type { OperatorCompletion, OperatorRelease } from './operator.ts';
+export type { ResultCodec } from './outcome.ts';
+export type { Reconcile, Reconciled, Reconciliation } from './reconcile.ts';
+export type { Refusal, Refused, Unavailable } from './refusal.ts';
+export type { IdempotentOperation, OperationContext } from './run.ts';
+export type { ClaimSettings, SettingsInput } from './settings.ts';
+export type { Timers } from './timers.ts';

@@ -1,0 +1,13 @@
+/**
+ * The types of limits and of their targets, clocks, and the warnings about mistakes. `createLimiter` is in `headgate`.
+ * @module headgate/limits
+ */
+
+export type { AdjustTarget } from '../core/adjustment.ts';
+export type { Block, BlockTarget } from '../core/block.ts';
+export { type Clock, monotonicClock } from '../core/clock.ts';
+export type { Limit, LimitName, LimitWindow, WindowInput } from '../core/limit.ts';
+export { type MisuseCode, MisuseWarning } from '../core/misuse.ts';
+export type { WindowSet } from '../core/window-set.ts';
+export type { LayeredLimits, LimitSet, ScopedLimitInput } from './layers.ts';
+export type { WindowSetSource } from './window-sets.ts';

@@ -1,0 +1,7 @@
+/**
+ * Jobs that wait for room in their windows, in place of a rejection.
+ * @module headgate/waiting
+ */
+
+export { NeverFitsError, QueueFullError, WaitTooLongError } from './errors.ts';
+export { type AcquireOptions, createJobWorker, type JobWorker, type JobWorkerOptions } from './worker.ts';
