@@ -4,5 +4,4 @@
  */
 
 export type { KeptFile } from './shared-limits/ports.ts';
-export { createFileAdjustments, type FileAdjustmentsOptions } from './shared-limits/stores/file.ts';
-export { createKeptFile } from './shared-limits/stores/kept-file.ts';
+export { createFileAdjustments, createKeptFile, type FileAdjustmentsOptions } from './shared-limits/stores/file.ts';

@@ -4,18 +4,14 @@
  * @module headgate/internal
  */
 
-export { blockName, parseIp } from './address/ip-address.ts';
 export { describe } from './base/errors.ts';
 export { FairQueue } from './base/fair-queue.ts';
-export { isPromise } from './base/maybe-promise.ts';
-export { checkInteger, checkOptions } from './base/options.ts';
-export { inSlices, nextTurn } from './base/slices.ts';
-export { describeThrown } from './base/thrown.ts';
-export { layerOf, type TargetLayer } from './core/adjustment.ts';
+export { checkOptions } from './base/options.ts';
+export { layerOf } from './core/adjustment.ts';
+export { decorateStore } from './core/decorate-store.ts';
 export { parseWindow } from './core/limit.ts';
 export { AnswerTape } from './gate/answer-tape.ts';
 export { PieceList } from './gate/piece-list.ts';
-export type { CapturedHead } from './gate/recording.ts';
 export {
   aborted,
   alreadyRead,
@@ -25,22 +21,16 @@ export {
   IdleTimer,
   tooLarge,
 } from './http/body-limits.ts';
-export { createBodyField } from './http/field/body-field.ts';
-export { FieldValue } from './http/field/field-value.ts';
-export { FormField } from './http/field/form.ts';
+export { createBodyField, createQueryField } from './http/field/body-field.ts';
 export { isHopByHop, namedByConnection } from './http/hop-by-hop.ts';
-export { MISSING_KEY_DETAIL } from './http/idempotency-key.ts';
 export { parseMediaType } from './http/parse/media-type.ts';
 export { decodeUtf8 } from './http/parse/utf8.ts';
 export { digestText } from './http/platform.ts';
 export { RATE_LIMIT_STYLES, rateLimitStyles } from './http/rate-limit-fields.ts';
-export { fieldValues, forEachField, type RawFields } from './http/raw-fields.ts';
-export { parametersOf, parseTemplate, type RouteTemplate, type Segment, shapeOf } from './http/route-template.ts';
-export { createRouteTree, type LookUp } from './http/route-tree.ts';
+export { fieldValues, forEachField } from './http/raw-fields.ts';
 export { decodeResponse } from './http/stored-response.ts';
-export { DEFAULT_SETTINGS, SETTING_NAMES, SETTINGS, type SettingRule, settingsOf } from './idempotency/settings.ts';
+export { SETTINGS, settingsOf } from './idempotency/settings.ts';
 export { isWindowSetSource, placeOfTarget, WindowSets } from './limits/window-sets.ts';
 export { ShadowChecks } from './shadow/checks.ts';
-export { ShadowedLimiter } from './shadow/shadowed-limiter.ts';
-export { headOf } from './shared-limits/revision.ts';
+export { createShadowedLimiter } from './shadow/shadowed-limiter.ts';
 export { createUnshardedStore } from './stores/memory/limits.ts';

@@ -5,12 +5,7 @@
 
 export type { ReadyOptions } from './core/ports.ts';
 export { STORE_CHANNEL, type StoreCall } from './core/store-channel.ts';
-export {
-  type AdjustmentsWithCandidate,
-  createRedisAdjustments,
-  openRedisAdjustments,
-  type RedisAdjustmentsOptions,
-} from './shared-limits/stores/redis.ts';
+export { createRedisAdjustments, type RedisAdjustmentsOptions } from './shared-limits/stores/redis.ts';
 export type { LargeValueOptions, RedisClaimStoreOptions } from './stores/redis/claim-options.ts';
 export { createRedisClaimStore, type RedisClaimStore, type RedisClaimStoreStats } from './stores/redis/claims.ts';
 export type { RedisClient } from './stores/redis/client.ts';

@@ -68,4 +68,4 @@ export {
   type WindowSet,
 } from './core/window-set.ts';
 export type { AdjustmentReply, UnreadableAdjustments } from './shared-limits/lineage.ts';
-export type { AdjustmentInstance, AdjustmentStore, InstancesOptions } from './shared-limits/ports.ts';
+export type { AdjustmentInstance, AdjustmentStore } from './shared-limits/ports.ts';

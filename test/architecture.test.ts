@@ -168,7 +168,12 @@ interface House {
 const HOUSES: Readonly<Record<string, House>> = {
   library: { folder: 'src', rooms: LIBRARY },
   simulate: { folder: 'packages/simulate/src', internal: true },
-  gateway: { folder: 'apps/gateway/src', rooms: GATEWAY, houses: ['headgate-simulate'], internal: true },
+  gateway: {
+    folder: 'apps/gateway/src',
+    rooms: GATEWAY,
+    houses: ['headgate-simulate', 'headgate-simulate/routes'],
+    internal: true,
+  },
   console: { folder: 'apps/gateway/src/console', rooms: CONSOLE },
   // Its own test has who may write SQL.
   service: { folder: 'apps/communication-api/src', rooms: SERVICE },
@@ -177,10 +182,10 @@ const HOUSES: Readonly<Record<string, House>> = {
 };
 
 /** The most names that `headgate/internal` may export. Fewer is better: lower it whenever one goes. */
-const MOST_INTERNAL = 57;
+const MOST_INTERNAL = 34;
 
-/** The most lines and rooms of the library. */
-const MOST_LINES = 28_500;
+/** The most lines, those of the scripts in Lua included, and rooms of the library. */
+const MOST_LINES = 26_600;
 const MOST_ROOMS = 16;
 
 /** Packages that a room of the library may use at run time. All others, frameworks included, may only be imported as types. */
@@ -188,8 +193,8 @@ const PACKAGES: Record<string, readonly string[]> = {
   stores: ['lru-cache'],
   // Bundled into the platform of the web.
   http: ['@noble/hashes/hmac.js', '@noble/hashes/sha2.js'],
-  // Only h3 itself makes a response of what its handlers return, and Nest logs every error that is not of its own class.
-  adapters: ['h3', '@nestjs/common'],
+  // Only h3 itself makes a response of what its handlers return.
+  adapters: ['h3'],
   otel: ['@opentelemetry/api'],
 };
 
@@ -359,7 +364,9 @@ it.each(BESIDE_SOURCE)('%s imports no file of another house', (folder) => {
 
 describe('library', () => {
   it('is small', () => {
-    const lines = files.reduce((sum, file) => sum + readFileSync(file, 'utf8').split('\n').length - 1, 0);
+    const sources = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((file) => /\.(ts|lua)$/.test(file));
+    const linesOf = (file: string): number => readFileSync(join(SRC, file), 'utf8').split('\n').length - 1;
+    const lines = sources.reduce((sum, file) => sum + linesOf(file), 0);
     expect(lines).toBeLessThanOrEqual(MOST_LINES);
     expect(Object.keys(LIBRARY).length).toBeLessThanOrEqual(MOST_ROOMS);
   });

@@ -1,7 +1,7 @@
 import { defineConfig } from 'tsup';
 
 export default defineConfig({
-  entry: ['src/index.ts'],
+  entry: ['src/index.ts', 'src/routes.ts'],
   format: ['esm', 'cjs'],
   target: 'node20',
   outDir: 'dist',

@@ -3,6 +3,7 @@
  * @module headgate/nest
  */
 
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type {
   CallHandler,
   CanActivate,
@@ -12,7 +13,7 @@ import type {
   ModuleMetadata,
   NestInterceptor,
 } from '@nestjs/common';
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type AddressLimits, isAddressLimits } from '../address/options.ts';
 import { OptionError } from '../base/errors.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
@@ -21,17 +22,34 @@ import type { Gate } from '../gate/gate.ts';
 import { checkRouteOptions, type RouteOptions } from '../gate/route-options.ts';
 import { type ExpressRequest, routeOf as routeOfExpress } from './express.ts';
 import { routeOf as routeOfFastify } from './fastify.ts';
-import { enterField, fieldOf } from './nest/graphql.ts';
-import { enterHttp, type NestRequest } from './nest/http.ts';
+import { enterGate } from './node/bridge.ts';
+import type { NodeRequest } from './node/http.ts';
 import { nodePeer } from './node/peer.ts';
 import { idempotentRequest as idempotentNodeRequest } from './node/request.ts';
+import { sendFastifyReply, sendReply } from './node/send.ts';
 import { forContext, gateForRoute } from './shared/mount.ts';
 
 export type { AddressLimits } from '../address/options.ts';
-export type { NestFastifyRequest, NestRequest } from './nest/http.ts';
 export { passageOf, servedFromCache } from './node/bridge.ts';
 export { readAhead } from './node/read-ahead.ts';
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
+
+/** The part of a Fastify request that the adapter uses; `FastifyRequest` has it, also over HTTP/2. */
+export interface NestFastifyRequest {
+  readonly raw: NodeRequest;
+  readonly method: string;
+  readonly url: string;
+  readonly originalUrl: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: unknown;
+  readonly routeOptions: { readonly url?: string | undefined };
+}
+
+/**
+ * A request of Nest, on Express or on Fastify. Only the parts that the adapter uses, because no user has the types of
+ * both platforms.
+ */
+export type NestRequest = (ExpressRequest & { readonly body?: unknown }) | NestFastifyRequest;
 
 /** A gate, or limits by the client's address. */
 export type NestGate = Gate<NestRequest> | AddressLimits<NestRequest>;
@@ -63,8 +81,8 @@ export function Headgate(options: Options): MethodDecorator & ClassDecorator {
 }
 
 /**
- * No gate for this method, or for every method of this class. For routes without limits, and for what is neither HTTP
- * nor GraphQL: handlers of messages and events.
+ * No gate for this method, or for every method of this class. For routes without limits, and for what is not HTTP:
+ * resolvers of GraphQL, and handlers of messages and events.
  */
 export function SkipHeadgate(): MethodDecorator & ClassDecorator {
   return Headgate(false);
@@ -83,17 +101,16 @@ export class HeadgateGuard implements CanActivate {
     this.#gate = gateForRoute(gate, PEER);
   }
 
-  /** @throws Error for a context that is neither HTTP nor GraphQL: it would pass without limits and without notice */
+  /** @throws Error for a context that is not HTTP: it would pass without limits and without notice */
   canActivate(context: ExecutionContext): MaybePromise<boolean> {
     const gate = this.#routeGate(context);
     if (gate === false) return true;
     const type = context.getType<string>();
     if (type === 'http') return enterHttp(gate, context);
-    if (type === 'graphql') return enterField(gate, context);
     const handler = `${context.getClass().name}.${context.getHandler().name}`;
     throw new Error(
-      `headgate: a gate limits HTTP and GraphQL, but ${handler} is called by "${type}": mark it with @SkipHeadgate(), ` +
-        'and call limiter.consume() in it if it needs limits.',
+      `headgate: a gate limits HTTP, but ${handler} is called by "${type}": mark it with @SkipHeadgate(), and call ` +
+        'limiter.consume() in it, or in a guard, if it needs limits.',
     );
   }
 
@@ -200,13 +217,8 @@ export class HeadgateModule {
   }
 }
 
-/**
- * For a gate's `route`: the template that matched, with the global prefix, `POST /api/v1/chats/:id`. In GraphQL the root
- * field, `Query.chats`, whatever its alias, and by GET as by POST.
- */
+/** For a gate's `route`: the template that matched, with the global prefix, `POST /api/v1/chats/:id`. */
 export function routeOf(request: NestRequest): string | undefined {
-  const field = fieldOf(request);
-  if (field !== undefined) return field;
   return 'routeOptions' in Object(request)
     ? routeOfFastify(request as FastifyRequest)
     : routeOfExpress(request as ExpressRequest);
@@ -217,3 +229,20 @@ export function routeOf(request: NestRequest): string | undefined {
  * the parsers.
  */
 export const idempotentRequest = /* @__PURE__ */ forContext(nodeRequest, idempotentNodeRequest);
+
+/** Takes a request through a gate. If the gate answers it, the promise never settles: Nest must do nothing more. */
+function enterHttp(gate: Gate<NestRequest>, context: ExecutionContext): MaybePromise<boolean> {
+  const http = context.switchToHttp();
+  const response = http.getResponse<ServerResponse | FastifyReply>();
+  const answered = () => new Promise<never>(() => {});
+  return enterGate<NestRequest, boolean>(gate, http.getRequest<NestRequest>(), {
+    response: 'raw' in response ? response.raw : response,
+    answer(reply) {
+      if ('raw' in response) sendFastifyReply(response, reply);
+      else sendReply(response, reply);
+      return answered();
+    },
+    proceed: () => true,
+    skip: answered,
+  });
+}

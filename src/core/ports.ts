@@ -1,4 +1,4 @@
-import type { MaybePromise } from '../base/maybe-promise.ts';
+import type { MaybePromise, Synchronous } from '../base/maybe-promise.ts';
 import type { Block, BlockTarget } from './block.ts';
 import type {
   AbandonCommand,
@@ -82,17 +82,8 @@ export interface LimitStore {
 }
 
 /** A store that never returns a promise. `consumeSync` needs such a store. */
-export interface SynchronousLimitStore extends LimitStore {
+export interface SynchronousLimitStore extends Synchronous<LimitStore> {
   readonly synchronous: true;
-  consume(account: string, route: string, windowSet: WindowSet, cost: number): Decision;
-  peek(account: string, route: string, windowSet: WindowSet): readonly WindowStatus[];
-  settle(decision: Decision, cost: number): boolean;
-  reset(target: ResetTarget): void;
-  block?(target: BlockTarget, block: Block): void;
-  unblock?(target: BlockTarget): void;
-  blocked?(target: BlockTarget): Block | undefined;
-  ready?(options?: ReadyOptions): void;
-  close?(): void;
 }
 
 /** Identifies a claim by two strings of any content (I2). Two different pairs never share a claim. */

@@ -44,13 +44,6 @@ export interface Passage {
   /** True if the response decides what the request costs, also if its client is gone and never gets it. */
   readonly hasFinalCost?: boolean;
   /**
-   * Says that another gate, or another part of the request, was rejected: the response has the fields of that one,
-   * whatever its status, and none of this gate or those in front of it.
-   */
-  hide?(): void;
-  /** Set it if only a part of the request passed, such as a field of GraphQL: other parts pass the same gate. */
-  isPart?: boolean;
-  /**
    * Call it if the request is known not to have reached the provider. The charge is refunded (S13), and the idempotency
    * key is released (I6). Resolves to the response that the client must get instead, if another outcome is already
    * stored under the key. Never rejects.

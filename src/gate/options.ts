@@ -147,28 +147,33 @@ export interface GateOptions<Request> {
 }
 
 const MEDIA_TYPES: readonly ProblemMediaType[] = ['application/json', 'application/problem+json'];
-const RESOLVERS = ['deny', 'allow', 'account', 'route', 'provider', 'plan', 'cost', 'cached', 'idempotent'] as const;
+/** The options of a gate that are functions of the request. */
+export const RESOLVERS = [
+  'deny',
+  'allow',
+  'account',
+  'route',
+  'provider',
+  'plan',
+  'cost',
+  'cached',
+  'idempotent',
+] as const;
+const FUNCTIONS = ['finalCost', 'isOutcome', 'keepsField', 'answer', 'onEvent'] as const;
+const LOGS = ['logger', 'validate'];
+const OTHERS = [
+  'limiter',
+  'onNoAccount',
+  'idempotency',
+  'requireKey',
+  'headers',
+  'providerAnswers',
+  'problemMediaType',
+];
 
 /** @throws OptionError */
 export function checkGateOptions<Request>(options: GateOptions<Request>): void {
-  const known = [
-    'limiter',
-    ...RESOLVERS,
-    'finalCost',
-    'onNoAccount',
-    'idempotency',
-    'requireKey',
-    'isOutcome',
-    'keepsField',
-    'headers',
-    'providerAnswers',
-    'problemMediaType',
-    'answer',
-    'onEvent',
-    'logger',
-    'validate',
-  ];
-  checkOptions(options, known, 'options');
+  checkOptions(options, [...OTHERS, ...RESOLVERS, ...FUNCTIONS, ...LOGS], 'options');
   const { limiter, headers = 'x-ratelimit', problemMediaType = 'application/json' } = options;
   if (typeof limiter?.consume !== 'function')
     throw new OptionError('limiter', limiter, 'must be what createLimiter() returns');
@@ -191,7 +196,7 @@ export function checkGateOptions<Request>(options: GateOptions<Request>): void {
   if (requireKey && idempotent === undefined) {
     throw new OptionError('requireKey', requireKey, 'needs idempotency and idempotent, or no key is ever read');
   }
-  for (const name of ['finalCost', 'isOutcome', 'keepsField', 'answer', 'onEvent'] as const) {
+  for (const name of FUNCTIONS) {
     const given = options[name];
     if (given !== undefined && typeof given !== 'function') throw new OptionError(name, given, 'must be a function');
   }

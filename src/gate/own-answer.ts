@@ -1,7 +1,6 @@
 import { OptionError } from '../base/errors.ts';
 import { isPromise } from '../base/maybe-promise.ts';
-import type { Block } from '../core/block.ts';
-import type { WindowStatus } from '../core/decision.ts';
+import type { Decision } from '../core/decision.ts';
 import { checkResponse } from '../http/checked-response.ts';
 import { isHopByHop } from '../http/hop-by-hop.ts';
 import { hasLength, type Problem, type Reply } from '../http/problem.ts';
@@ -11,21 +10,10 @@ import { forEachField } from '../http/raw-fields.ts';
  * What a `Decision` that rejected a request says of it. Not the class, because the package's types for ESM and for
  * CommonJS have a class each, and Fastify's `config` may get this type from both.
  */
-export interface Rejection {
-  readonly account: string;
-  readonly route: string;
-  readonly cost: number;
-  readonly decidedAt: number;
-  readonly degraded: boolean;
-  /** The window that rejected; undefined if a block did. */
-  readonly shown: WindowStatus | undefined;
-  /** The windows that were checked, in order. */
-  readonly trace: readonly WindowStatus[];
-  /** True if waiting will not help. */
-  readonly impossible: boolean;
-  /** The block that rejected; undefined if a window did. */
-  readonly blocked: Block | undefined;
-}
+export type Rejection = Pick<
+  Decision,
+  'account' | 'route' | 'cost' | 'decidedAt' | 'degraded' | 'shown' | 'trace' | 'impossible' | 'blocked'
+>;
 
 /** What an `answer` function may need beside the error object. */
 export interface AnswerContext<Request> {

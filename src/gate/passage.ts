@@ -16,13 +16,12 @@ const noField = (): undefined => undefined;
 export class GatePassage implements Passage {
   readonly kind = 'proceed';
   marks = NO_HEADERS;
-  isPart = false;
   #state: 'open' | 'settled' | 'abandoned' = 'open';
   /** Settles when the claim is released. */
   #releasing: Promise<Reply | undefined> | undefined;
   /** The passages of this request through several gates, in their order; undefined if there is only this one. */
   #stack: GatePassage[] | undefined;
-  /** Another gate, or another part of the request, was rejected: the response shows that window. */
+  /** Another gate has rejected the request: the response shows that window. */
   #isHidden = false;
   recording: ResponseRecording | undefined;
   isRecorded = false;
@@ -82,6 +81,7 @@ export class GatePassage implements Passage {
     return this;
   }
 
+  /** Another gate has rejected the request: the response has the fields of that gate, whatever its status. */
   hide(): void {
     for (const one of this.#stack ?? [this]) one.#isHidden = true;
   }
@@ -89,8 +89,7 @@ export class GatePassage implements Passage {
   /** Whether a gate of this request has already counted it in the same counters: the limiter's, of this decision. */
   hasCharged({ account, route }: Decision, limiter: Limiter): boolean {
     return (this.#stack ?? [this]).some(
-      ({ decision: one, isPart, options }) =>
-        !isPart && one?.account === account && one.route === route && options.limiter === limiter,
+      ({ decision: one, options }) => one?.account === account && one.route === route && options.limiter === limiter,
     );
   }
 

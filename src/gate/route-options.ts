@@ -2,7 +2,7 @@ import { checkOptions } from '../base/options.ts';
 import type { Limit, LimitInput } from '../core/limit.ts';
 import { parseRouteLimits } from '../limits/layers.ts';
 import { checkCost } from '../limits/limiter.ts';
-import type { GateOptions } from './options.ts';
+import { type GateOptions, RESOLVERS } from './options.ts';
 import type { Resolver } from './resolver.ts';
 
 /** Options of one route. They replace those of its gate; options that are absent keep the gate's value. */
@@ -37,23 +37,7 @@ export interface RouteGateOptions<Request> extends GateOptions<Request> {
   readonly limits?: Limit | undefined;
 }
 
-const KNOWN = [
-  'account',
-  'onNoAccount',
-  'deny',
-  'allow',
-  'provider',
-  'plan',
-  'cached',
-  'finalCost',
-  'route',
-  'cost',
-  'limits',
-  'idempotency',
-  'idempotent',
-  'requireKey',
-  'answer',
-];
+const KNOWN = [...RESOLVERS, 'onNoAccount', 'finalCost', 'limits', 'idempotency', 'requireKey', 'answer'];
 
 /**
  * Checks what can be checked without the gate.

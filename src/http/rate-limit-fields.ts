@@ -33,12 +33,6 @@ export type RateLimitFields = RateLimitStyle | readonly RateLimitStyle[];
 /** Every style, for checks and messages. */
 export const RATE_LIMIT_STYLES = /* @__PURE__ */ Object.keys(STYLES) as readonly RateLimitStyle[];
 
-/** What to write in place of the words of 0.1. */
-const REPLACED: Readonly<Record<string, string>> = {
-  both: '["x-ratelimit", "ietf"]',
-  none: '[]',
-};
-
 /** Every field name that describes our limits. They are removed from an answer that is about the provider's (S16). */
 export const RATE_LIMIT_FIELD_NAMES = [
   'x-ratelimit-limit',
@@ -87,12 +81,8 @@ export function rateLimitStyles(given: unknown, place = 'headers'): readonly Rat
   const styles: readonly unknown[] = Array.isArray(given) ? given : [given];
   for (const style of styles) {
     if (typeof style === 'string' && Object.hasOwn(STYLES, style)) continue;
-    const replacement = typeof style === 'string' && Object.hasOwn(REPLACED, style) ? REPLACED[style] : undefined;
-    const reason =
-      replacement === undefined
-        ? `must be a list of ${RATE_LIMIT_STYLES.map((name) => JSON.stringify(name)).join(', ')}, or one of them`
-        : `write ${replacement} instead`;
-    throw new OptionError(place, style, reason);
+    const known = RATE_LIMIT_STYLES.map((name) => JSON.stringify(name)).join(', ');
+    throw new OptionError(place, style, `must be a list of ${known}, or one of them`);
   }
   return styles as readonly RateLimitStyle[];
 }

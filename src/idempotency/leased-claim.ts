@@ -3,7 +3,6 @@ import type { MaybePromise } from '../base/maybe-promise.ts';
 import { isPromise } from '../base/maybe-promise.ts';
 import type { CompleteReply, HeldReply, KeptResult } from '../core/claim.ts';
 import type { Attempt, NewClaim } from './attempt.ts';
-import { fitsInBytes } from './bytes.ts';
 import type { Claim, ClaimCompletion, ClaimDispatch, ClaimRelease } from './claim.ts';
 
 /** The reason of {@link Claim.signal}. */
@@ -223,4 +222,13 @@ export class LeasedClaim implements Claim {
     const { runtime, settings } = this.#attempt;
     return runtime.timers.now() - this.#renewedAt >= settings.leaseMs;
   }
+}
+
+const encoder = /* @__PURE__ */ new TextEncoder();
+
+/** Whether the text takes at most `maxBytes` in UTF-8. */
+function fitsInBytes(text: string, maxBytes: number): boolean {
+  // One UTF-16 unit of a JavaScript string takes one to three bytes, so most texts need not be encoded.
+  if (text.length * 3 <= maxBytes) return true;
+  return text.length <= maxBytes && encoder.encode(text).length <= maxBytes;
 }

@@ -120,11 +120,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
   const { store, limits } = options;
   for (const method of ['consume', 'peek', 'settle', 'reset'] as const) {
     if (typeof store?.[method] !== 'function')
-      throw new OptionError(
-        'store',
-        store,
-        `must have ${method}(), as createMemoryStore() does${hintFor(store, method)}`,
-      );
+      throw new OptionError('store', store, `must have ${method}(), as createMemoryStore() does`);
   }
   const windowSets = isWindowSetSource(limits) ? limits : new WindowSets(limits);
   const misuse = createMisuseLog(options);
@@ -136,8 +132,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
       checks.unknownProvider(provider);
     };
   }
-  // A computed name in the class would keep bundlers from leaving the class out.
-  return Object.defineProperty(new StoreLimiter(store, windowSets, checks), STORE, { value: store });
+  return withStore(new StoreLimiter(store, windowSets, checks), store);
 }
 
 /** Under this name a limiter has its store, also if two copies of the package are loaded (ESM and CJS). */
@@ -146,6 +141,16 @@ const STORE = /* @__PURE__ */ Symbol.for('headgate.limiter.store');
 /** The store of a limiter; undefined if `createLimiter` has not made it. */
 export function storeOf(limiter: Limiter): LimitStore | undefined {
   return (limiter as { readonly [STORE]?: LimitStore })[STORE];
+}
+
+/** Gives a decorated limiter the store of the limiter within. */
+export function keepStore(inner: Limiter, decorated: Limiter): Limiter {
+  return withStore(decorated, storeOf(inner));
+}
+
+/** A computed name in the class would keep bundlers from leaving the class out. */
+function withStore(limiter: Limiter, store: LimitStore | undefined): Limiter {
+  return Object.defineProperty(limiter, STORE, { value: store });
 }
 
 const NOT_ADJUSTABLE = 'must be changed at their source, as with put() of shared limits';
@@ -271,11 +276,6 @@ function isPending(decided: Decision | Promise<Decision>): decided is Promise<De
 /** @throws CostError */
 export function checkCost(cost: unknown, least: 0 | 1 = 1): asserts cost is number {
   if (!Number.isSafeInteger(cost) || (cost as number) < least) throw new CostError(cost, least);
-}
-
-/** Stores of version 0.1 had `refund` in place of `settle`. */
-function hintFor(store: object | undefined, method: string): string {
-  return method === 'settle' && store !== undefined && 'refund' in store ? ' (it replaces refund())' : '';
 }
 
 function checkSubject(subject: unknown): void {

@@ -1,63 +1,20 @@
 import { builtinModule } from '../base/builtin-module.ts';
 import { OptionError } from '../base/errors.ts';
-import type { Logger } from '../base/logger.ts';
 import { checkInteger, checkOptions } from '../base/options.ts';
-import type { Limits } from '../limits/window-sets.ts';
-import type { AdjustmentStore, KeptFile } from './ports.ts';
 import { randomText } from './revision.ts';
-import type { SharedLimits, SharedLimitsEvent } from './shared-limits.ts';
+import type { SharedLimits, SharedLimitsOptions } from './shared-limits.ts';
 import { StoredLimits } from './stored-limits.ts';
 
-/** Options of {@link createSharedLimits}. */
-export interface SharedLimitsOptions {
-  /** The limits without any adjustment, as `createLimiter` takes them. */
-  readonly base: Limits;
-  /** Where adjustments are stored, e.g. `createRedisAdjustments(client)`. {@link SharedLimits.close} closes it. */
-  readonly adjustments: AdjustmentStore;
-  /**
-   * Where this process keeps a copy of what it last knew, e.g. `createKeptFile(path)` of `headgate/file`. It applies
-   * from a start on while the store is away, and restores a store that has lost its data. A store with another history
-   * wins.
-   */
-  readonly keptFile?: KeptFile | undefined;
-  /**
-   * Whether this process only reads: it obeys the adjustments, but never changes or restores them, and is not among
-   * `instances()`. A user of Redis that may only read is enough then.
-   * @default false
-   */
-  readonly readOnly?: boolean | undefined;
-  /**
-   * How often the store is read, in milliseconds: 10 to 60,000.
-   * @default 500
-   */
-  readonly refreshMs?: number | undefined;
-  /**
-   * Most adjustments that there may be: 1 to 100,000. Each process has all of them in memory.
-   * @default 10_000
-   */
-  readonly maxAdjustments?: number | undefined;
-  /**
-   * Name of this process in the list of `instances()`: 1 to 200 characters, different for each.
-   * @default host, process id and four random characters
-   */
-  readonly instance?: string | undefined;
-  /**
-   * Returns what this process says about itself to the others, which get it from `instances({ details: true })`: a text
-   * of at most 8,192 bytes. Is called about every fourth reading, so it must be quick. What it throws is logged.
-   */
-  readonly details?: (() => string) | undefined;
-  /** Is called with everything that happens, for metrics and logs. What it throws is logged. */
-  readonly onEvent?: ((event: SharedLimitsEvent) => void) | undefined;
-  /**
-   * Is called if changes are lost after a fork, or cannot be read. False: nothing is logged.
-   * @default console.error
-   */
-  readonly logger?: Logger | false | undefined;
-}
-
 const OPTIONS = [
-  ...['base', 'adjustments', 'keptFile', 'readOnly', 'refreshMs', 'maxAdjustments'],
-  ...['instance', 'details', 'onEvent', 'logger'],
+  'base',
+  'adjustments',
+  'keptFile',
+  'readOnly',
+  'refreshMs',
+  'maxAdjustments',
+  'instance',
+  'onEvent',
+  'logger',
 ];
 
 /**
@@ -80,15 +37,12 @@ export function createSharedLimits(options: SharedLimitsOptions): SharedLimits {
   checkInteger('maxAdjustments', maxAdjustments, 1, 100_000);
   if (typeof instance !== 'string' || instance === '' || instance.length > 200)
     throw new OptionError('instance', instance, 'must be 1 to 200 characters');
-  const { base, keptFile, readOnly = false, details, onEvent, logger } = options;
+  const { base, keptFile, readOnly = false, onEvent, logger } = options;
   if (keptFile !== undefined && (typeof keptFile?.load !== 'function' || typeof keptFile.save !== 'function'))
     throw new OptionError('keptFile', keptFile, 'must have load() and save(), as createKeptFile() does');
   if (typeof readOnly !== 'boolean') throw new OptionError('readOnly', readOnly, 'must be a boolean');
-  if (details !== undefined && typeof details !== 'function')
-    throw new OptionError('details', details, 'must be a function that returns a text');
-  return new StoredLimits({
-    ...{ base, adjustments: store, keptFile, readOnly, refreshMs, maxAdjustments, instance, details, onEvent, logger },
-  });
+  const checked = { readOnly, refreshMs, maxAdjustments, instance };
+  return new StoredLimits({ base, adjustments: store, keptFile, onEvent, logger, ...checked });
 }
 
 function ownName(): string {

@@ -6,10 +6,10 @@
 export type { AdjustedLimit, Adjustment, AdjustmentEntry, AdjustTarget } from '../core/adjustment.ts';
 export type { WindowSetSource } from '../limits/window-sets.ts';
 export type { AccountSubject, ChangeOptions, KnownLimit, LimitChange, PutOptions } from './change.ts';
-export { createSharedLimits, type SharedLimitsOptions } from './create-shared-limits.ts';
+export { createSharedLimits } from './create-shared-limits.ts';
 export { AdjustmentConflictError, ReadOnlyError, TooManyAdjustmentsError, UnconfirmedError } from './errors.ts';
 export type { LimitOrigin, LimitSource } from './explanation.ts';
-export type { InstancesOptions, KeptFile } from './ports.ts';
+export type { KeptFile } from './ports.ts';
 export type { LimitPreview } from './preview.ts';
 export type {
   Applied,
@@ -18,5 +18,6 @@ export type {
   Instance,
   SharedLimits,
   SharedLimitsEvent,
+  SharedLimitsOptions,
   SharedLimitsState,
 } from './shared-limits.ts';

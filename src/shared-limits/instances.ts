@@ -1,6 +1,6 @@
 import type { Head } from '../core/adjustment.ts';
 import { monotonicClock } from '../core/clock.ts';
-import type { AdjustmentInstance, AdjustmentStore, InstancesOptions } from './ports.ts';
+import type { AdjustmentInstance, AdjustmentStore } from './ports.ts';
 import { headOf, revisionOf } from './revision.ts';
 import type { Applied, Instance } from './shared-limits.ts';
 
@@ -10,8 +10,8 @@ const ASK_MS = 50;
 type Store = Pick<AdjustmentStore, 'instances'>;
 
 /** @throws what the store throws */
-export async function listInstances(store: Store, options?: InstancesOptions): Promise<readonly Instance[]> {
-  const instances = await store.instances(options);
+export async function listInstances(store: Store): Promise<readonly Instance[]> {
+  const instances = await store.instances();
   return instances.map(({ head, ...each }) => ({ ...each, revision: revisionOf(head) }));
 }
 

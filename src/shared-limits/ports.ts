@@ -9,22 +9,10 @@ export interface AdjustmentInstance {
   readonly head: Head | undefined;
   /** Milliseconds since the store heard of it. */
   readonly ageMs: number;
-  /** What it has said about itself; undefined if it has not, or if nobody asked. */
-  readonly details?: string | undefined;
-}
-
-/** What a list of processes has. */
-export interface InstancesOptions {
-  /**
-   * Whether to return what each process says about itself. There may be 8 kB of it per process.
-   * @default false
-   */
-  readonly details?: boolean | undefined;
 }
 
 /**
- * Stores the adjustments of shared limits, and the history of their changes. Each method is one atomic step; prove a
- * store with `adjustmentStoreSuite` in `headgate/testing`.
+ * Stores the adjustments of shared limits, and the history of their changes. Each method is one atomic step.
  *
  * A store only compares heads, and never decides which history is right: its callers do. If it does not know whether a
  * change was stored, it throws.
@@ -36,9 +24,8 @@ export interface AdjustmentStore {
    * Returns what the store has beyond the head `known`, with the time of its clock. At most 1,000 entries; past that
    * it returns everything.
    * @param instance name of the process, to be listed by `instances`; absent if it need not be noted this time
-   * @param details what the process says about itself: 1 to 8,192 bytes of text. Replaces what it said before
    */
-  read(known: Head | undefined, instance?: string, details?: string): MaybePromise<AdjustmentReply>;
+  read(known: Head | undefined, instance?: string): MaybePromise<AdjustmentReply>;
   /**
    * Stores a change if the head is still `seen` (undefined: there is no history). False if it is another one; nothing
    * was stored then.
@@ -51,8 +38,8 @@ export interface AdjustmentStore {
    * are large, but one at least, if there is one.
    */
   history(before: number | undefined, limit: number): MaybePromise<readonly AdjustmentEntry[]>;
-  /** Returns the processes that the store has heard of in the last ten seconds, with their details if they are asked for. */
-  instances(options?: InstancesOptions): MaybePromise<readonly AdjustmentInstance[]>;
+  /** Returns the processes that the store has heard of in the last ten seconds. */
+  instances(): MaybePromise<readonly AdjustmentInstance[]>;
   /** Closes what the store itself has opened, never what it was given. */
   close?(): MaybePromise<void>;
 }

@@ -95,11 +95,11 @@ export class Replica {
 
   /**
    * Reads the store, and brings it forward if it lacks what this process knows.
-   * @param instance see {@link AdjustmentStore.read}, also for `details`
+   * @param instance see {@link AdjustmentStore.read}
    * @throws what the store throws
    */
-  refresh(instance?: string, details?: string): Promise<void> {
-    return this.#turns.run(() => this.#refresh(instance, details));
+  refresh(instance?: string): Promise<void> {
+    return this.#turns.run(() => this.#refresh(instance));
   }
 
   /**
@@ -136,9 +136,9 @@ export class Replica {
     return this.#known?.recent.some((each) => isSameHead(each, head)) ?? false;
   }
 
-  async #refresh(instance?: string, details?: string): Promise<void> {
+  async #refresh(instance?: string): Promise<void> {
     for (let round = 0; round < MAX_ROUNDS; round++) {
-      const reply = await this.#store.read(this.head, instance, details);
+      const reply = await this.#store.read(this.head, instance);
       this.#observer?.onReply(reply);
       const step = this.#decide(this.#known, reply);
       this.#isAhead = false;

@@ -1,10 +1,52 @@
+import type { Logger } from '../base/logger.ts';
 import type { AdjustedLimit, Adjustment, AdjustmentEntry, AdjustTarget } from '../core/adjustment.ts';
 import type { LimitInput } from '../core/limit.ts';
 import type { Limits, Subject, WindowSetSource } from '../limits/window-sets.ts';
 import type { ChangeOptions, LimitChange, PutOptions } from './change.ts';
 import type { LimitOrigin } from './explanation.ts';
-import type { InstancesOptions } from './ports.ts';
+import type { AdjustmentStore, KeptFile } from './ports.ts';
 import type { LimitPreview } from './preview.ts';
+
+/** Options of {@link createSharedLimits}. */
+export interface SharedLimitsOptions {
+  /** The limits without any adjustment, as `createLimiter` takes them. */
+  readonly base: Limits;
+  /** Where adjustments are stored, e.g. `createRedisAdjustments(client)`. {@link SharedLimits.close} closes it. */
+  readonly adjustments: AdjustmentStore;
+  /**
+   * Where this process keeps a copy of what it last knew, e.g. `createKeptFile(path)` of `headgate/file`. It applies from a
+   * start on while the store is away, and restores a store that has lost its data. A store with another history wins.
+   */
+  readonly keptFile?: KeptFile | undefined;
+  /**
+   * Whether this process only reads: it obeys the adjustments, but never changes or restores them, and is not among
+   * `instances()`. A user of Redis that may only read is enough then.
+   * @default false
+   */
+  readonly readOnly?: boolean | undefined;
+  /**
+   * How often the store is read, in milliseconds: 10 to 60,000.
+   * @default 500
+   */
+  readonly refreshMs?: number | undefined;
+  /**
+   * Most adjustments that there may be: 1 to 100,000. Each process has all of them in memory.
+   * @default 10_000
+   */
+  readonly maxAdjustments?: number | undefined;
+  /**
+   * Name of this process in the list of `instances()`: 1 to 200 characters, different for each.
+   * @default host, process id and four random characters
+   */
+  readonly instance?: string | undefined;
+  /** Is called with everything that happens, for metrics and logs. What it throws is logged. */
+  readonly onEvent?: ((event: SharedLimitsEvent) => void) | undefined;
+  /**
+   * Is called if changes are lost after a fork, or cannot be read. False: nothing is logged.
+   * @default console.error
+   */
+  readonly logger?: Logger | false | undefined;
+}
 
 /** What happened to shared limits. */
 export type SharedLimitsEvent =
@@ -88,11 +130,6 @@ export interface Instance {
   readonly revision: string;
   /** Milliseconds since the store heard of it. */
   readonly ageMs: number;
-  /**
-   * What it said about itself then, if it is asked for and the process has the option `details`. Any process that
-   * reaches the store can have written it.
-   */
-  readonly details?: string | undefined;
 }
 
 /** Limits that every process with the same store obeys, and that can be adjusted at run time. */
@@ -131,11 +168,8 @@ export interface SharedLimits extends WindowSetSource {
    * @throws OptionError, and what the store throws
    */
   history(query?: HistoryQuery): Promise<readonly AdjustmentEntry[]>;
-  /**
-   * Returns the processes that the store has heard of in the last ten seconds, with their details if they are asked
-   * for.
-   */
-  instances(options?: InstancesOptions): Promise<readonly Instance[]>;
+  /** Returns the processes that the store has heard of in the last ten seconds. */
+  instances(): Promise<readonly Instance[]>;
   /**
    * Waits until every such process obeys a change, at most `timeoutMs` (2,000 by default).
    * @throws OptionError, and what the store throws

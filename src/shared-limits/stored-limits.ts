@@ -8,7 +8,6 @@ import type { WindowSet } from '../core/window-set.ts';
 import type { Limits, Subject } from '../limits/window-sets.ts';
 import { AdjustedWindowSets } from './adjusted-window-sets.ts';
 import { type ChangeOptions, checkChangeOptions, type LimitChange, type PutOptions } from './change.ts';
-import { createDetails } from './details.ts';
 import { adjustedLimits, checkRoom, checkVersions, entryAfter, expiryAfter, textOfLost } from './entry.ts';
 import { ReadOnlyError, UnconfirmedError } from './errors.ts';
 import type { LimitOrigin } from './explanation.ts';
@@ -17,7 +16,7 @@ import { listInstances, waitUntilApplied } from './instances.ts';
 import { KeptCopy } from './kept-copy.ts';
 import type { AdjustmentReply } from './lineage.ts';
 import { Poll } from './poll.ts';
-import type { AdjustmentStore, InstancesOptions, KeptFile } from './ports.ts';
+import type { AdjustmentStore } from './ports.ts';
 import type { LimitPreview } from './preview.ts';
 import { Replica, type ReplicaObserver } from './replica.ts';
 import { revisionOf } from './revision.ts';
@@ -28,6 +27,7 @@ import type {
   Instance,
   SharedLimits,
   SharedLimitsEvent,
+  SharedLimitsOptions,
   SharedLimitsState,
 } from './shared-limits.ts';
 
@@ -35,19 +35,10 @@ import type {
 const NOTED_EVERY = 4;
 const READY_MS = 2_000;
 
-/** What {@link StoredLimits} needs, checked. */
-export interface StoredLimitsSettings {
-  readonly base: Limits;
-  readonly adjustments: AdjustmentStore;
-  readonly keptFile: KeptFile | undefined;
-  readonly readOnly: boolean;
-  readonly refreshMs: number;
-  readonly maxAdjustments: number;
-  readonly instance: string;
-  readonly details: (() => string) | undefined;
-  readonly onEvent: ((event: SharedLimitsEvent) => void) | undefined;
-  readonly logger: Logger | false | undefined;
-}
+/** Options whose defaults are filled in. */
+type Filled = {
+  readonly [Name in 'readOnly' | 'refreshMs' | 'maxAdjustments' | 'instance']: NonNullable<SharedLimitsOptions[Name]>;
+};
 
 /** Shared limits that follow a store of adjustments. */
 export class StoredLimits implements SharedLimits {
@@ -58,7 +49,6 @@ export class StoredLimits implements SharedLimits {
   readonly #maxAdjustments: number;
   readonly #events: Emitter<SharedLimitsEvent>;
   readonly #log: Logger;
-  readonly #details: () => string | undefined;
   readonly #replica: Replica;
   readonly #poll: Poll;
   readonly #windowSets: AdjustedWindowSets;
@@ -70,8 +60,9 @@ export class StoredLimits implements SharedLimits {
   /** Since the process has said that it lives. */
   #readings = NOTED_EVERY;
 
-  constructor(settings: StoredLimitsSettings) {
-    const { base, adjustments, keptFile, readOnly, refreshMs, details, onEvent, logger } = settings;
+  /** @param settings checked, with the defaults */
+  constructor(settings: SharedLimitsOptions & Filled) {
+    const { base, adjustments, keptFile, readOnly, refreshMs, onEvent, logger } = settings;
     this.instance = settings.instance;
     this.#windowSets = new AdjustedWindowSets(base, (adjustment) => this.#isOver(adjustment));
     this.#store = adjustments;
@@ -79,7 +70,6 @@ export class StoredLimits implements SharedLimits {
     this.#maxAdjustments = settings.maxAdjustments;
     this.#log = createLogger(logger);
     this.#events = new Emitter(onEvent, this.#log);
-    this.#details = createDetails(details, this.#log);
     const observer: ReplicaObserver = {
       onReply: (reply) => this.#onReply(reply),
       onRead: () => {
@@ -179,8 +169,8 @@ export class StoredLimits implements SharedLimits {
     return queryHistory(this.#store, query);
   }
 
-  instances(options?: InstancesOptions): Promise<readonly Instance[]> {
-    return listInstances(this.#store, options);
+  instances(): Promise<readonly Instance[]> {
+    return listInstances(this.#store);
   }
 
   applied(revision: string, options: { readonly timeoutMs?: number | undefined } = {}): Promise<Applied> {
@@ -204,10 +194,9 @@ export class StoredLimits implements SharedLimits {
     const isNoted = !this.#isReadOnly && this.#readings >= NOTED_EVERY;
     const before = this.#replica.head;
     try {
-      await (isNoted ? this.#replica.refresh(this.instance, this.#details()) : this.#replica.refresh());
+      await this.#replica.refresh(isNoted ? this.instance : undefined);
       // Others wait to hear that this process obeys the change.
-      if (!this.#isReadOnly && this.#replica.head !== before)
-        await this.#replica.refresh(this.instance, this.#details());
+      if (!this.#isReadOnly && this.#replica.head !== before) await this.#replica.refresh(this.instance);
       this.#readings = isNoted ? 1 : this.#readings + 1;
       if (this.#isBehind) this.#events.emit({ type: 'recovered' });
       this.#isBehind = false;

@@ -34,28 +34,13 @@ export type ClaimAction =
   /** Moves the clock to `offset` ms after the end of the key's lease, or of its retention. */
   | { readonly type: 'edge'; readonly id: ClaimId; readonly of: 'lease' | 'retention'; readonly offset: number };
 
-/** Options of {@link createClaimArbitraries}. */
-export interface ClaimArbitrariesOptions {
-  /**
-   * Few, so that attempts often share a key.
-   * @default two keys of the scope `app`
-   */
-  readonly ids?: readonly ClaimId[];
-  /**
-   * Tokens of the attempts; few, for the same reason.
-   * @default ['a', 'b', 'c', 'd']
-   */
-  readonly tokens?: readonly string[];
-  /** @default 60 */
-  readonly maxActions?: number;
-}
-
 /** What {@link createClaimArbitraries} returns. */
 export interface ClaimArbitraries {
   readonly action: FastCheck.Arbitrary<ClaimAction>;
   readonly history: FastCheck.Arbitrary<readonly ClaimAction[]>;
 }
 
+/** Few, so that attempts often share a key, as their tokens are. */
 const IDS: readonly ClaimId[] = [
   { scope: 'app', key: 'k' },
   { scope: 'app', key: 'l' },
@@ -66,17 +51,16 @@ const IDS: readonly ClaimId[] = [
  * @example
  * const { history } = createClaimArbitraries(fc);
  */
-export function createClaimArbitraries(fc: typeof FastCheck, options: ClaimArbitrariesOptions = {}): ClaimArbitraries {
-  const { ids = IDS, tokens = ['a', 'b', 'c', 'd'], maxActions = 60 } = options;
+export function createClaimArbitraries(fc: typeof FastCheck): ClaimArbitraries {
   const oneOf = fc.constantFrom;
   const mostly = <T, U>(usual: FastCheck.Arbitrary<T>, rare: FastCheck.Arbitrary<U>): FastCheck.Arbitrary<T | U> =>
     fc.oneof({ arbitrary: usual, weight: 8 }, { arbitrary: rare, weight: 1 });
 
-  const id = oneOf(...ids);
+  const id = oneOf(...IDS);
   const leaseMs = mostly(fc.nat(60), fc.integer({ min: 0, max: 86_400_000 }));
   const owner = {
     id,
-    token: oneOf(...tokens),
+    token: oneOf('a', 'b', 'c', 'd'),
     fingerprint: mostly(oneOf('f'), oneOf('g')),
     // Mostly longer than a lease: otherwise attempts would never find another attempt's claim.
     retentionMs: mostly(fc.integer({ min: 60, max: 600 }), fc.oneof(fc.nat(60), oneOf(86_400_000))),
@@ -119,6 +103,6 @@ export function createClaimArbitraries(fc: typeof FastCheck, options: ClaimArbit
   return {
     action,
     // 'max' makes all lengths equally likely. By default fast-check would mostly create histories of a few actions.
-    history: fc.array(action, { minLength: 1, maxLength: maxActions, size: 'max' }),
+    history: fc.array(action, { minLength: 1, maxLength: 60, size: 'max' }),
   };
 }

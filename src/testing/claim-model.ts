@@ -1,33 +1,13 @@
-import type {
-  AbandonCommand,
-  AbandonReply,
-  BeginCommand,
-  BeginReply,
-  ClaimCommand,
-  CompleteCommand,
-  CompleteReply,
-  HeldCommand,
-  HeldReply,
-  KeptResult,
-} from '../core/claim.ts';
+import type { Synchronous } from '../base/maybe-promise.ts';
+import type { AbandonReply, BeginReply, ClaimCommand, CompleteReply, HeldReply, KeptResult } from '../core/claim.ts';
 import type { Clock } from '../core/clock.ts';
-import type { ClaimId, ClaimView } from '../core/ports.ts';
+import type { ClaimId, ClaimStore, ClaimView } from '../core/ports.ts';
 
 /** The rules of a claim, without any optimization, in the form of the tables in `docs/claims.md`. */
-export interface ClaimModel {
-  /** Replies as `begin` of a `ClaimStore` must. */
-  begin(id: ClaimId, command: BeginCommand): BeginReply;
-  /** Replies as `extend` of a `ClaimStore` must. */
-  extend(id: ClaimId, command: HeldCommand): HeldReply;
-  /** Replies as `dispatch` of a `ClaimStore` must. */
-  dispatch(id: ClaimId, command: HeldCommand): HeldReply;
-  /** Replies as `complete` of a `ClaimStore` must. */
-  complete(id: ClaimId, command: CompleteCommand): CompleteReply;
-  /** Replies as `abandon` of a `ClaimStore` must. */
-  abandon(id: ClaimId, command: AbandonCommand): AbandonReply;
-  /** Replies as `inspect` of a `ClaimStore` must. */
-  inspect(id: ClaimId): ClaimView | undefined;
-}
+export type ClaimModel = Pick<
+  Synchronous<ClaimStore>,
+  'begin' | 'extend' | 'dispatch' | 'complete' | 'abandon' | 'inspect'
+>;
 
 type State = 'ABSENT' | 'FREE' | 'IN_PROGRESS' | 'COMPLETED';
 type CommandName = 'begin' | 'extend' | 'dispatch' | 'complete' | 'abandon';

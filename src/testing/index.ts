@@ -1,19 +1,8 @@
 /**
- * Tests for your own stores and adapters: suites, models, and a fake clock.
+ * Tests for your own stores: suites, models, and a fake clock.
  * @module headgate/testing
  */
 
-export type {
-  AdapterSubject,
-  SuiteAnswer,
-  SuiteApp,
-  SuiteHandler,
-  SuiteRequest,
-  SuiteServer,
-} from './adapter-subject.ts';
-export { ADAPTER_CASES, adapterSuite } from './adapter-suite.ts';
-export { type AdjustmentModel, createAdjustmentModel } from './adjustment-model.ts';
-export { type AdjustmentStoreSubject, adjustmentStoreSuite } from './adjustment-store-suite.ts';
 export {
   type Arbitraries,
   type ArbitrariesOptions,
@@ -21,12 +10,7 @@ export {
   createArbitraries,
   type History,
 } from './arbitraries.ts';
-export {
-  type ClaimAction,
-  type ClaimArbitraries,
-  type ClaimArbitrariesOptions,
-  createClaimArbitraries,
-} from './claim-arbitraries.ts';
+export { type ClaimAction, type ClaimArbitraries, createClaimArbitraries } from './claim-arbitraries.ts';
 export { type ClaimModel, createClaimModel } from './claim-model.ts';
 export { type ClaimStoreSubject, claimStoreSuite } from './claim-store-suite.ts';
 export { createFakeClock, type FakeClock } from './fake-clock.ts';

@@ -2,7 +2,7 @@ import type { Block, BlockTarget } from '../core/block.ts';
 import type { Clock } from '../core/clock.ts';
 import type { WindowStatus } from '../core/decision.ts';
 import type { LimitName } from '../core/limit.ts';
-import type { ResetTarget } from '../core/ports.ts';
+import type { SynchronousLimitStore } from '../core/ports.ts';
 import type { NamedWindow, WindowSet } from '../core/window-set.ts';
 
 /**
@@ -56,21 +56,12 @@ interface ModelBlock extends BlockTarget {
 }
 
 /** The rules S1 to S14 and S21, without any optimization. */
-export interface Model {
+export interface Model
+  extends Required<Pick<SynchronousLimitStore, 'peek' | 'reset' | 'block' | 'unblock' | 'blocked'>> {
   /** Does what `consume` of a `LimitStore` must do. */
   consume(account: string, route: string, windowSet: WindowSet, cost: number): ModelDecision;
-  /** Does what `peek` of a `LimitStore` must do. */
-  peek(account: string, route: string, windowSet: WindowSet): readonly WindowStatus[];
   /** Does what `settle` of a `LimitStore` must do. */
   settle(decision: ModelDecision, cost: number): boolean;
-  /** Does what `reset` of a `LimitStore` must do. */
-  reset(target: ResetTarget): void;
-  /** Does what `block` of a `LimitStore` must do. */
-  block(target: BlockTarget, block: Block): void;
-  /** Does what `unblock` of a `LimitStore` must do. */
-  unblock(target: BlockTarget): void;
-  /** Does what `blocked` of a `LimitStore` must do. */
-  blocked(target: BlockTarget): Block | undefined;
 }
 
 /**

@@ -1,10 +1,27 @@
 import type { Decision } from '../core/decision.ts';
 import type { NamedWindow, WindowSet } from '../core/window-set.ts';
 import type { Timers } from '../idempotency/timers.ts';
-import type { Limiter } from '../limits/limiter.ts';
+import type { Limiter, LimitRequest } from '../limits/limiter.ts';
 import { NeverFitsError, WaitTooLongError } from './errors.ts';
-import { areAlike, type Job } from './job.ts';
 import { Pause, roomAfter } from './pause.ts';
+
+/** One call of `acquire` that waits for its decision. */
+export interface Job {
+  readonly request: LimitRequest;
+  readonly cost: number;
+  /** The windows that the job must fit, as they were when it came. */
+  readonly windowSet: WindowSet;
+  readonly maxWaitMs: number;
+  /** When `maxWaitMs` is over, on the worker's clock. */
+  readonly deadline: number;
+  resolve(decision: Decision): void;
+  reject(reason: unknown): void;
+}
+
+/** Whether a decision for one job could as well be one for the other. Both are of the same account and route. */
+export function areAlike(one: Job, other: Job): boolean {
+  return one.cost === other.cost && one.windowSet === other.windowSet;
+}
 
 /** Most jobs that ask at once, so that a store gets no more checks at a time. */
 const MAX_ASKING = 100;

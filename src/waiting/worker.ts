@@ -4,8 +4,7 @@ import type { Decision } from '../core/decision.ts';
 import { createSystemTimers, type Timers } from '../idempotency/timers.ts';
 import { checkCost, type Limiter, type LimitRequest } from '../limits/limiter.ts';
 import { QueueFullError } from './errors.ts';
-import type { Job } from './job.ts';
-import { checkFits, JobQueue } from './queue.ts';
+import { checkFits, type Job, JobQueue } from './queue.ts';
 
 /** Options of {@link createJobWorker}. */
 export interface JobWorkerOptions {

@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia';
 import { describe, it } from 'vitest';
 import { type ElysiaRequest, headgate, idempotentRequest, routeOf } from '../../src/adapters/elysia.ts';
-import { adapterSuite } from '../../src/testing/index.ts';
+import { adapterSuite } from '../support/adapter-suite/suite.ts';
 import { listenWeb } from '../support/listen-web.ts';
 import { answerOf, webResponse } from '../support/suite-web.ts';
 

@@ -1,6 +1,6 @@
 import fastify from 'fastify';
 import { describe, it } from 'vitest';
-import { adapterSuite } from '../../src/testing/index.ts';
+import { adapterSuite } from '../support/adapter-suite/suite.ts';
 import { fastifySubject } from '../support/suite-fastify.ts';
 
 adapterSuite(

@@ -1,6 +1,6 @@
 import { describe, it } from 'vitest';
 import { idempotentRequest, withHeadgate } from '../../src/adapters/fetch.ts';
-import { adapterSuite } from '../../src/testing/index.ts';
+import { adapterSuite } from '../support/adapter-suite/suite.ts';
 import { listenWeb } from '../support/listen-web.ts';
 import { answerOf, THROWN_GAPS, webResponse } from '../support/suite-web.ts';
 

@@ -1,7 +1,7 @@
 import { toNodeHandler } from 'h3';
 import { listen } from 'headgate-testbed/listen';
 import { describe, it } from 'vitest';
-import { adapterSuite } from '../../src/testing/index.ts';
+import { adapterSuite } from '../support/adapter-suite/suite.ts';
 import { h3Subject } from '../support/suite-h3.ts';
 
 adapterSuite(

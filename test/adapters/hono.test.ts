@@ -1,7 +1,7 @@
 import { type Context, Hono } from 'hono';
 import { describe, it } from 'vitest';
 import { headgate, idempotentRequest, routeOf } from '../../src/adapters/hono.ts';
-import { adapterSuite } from '../../src/testing/index.ts';
+import { adapterSuite } from '../support/adapter-suite/suite.ts';
 import { listenWeb } from '../support/listen-web.ts';
 import { answerOf, webResponse } from '../support/suite-web.ts';
 

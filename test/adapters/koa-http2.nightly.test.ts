@@ -1,5 +1,5 @@
 import { describe, it } from 'vitest';
-import { adapterSuite } from '../../src/testing/index.ts';
+import { adapterSuite } from '../support/adapter-suite/suite.ts';
 import { listenHttp2 } from '../support/http2.ts';
 import { koaSubject } from '../support/suite-koa.ts';
 

@@ -1,5 +1,5 @@
 import { describe, it } from 'vitest';
-import { adapterSuite } from '../../src/testing/index.ts';
+import { adapterSuite } from '../support/adapter-suite/suite.ts';
 import { listenFastify } from '../support/listen-fastify.ts';
 import { nestOnFastify, nestSubject } from '../support/suite-nest.ts';
 

@@ -135,7 +135,7 @@ describe('options', () => {
     ['store', { store: {} }, 'store: must be a store of limits, such as createMemoryStore() returns'],
     ['ipv6Prefix', { ipv6Prefix: 129 }, 'ipv6Prefix: must be a whole number of bits from 1 to 128'],
     ['trustedProxies', { trustedProxies: true }, 'trustedProxies: must be the number of proxies'],
-    ['headers', { headers: 'none' }, 'headers: write [] instead'],
+    ['headers', { headers: 'none' }, 'headers: must be a list of'],
     ['perAdress', { perAdress: ['1/1m'] }, 'options.perAdress: unknown option'],
   ])('a wrong %s is refused when the limits are mounted', (_, options, message) => {
     expect(() => fromAddresses({ perAddress: ['1/1m'], ...options } as never)).toThrow(message);

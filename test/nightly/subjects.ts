@@ -8,10 +8,10 @@ import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createRedisClaimStore } from '../../src/stores/redis/claims.ts';
 import type { RedisClient } from '../../src/stores/redis/client.ts';
 import { createRedisStore } from '../../src/stores/redis/limits.ts';
-import { type AdjustmentStoreSubject, adjustmentStoreSuite } from '../../src/testing/adjustment-store-suite.ts';
 import { type ClaimStoreSubject, claimStoreSuite } from '../../src/testing/claim-store-suite.ts';
 import type { FakeClock } from '../../src/testing/fake-clock.ts';
 import { type LimitStoreSubject, limitStoreSuite, type SuiteRunner } from '../../src/testing/limit-store-suite.ts';
+import { type AdjustmentStoreSubject, adjustmentStoreSuite } from '../support/adjustment-suite/suite.ts';
 import { CLIENTS, CLUSTER_CLIENTS, type ConnectedClient } from '../support/redis-clients.ts';
 
 export const STORES = ['memory', 'redis', 'cluster'] as const;

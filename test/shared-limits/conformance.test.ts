@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, inject, it } from 'vitest';
-import { adjustmentStoreSuite } from '../../src/testing/adjustment-store-suite.ts';
+import { adjustmentStoreSuite } from '../support/adjustment-suite/suite.ts';
 import { CLIENTS, CLUSTER_CLIENTS } from '../support/redis-clients.ts';
 import { redisAdjustmentsSubject } from '../support/redis-conformance.ts';
 

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { AdjustmentEntry } from '../../src/core/adjustment.ts';
 import { parseLimit } from '../../src/core/limit.ts';
 import { createFileAdjustments } from '../../src/shared-limits/stores/file.ts';
-import { adjustmentStoreSuite } from '../../src/testing/adjustment-store-suite.ts';
+import { adjustmentStoreSuite } from '../support/adjustment-suite/suite.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-adjustments-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Head, MAX_RECENT } from '../../src/core/adjustment.ts';
 import { createMemoryAdjustments, MemoryAdjustments } from '../../src/shared-limits/stores/memory.ts';
-import { adjustmentStoreSuite } from '../../src/testing/adjustment-store-suite.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { adjustmentStoreSuite } from '../support/adjustment-suite/suite.ts';
 
 adjustmentStoreSuite({ describe, it }, fc, { name: 'memory', create: (clock) => createMemoryAdjustments({ clock }) });
 

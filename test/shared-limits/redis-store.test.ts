@@ -7,7 +7,6 @@ import type { AdjustmentStore } from '../../src/shared-limits/ports.ts';
 import { Replica } from '../../src/shared-limits/replica.ts';
 import { createRedisAdjustments, type RedisAdjustmentsOptions } from '../../src/shared-limits/stores/redis.ts';
 import {
-  readDetails,
   readHistory,
   readInstances,
   readPartReply,
@@ -38,36 +37,23 @@ const accountsOf = (replica: Replica) => [...replica.adjustments.values()].map((
 describe('adjustments in Redis', () => {
   it('share a slot, and do not expire; only what is stored of processes does', async () => {
     const prefix = newPrefix();
-    const { adjustments, history, processes, details } = adjustmentKeys(prefix);
-    expect(new Set([adjustments, history, processes, details].map(slotOf)).size).toBe(1);
+    const { adjustments, history, processes } = adjustmentKeys(prefix);
+    expect(new Set([adjustments, history, processes].map(slotOf)).size).toBe(1);
     const replica = new Replica(storeAt(prefix));
     await put(replica, 'a');
-    await storeAt(prefix).read(replica.head, 'host:1', 'details');
-    const expiries = await Promise.all([adjustments, history, processes, details].map((key) => client.pttl(key)));
+    await storeAt(prefix).read(replica.head, 'host:1');
+    const expiries = await Promise.all([adjustments, history, processes].map((key) => client.pttl(key)));
     const hour = expect.closeTo(3_600_000, -5);
-    expect(expiries).toEqual([-1, -1, hour, hour]);
+    expect(expiries).toEqual([-1, -1, hour]);
   });
 
-  it('and the details of 120 processes: at most 50 in one reply; those of processes that are gone make room', async () => {
+  it('and processes that are gone make room when another one comes', async () => {
     const prefix = newPrefix();
-    const { processes, details } = adjustmentKeys(prefix);
-    const store = storeAt(prefix);
-    const large = 'x'.repeat(8_192);
-    for (let i = 0; i < 120; i++)
-      await store.read(undefined, `p${i}`, i % 2 === 0 ? `${i}`.padEnd(8_192, '-') : undefined);
-    const listed = await store.instances({ details: true });
-    expect(listed).toHaveLength(120);
-    for (const { name, details: text } of listed) {
-      const i = Number(name.slice(1));
-      expect(text).toBe(i % 2 === 0 ? `${i}`.padEnd(8_192, '-') : undefined);
-    }
-    await store.read(undefined, 'p0');
-    expect((await store.instances({ details: true })).find(({ name }) => name === 'p0')?.details).toBeUndefined();
-    const old = Array.from({ length: 900 }, (_, i) => [`old${i}`, '1:1:n'] as const);
+    const { processes } = adjustmentKeys(prefix);
+    const old = Array.from({ length: 1_000 }, (_, i) => [`old${i}`, '1:1:n'] as const);
     await client.hset(processes, Object.fromEntries(old));
-    await client.hset(details, Object.fromEntries(old.map(([name]) => [name, large])));
-    await store.read(undefined, 'new', 'n');
-    expect([await client.hlen(processes), await client.hlen(details)]).toEqual([121, 60]);
+    await storeAt(prefix).read(undefined, 'new');
+    expect(await client.hkeys(processes)).toEqual(['new']);
   });
 
   it('and a process that is one of a thousand goes on to be listed; only a new one finds no room', async () => {
@@ -84,17 +70,6 @@ describe('adjustments in Redis', () => {
     const listed = await store.instances();
     expect(listed).toHaveLength(1_000);
     expect(listed.find(({ name }) => name === 'mine')?.ageMs).toBe(0);
-  });
-
-  it('and what a process has said goes with it, when another one comes', async () => {
-    const prefix = newPrefix();
-    const { processes, details } = adjustmentKeys(prefix);
-    let now = 1_000_000;
-    const store = storeAt(prefix, { clock: { now: () => now } });
-    await store.read(undefined, 'gone', '{"top":"acc_1"}');
-    now += 10_001;
-    await store.read(undefined, 'new');
-    expect([await client.hkeys(processes), await client.hkeys(details)]).toEqual([['new'], []]);
   });
 
   it('and many large changes: a reply has about a megabyte of them, so that the server is not kept busy', async () => {
@@ -319,8 +294,6 @@ describe('a reply about adjustments that headgate did not write', () => {
     expect(readInstances(['9', ...strange.flatMap((row) => ['name', row]), 'new', '9::'])).toMatchObject([
       { name: 'new' },
     ]);
-    expect(() => readDetails(['1', 'a'], 2)).toThrow(/unexpected reply/);
-    expect(readDetails(['1', null, 'a'], 2)).toEqual([undefined, 'a']);
     expect(readInstances(['9', 'name', '8:1:n', 'new', '9::'])).toEqual([
       { name: 'name', head: { version: 1, nonce: 'n' }, ageMs: 1 },
       { name: 'new', head: undefined, ageMs: 0 },

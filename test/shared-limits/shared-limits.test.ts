@@ -11,7 +11,7 @@ import {
   type SharedLimitsEvent,
   type SharedLimitsOptions,
 } from '../../src/shared-limits/index.ts';
-import type { AdjustmentStore, InstancesOptions } from '../../src/shared-limits/ports.ts';
+import type { AdjustmentStore } from '../../src/shared-limits/ports.ts';
 import { MemoryAdjustments } from '../../src/shared-limits/stores/memory.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 
@@ -50,60 +50,6 @@ function awayable(store: AdjustmentStore) {
   });
   return { store: wrapped, state };
 }
-
-describe('details', () => {
-  it('of each process reach the others, if they are asked for', async () => {
-    const store = createMemoryAdjustments();
-    let version = 1;
-    const [one, other] = [
-      start(store, { instance: 'one', details: () => `{"version":${version}}` }),
-      start(store, { instance: 'other' }),
-    ];
-    await Promise.all([one.limits.ready(), other.limits.ready()]);
-    const list = async (options?: InstancesOptions) =>
-      (await other.limits.instances(options)).map(({ name, details }) => [name, details]).sort();
-    expect(await list()).toEqual([
-      ['one', undefined],
-      ['other', undefined],
-    ]);
-    expect((await other.limits.instances())[0]).not.toHaveProperty('details');
-    version = 2;
-    await expect
-      .poll(() => list({ details: true }))
-      .toEqual([
-        ['one', '{"version":2}'],
-        ['other', undefined],
-      ]);
-  });
-
-  it.each([
-    ['too large', () => 'ü'.repeat(4_097), /at most 8192 bytes, got 8194/],
-    ['no text', () => 7 as unknown as string, /must return a text/],
-    [
-      'an error',
-      () => {
-        throw new Error('no details');
-      },
-      /no details/,
-    ],
-  ])('%s: it is logged once, and the limits are read as before', async (_, details, reason) => {
-    const logger = vi.fn();
-    const { limits, maxOf } = start(createMemoryAdjustments(), { details, logger });
-    await limits.put({ account: 'acc_1' }, ['600/1m'], JANE);
-    await limits.put({ account: 'acc_1' }, ['700/1m'], JANE);
-    await expect.poll(async () => (await limits.instances({ details: true })).length).toBe(1);
-    expect(maxOf()).toEqual([700]);
-    expect(logger.mock.calls).toEqual([[expect.stringContaining('details'), expect.objectContaining({})]]);
-    expect(logger.mock.calls[0]?.[1].message).toMatch(reason);
-  });
-
-  it('is a function', () => {
-    const adjustments = createMemoryAdjustments();
-    expect(() => createSharedLimits({ base: BASE, adjustments, details: '{}' } as never)).toThrow(
-      /details: must be a function that returns a text/,
-    );
-  });
-});
 
 describe('a change', () => {
   it('holds at once where it is made, and soon in every other process', async () => {

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import type { SuiteServer } from '../../src/testing/index.ts';
+import type { SuiteServer } from './adapter-suite/subject.ts';
 import { http2Client } from './http2.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { headgate, idempotentRequest, routeOf } from '../../src/adapters/fastify.ts';
-import type { AdapterSubject } from '../../src/testing/index.ts';
+import type { AdapterSubject } from './adapter-suite/subject.ts';
 import { listenFastify } from './listen-fastify.ts';
 import { headerOf, nodeBody } from './suite-node.ts';
 

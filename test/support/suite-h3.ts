@@ -1,6 +1,6 @@
 import { H3, type H3Event } from 'h3';
 import { headgate, idempotentRequest, routeOf } from '../../src/adapters/h3.ts';
-import type { AdapterSubject, SuiteServer } from '../../src/testing/index.ts';
+import type { AdapterSubject, SuiteServer } from './adapter-suite/subject.ts';
 import { answerOf, webResponse } from './suite-web.ts';
 
 /** h3 on the server that `serve` starts. */

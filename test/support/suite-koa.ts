@@ -1,7 +1,7 @@
 import Router from '@koa/router';
 import Koa from 'koa';
 import { headgate, idempotentRequest, routeOf } from '../../src/adapters/koa.ts';
-import type { AdapterSubject, SuiteServer } from '../../src/testing/index.ts';
+import type { AdapterSubject, SuiteServer } from './adapter-suite/subject.ts';
 import { bodyOf, headerOf, nodeBody } from './suite-node.ts';
 
 /** Koa, over HTTP/1 or HTTP/2. */

@@ -13,7 +13,7 @@ import {
   readAhead,
   routeOf,
 } from '../../src/adapters/nest.ts';
-import type { AdapterSubject, SuiteApp, SuiteServer } from '../../src/testing/index.ts';
+import type { AdapterSubject, SuiteApp, SuiteServer } from './adapter-suite/subject.ts';
 import { takeAnyBody } from './suite-fastify.ts';
 import { bodyOf, headerOf, nodeBody, writeNode } from './suite-node.ts';
 

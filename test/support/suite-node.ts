@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { pipeline, Readable } from 'node:stream';
 import type { NodeRequest, NodeResponse } from '../../src/adapters/node/http.ts';
-import type { SuiteAnswer } from '../../src/testing/index.ts';
+import type { SuiteAnswer } from './adapter-suite/subject.ts';
 
 /** Reads the body from the stream. */
 export async function bodyOf(request: NodeRequest): Promise<Uint8Array> {

@@ -1,4 +1,4 @@
-import type { SuiteAnswer, SuiteHandler } from '../../src/testing/index.ts';
+import type { SuiteAnswer, SuiteHandler } from './adapter-suite/subject.ts';
 
 /** Makes a web response of a response of the suite. */
 export function webResponse({ status, headers, body }: SuiteAnswer): Response {

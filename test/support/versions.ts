@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http';
 import { listen } from 'headgate-testbed/listen';
-import type { SuiteServer } from '../../src/testing/index.ts';
+import type { SuiteServer } from './adapter-suite/subject.ts';
 import { listenHttp2 } from './http2.ts';
 
 /** A version of HTTP, and a function that serves it. */

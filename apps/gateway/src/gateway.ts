@@ -75,7 +75,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   const health = createHealth(() => store.health());
   const startedAt = new Date();
   const traffic = new Traffic();
-  let shadow: ShadowRunner | undefined;
+  const parts = createParts(config, { store, log, traffic });
   const details = (): ProcessDetails => ({
     version,
     host: hostname(),
@@ -83,13 +83,11 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     state: health.isReady ? 'serving' : 'draining',
     breaker: store.breaker(),
     perSecond: traffic.decisionsPerSecond(),
-    shadow: shadow?.said,
+    shadow: parts.shadow.said,
     top: traffic.tops(TOP),
   });
-  const parts = createParts(config, { store, log, traffic, details });
   const { metrics, limits, sharedLimits, idempotency, upstreams } = parts;
-  // The first details are those of a process without a candidate.
-  shadow = parts.shadow;
+  store.fleet?.start(sharedLimits.instance, () => writeDetails(details()));
   // The first request must be judged by the adjustments, if the store answers.
   await sharedLimits.ready({ timeoutMs: Math.min(READY_MS, FIRST_READING * config.storeDeadlineMs) });
   telemetry?.watchLimits(() => sharedLimits.state);
@@ -176,19 +174,17 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
 /** What there is before the other parts. */
 interface PartsOptions extends Pick<RuleParts, 'log' | 'traffic'> {
   readonly store: GatewayStore;
-  readonly details: () => ProcessDetails;
 }
 
 /** Makes what lasts as long as the process, with the bounds of the config that it starts with. */
 function createParts(
   config: Config,
-  { store, log, traffic, details }: PartsOptions,
+  { store, log, traffic }: PartsOptions,
 ): RuleParts & { readonly buffers: BufferBudget } {
   const { perApplication, maxUpstreamConnections } = config;
   const adjusted = createAdjustedLimits(config, {
     store,
     log,
-    details: () => writeDetails(details()),
     onChange: (change) => traffic.onLimits(change),
   });
   const metrics = createMetrics([...store.metrics, ...adjusted.metrics]);

@@ -41,7 +41,7 @@ function run(name, command, options = {}) {
 if (!isInstalled()) run('install', ['npm', 'ci', '--prefix', 'apps/site', '--no-audit', '--no-fund']);
 // The check installs first, because it uses the packages while the site is built.
 if (process.argv.includes('--install')) process.exit();
-run('package', [process.execPath, 'scripts/build.mjs', '--if-changed', '--no-types']);
+run('packages', [process.execPath, 'packages/simulate/scripts/build.mjs', '--if-changed', '--no-types']);
 const typedoc = 'apps/site/node_modules/typedoc/bin/typedoc';
 run('API reference', withoutNetwork([process.execPath, typedoc, '--options', 'apps/site/typedoc.config.js']));
 const vitepress = 'node_modules/vitepress/bin/vitepress.js';

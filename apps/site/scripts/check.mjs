@@ -14,7 +14,7 @@ async function run(name, ...args) {
 
 try {
   // The check of types needs the declarations of the package, and the packages of the site.
-  await run('package', 'scripts/build.mjs', '--if-changed');
+  await run('packages', 'packages/simulate/scripts/build.mjs', '--if-changed');
   await run('install', 'apps/site/scripts/build.mjs', '--install');
   // Each uses one core for most of its time.
   await Promise.all([

@@ -1,5 +1,4 @@
 import type { LineParser, Names, ParsedLine } from './line.ts';
-import { QuickReader } from './quick-line.ts';
 import type { SkipReason } from './trace.ts';
 
 /** The fields of a line of the gateway's log that are read here. Any other line may have anything in them. */
@@ -28,12 +27,9 @@ const LAST_MS = 8_640_000_000_000_000;
 
 /** Reads lines of the gateway's own log. */
 export function headgateParser(names: Names): LineParser {
-  const reader = new QuickReader(names);
   let number = 0;
   return (lines) => {
     number++;
-    const quick = reader.read(lines);
-    if (quick !== undefined) return quick;
     const line = readObject(lines.text);
     // Each line of the log has a level and a message.
     if (line === undefined || typeof line.msg !== 'string') return undefined;

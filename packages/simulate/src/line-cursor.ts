@@ -40,11 +40,6 @@ export class LineCursor {
   get text(): string {
     return this.#text.slice(this.#textFrom, this.#textEnd);
   }
-
-  /** Text of some of the bytes. It may keep the text of all lines in memory. */
-  slice(from: number, end: number): string {
-    return this.#isAligned ? this.#text.slice(from, end) : DECODER.decode(this.bytes.subarray(from, end));
-  }
 }
 
 /** What `indexOf` found, or else the end. */

@@ -1,5 +1,5 @@
 import { OptionError } from 'headgate';
-import { checkInteger, checkOptions } from 'headgate/internal';
+import { checkOptions } from 'headgate/internal';
 import { combinedParser } from './combined-line.ts';
 import { getOrCreate } from './get-or-create.ts';
 import { headgateParser } from './headgate-line.ts';
@@ -53,7 +53,8 @@ export function readTrace(source: TraceSource, options: ReadTraceOptions = {}): 
   checkOptions(options, OPTIONS, 'options');
   const { format = 'auto', sortMs = DEFAULT_SORT_MS } = options;
   if (!FORMATS.includes(format)) throw new OptionError('format', format, 'must be auto, headgate, combined or json');
-  checkInteger('sortMs', sortMs, 0, MAX_SORT_MS);
+  if (!Number.isSafeInteger(sortMs) || sortMs < 0 || sortMs > MAX_SORT_MS)
+    throw new OptionError('sortMs', sortMs, `must be an integer from 0 to ${MAX_SORT_MS}`);
   const figures = emptyFigures();
   const parse = parserOf(format, options, figures);
   return { figures, [Symbol.asyncIterator]: () => batches(source, parse, sortMs, figures) };

@@ -1,5 +1,6 @@
 import { OptionError } from 'headgate';
-import { createRouteTree, parseTemplate } from 'headgate/internal';
+import { parseTemplate } from './route-template.ts';
+import { createRouteTree } from './route-tree.ts';
 
 /** Where a request of an access log names its account: `field` is one of a JSON line. */
 export type AccountPlace = `path.${string}` | `query.${string}` | `field.${string}` | 'remote_addr' | 'remote_user';

@@ -32,10 +32,12 @@ const node = (file: string, source: string): string => {
 };
 
 it('contains the build and the README', () => {
-  expect([...(files['headgate-simulate'] ?? [])].sort()).toEqual([
-    ...['LICENSE', 'README.md', 'dist/index.cjs', 'dist/index.d.cts', 'dist/index.d.ts', 'dist/index.js'],
-    'package.json',
-  ]);
+  const built = ['index', 'routes'].flatMap((name) =>
+    ['cjs', 'd.cts', 'd.ts', 'js'].map((end) => `dist/${name}.${end}`),
+  );
+  // what both entries share is in a chunk, whose name has a hash
+  const contents = (files['headgate-simulate'] ?? []).filter((name) => !/^dist\/chunk-[A-Z0-9]+\.js$/.test(name));
+  expect([...contents].sort()).toEqual(['LICENSE', 'README.md', ...built, 'package.json']);
 });
 
 it('needs exactly the version of the library that it was built with', () => {
@@ -60,4 +62,4 @@ it('gives a user types without a fault, in ESM and in CommonJS', () => {
   writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['consumer.*'] }));
   const tsc = join(ROOT, 'node_modules/typescript-7/bin/tsc');
   expect(execFileSync(process.execPath, [tsc, '-p', project], { encoding: 'utf8' })).toBe('');
-}, 120_000);
+});

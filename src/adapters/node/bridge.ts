@@ -25,11 +25,8 @@ export interface NodeExchange<Result> {
   readonly response: ServerResponse;
   /** Appears in error answers and events; the gate makes one if it is undefined. */
   readonly requestId?: string | undefined;
-  /**
-   * Sends an answer of the gate's own.
-   * @param isReplay whether the answer is the stored response of an earlier request
-   */
-  answer(reply: Reply, isReplay: boolean): MaybePromise<Result>;
+  /** Sends an answer of the gate's own. */
+  answer(reply: Reply): MaybePromise<Result>;
   /**
    * Runs the handler, or returns control to the framework.
    * @param capture records the response, if retries will replay it; `fail()` reports a handler that threw and will not
@@ -40,8 +37,6 @@ export interface NodeExchange<Result> {
   skip(): MaybePromise<Result>;
   /** If given, called in place of `proceed` and `skip`, for a request that must not reach its handler. */
   turnBack?: ((passage: Passage) => MaybePromise<Result>) | undefined;
-  /** True if other parts of the request will enter a gate as well: its body stays in memory for them. */
-  readonly mayEnterAgain?: boolean | undefined;
 }
 
 /** Call it before the head is written if a cache answers the request: the charge is refunded (S12). */
@@ -70,13 +65,12 @@ function leaveGate<Result>(entry: GateEntry, exchange: NodeExchange<Result>): Ma
   const response: ServerResponse & Marks = exchange.response;
   if (entry.kind === 'answer') {
     response[ANSWER] = entry.reply.status;
-    return exchange.answer(entry.reply, entry.replayed === true);
+    return exchange.answer(entry.reply);
   }
   if (exchange.turnBack !== undefined) return exchange.turnBack(entry);
   const { recording } = entry;
   response[PASSAGE] = entry;
-  if (exchange.mayEnterAgain) entry.isPart = true;
-  else forgetBody(response.req, recording !== undefined);
+  forgetBody(response.req, recording !== undefined);
   if (recording === undefined) {
     addFields(response, entry);
     if (entry.hasFinalCost) settleWithoutHead(response, entry);

@@ -40,3 +40,8 @@ export function createBodyField(options: BodyFieldOptions): FieldReader {
   const expected = 'application/json, application/x-www-form-urlencoded or multipart/form-data, in UTF-8';
   throw field.error('unsupported_type', `cannot be read: send the body as ${expected}`);
 }
+
+/** Reads a field of a query string by the rules of a form. Pass it the query without its question mark. */
+export function createQueryField(name: string, maxValueBytes: number): FieldReader {
+  return new FormField(new FieldValue(name, maxValueBytes, 'query'));
+}

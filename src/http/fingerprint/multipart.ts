@@ -1,7 +1,7 @@
 import { parseDisposition } from '../parse/content-disposition.ts';
 import { type MultipartHandler, MultipartParser } from '../parse/multipart.ts';
 import type { PartHeader } from '../parse/part-headers.ts';
-import { createDigest, type Digest, digestBytes } from '../platform.ts';
+import { createDigest, digestBytes } from '../platform.ts';
 import {
   type BodyEntry,
   type BodyFingerprint,
@@ -23,7 +23,7 @@ export class MultipartFingerprinter implements BodyFingerprinter, MultipartHandl
   readonly #parser: MultipartParser;
   readonly #parts: BodyEntry[] = [];
   readonly #outside = new DigestBuffer();
-  readonly #content = new ShortDigest();
+  #content = createDigest();
   #label = '';
   #name: Uint8Array = UNNAMED;
   #orderMatters: boolean;
@@ -62,6 +62,7 @@ export class MultipartFingerprinter implements BodyFingerprinter, MultipartHandl
     if (name === undefined) this.#orderMatters = true;
     this.#label = name === undefined ? 'part' : readableLabel(name);
     this.#name = name === undefined ? UNNAMED : digestBytes(name);
+    this.#content = createDigest();
     this.#content.update(canonical(headers));
   }
 
@@ -101,38 +102,4 @@ function compareBytes(left: Uint8Array, right: Uint8Array): number {
     if (difference !== 0) return difference;
   }
   return left.length - right.length;
-}
-
-/** The longest content that is digested in one call, in bytes. */
-const MAX_SHORT = 1_024;
-
-/** A digest that can be used again, and is cheap for a few bytes. */
-class ShortDigest {
-  readonly #short = new Uint8Array(MAX_SHORT);
-  #length = 0;
-  #digest: Digest | undefined;
-
-  update(bytes: Uint8Array): void {
-    if (this.#digest === undefined && this.#length + bytes.length <= MAX_SHORT) {
-      this.#short.set(bytes, this.#length);
-      this.#length += bytes.length;
-      return;
-    }
-    this.#begun().update(bytes);
-  }
-
-  /** Returns 32 bytes, and begins again. */
-  digest(): Uint8Array {
-    const digest = this.#digest?.digest() ?? digestBytes(this.#short.subarray(0, this.#length));
-    this.#digest = undefined;
-    this.#length = 0;
-    return digest;
-  }
-
-  #begun(): Digest {
-    if (this.#digest !== undefined) return this.#digest;
-    this.#digest = createDigest();
-    this.#digest.update(this.#short.subarray(0, this.#length));
-    return this.#digest;
-  }
 }

@@ -5,7 +5,7 @@ import type { AdjustmentEntry, AdjustmentState, Head } from '../../core/adjustme
 import { type Clock, monotonicClock } from '../../core/clock.ts';
 import { checkClock } from '../../stores/memory/options.ts';
 import type { AdjustmentReply } from '../lineage.ts';
-import type { AdjustmentInstance, AdjustmentStore, InstancesOptions } from '../ports.ts';
+import type { AdjustmentInstance, AdjustmentStore, KeptFile } from '../ports.ts';
 import { MemoryAdjustments } from './memory.ts';
 import { loadState, saveState } from './state-file.ts';
 
@@ -24,11 +24,26 @@ export interface FileAdjustmentsOptions {
  * @throws OptionError
  */
 export function createFileAdjustments(path: string, options: FileAdjustmentsOptions = {}): AdjustmentStore {
-  if (typeof path !== 'string' || path === '') throw new OptionError('path', path, 'must be the path of a file');
+  checkPath(path);
   checkOptions(options, ['clock'], 'options');
   const { clock = monotonicClock } = options;
   checkClock(clock);
   return new FileAdjustments(path, new MemoryAdjustments(clock));
+}
+
+/**
+ * Creates the kept file of a process that has its adjustments in another store, such as Redis. The file has what
+ * the process last knew, for a start while that store is away or has lost its data. Several processes may have the same
+ * file: each replaces it as a whole.
+ * @throws OptionError
+ */
+export function createKeptFile(path: string): KeptFile {
+  checkPath(path);
+  return { load: () => loadState(path), save: (state) => saveState(path, state) };
+}
+
+function checkPath(path: string): void {
+  if (typeof path !== 'string' || path === '') throw new OptionError('path', path, 'must be the path of a file');
 }
 
 class FileAdjustments implements AdjustmentStore {
@@ -44,8 +59,8 @@ class FileAdjustments implements AdjustmentStore {
     this.#memory = memory;
   }
 
-  read(known: Head | undefined, instance?: string, details?: string): Promise<AdjustmentReply> {
-    return this.#run(() => this.#memory.read(known, instance, details));
+  read(known: Head | undefined, instance?: string): Promise<AdjustmentReply> {
+    return this.#run(() => this.#memory.read(known, instance));
   }
 
   append(seen: Head | undefined, entry: AdjustmentEntry): Promise<boolean> {
@@ -60,8 +75,8 @@ class FileAdjustments implements AdjustmentStore {
     return this.#run(() => this.#memory.history(before, limit));
   }
 
-  instances(options?: InstancesOptions): Promise<readonly AdjustmentInstance[]> {
-    return this.#run(() => this.#memory.instances(options));
+  instances(): Promise<readonly AdjustmentInstance[]> {
+    return this.#run(() => this.#memory.instances());
   }
 
   #run<T>(call: () => T | Promise<T>): Promise<T> {

@@ -31,7 +31,9 @@ export function readAdjustment(value: unknown): Adjustment {
   const windows = readWindows(fields.windows);
   if (windows === undefined) throw unexpected(value);
   return {
-    ...{ target: readTarget(fields.target), windows, version: integerOf(fields.version) },
+    target: readTarget(fields.target),
+    windows,
+    version: integerOf(fields.version),
     ...readAuthor(fields),
     until: optionally(integerOf, fields.until),
   };
@@ -72,7 +74,9 @@ function readHead(value: unknown): Head {
 function readLimit(value: unknown): AdjustedLimit {
   const { target, from, to, until } = fieldsOf(value);
   return {
-    ...{ target: readTarget(target), from: readWindows(from), to: readWindows(to) },
+    target: readTarget(target),
+    from: readWindows(from),
+    to: readWindows(to),
     until: optionally(integerOf, until),
   };
 }

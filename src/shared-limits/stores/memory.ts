@@ -12,7 +12,7 @@ import {
 import { type Clock, monotonicClock } from '../../core/clock.ts';
 import { checkClock, readClock } from '../../stores/memory/options.ts';
 import type { AdjustmentReply } from '../lineage.ts';
-import type { AdjustmentInstance, AdjustmentStore, InstancesOptions } from '../ports.ts';
+import type { AdjustmentInstance, AdjustmentStore } from '../ports.ts';
 
 /** Options of {@link createMemoryAdjustments}. */
 export interface MemoryAdjustmentsOptions {
@@ -32,7 +32,6 @@ const LISTED_MS = 10_000;
 interface Heard {
   readonly head: Head | undefined;
   readonly heardAt: number;
-  readonly details: string | undefined;
 }
 
 /** Creates a store of adjustments in this process's memory, for one process and for tests. */
@@ -57,11 +56,11 @@ export class MemoryAdjustments implements AdjustmentStore {
     this.#clock = clock;
   }
 
-  read(known: Head | undefined, instance?: string, details?: string): AdjustmentReply {
+  read(known: Head | undefined, instance?: string): AdjustmentReply {
     const now = readClock(this.#clock);
     if (instance !== undefined) {
       this.#forgetInstances(now);
-      this.#instances.set(instance, { head: known, heardAt: now, details });
+      this.#instances.set(instance, { head: known, heardAt: now });
     }
     const head = this.#head;
     if (head === undefined) return { kind: 'none', now };
@@ -107,13 +106,10 @@ export class MemoryAdjustments implements AdjustmentStore {
     return this.#entries.slice(Math.max(0, end - limit), end).reverse();
   }
 
-  instances(options: InstancesOptions = {}): readonly AdjustmentInstance[] {
+  instances(): readonly AdjustmentInstance[] {
     const now = readClock(this.#clock);
     this.#forgetInstances(now);
-    return [...this.#instances].map(([name, { head, heardAt, details }]) => ({
-      ...{ name, head, ageMs: now - heardAt },
-      ...(options.details === true ? { details } : {}),
-    }));
+    return [...this.#instances].map(([name, { head, heardAt }]) => ({ name, head, ageMs: now - heardAt }));
   }
 
   #entriesAfter(known: Head): readonly AdjustmentEntry[] | undefined {

@@ -33,7 +33,7 @@ export type ReadReply =
     };
 
 /**
- * Reads the output of `read.lua`. It is untrusted: anything that headgate does not write is an error. Only a
+ * Reads the output of `lua/read.lua`. It is untrusted: anything that headgate does not write is an error. Only a
  * limit that cannot be read is left out and counted, because a later version may have written it, and the others apply.
  * @throws TypeError, OptionError
  */
@@ -64,36 +64,19 @@ export async function readReadReply(reply: unknown): Promise<ReadReply> {
   }
 }
 
-/** A candidate that another process has stored, or (with an empty id) that there is none any more. */
-export interface CandidateReply {
-  readonly id: string;
-  readonly text: string;
-}
-
-/**
- * Takes the candidate out of an output of `read.lua`. Returns the rest of it, and the candidate if it is
- * another one than the process knew.
- * @throws TypeError
- */
-export function takeCandidate(reply: unknown): { readonly rest: unknown; readonly candidate?: CandidateReply } {
-  const [, kind, id, text, rest] = listOf(reply);
-  if (textOf(kind) !== 'candidate') return { rest: reply };
-  return { rest, candidate: { id: textOf(id), text: textOf(text) } };
-}
-
-/** Reads the output of `read.lua` for one part, as {@link readReadReply} does. */
+/** Reads the output of `lua/read.lua` for one part, as {@link readReadReply} does. */
 export function readPartReply(reply: unknown): Promise<AdjustmentPart> {
   const [, , next, fields] = listOf(reply);
   return readPart(next, fields);
 }
 
-/** Reads the output of `instances.lua` for entries. */
+/** Reads the output of `lua/instances.lua` for entries. */
 export async function readHistory(reply: unknown): Promise<readonly AdjustmentEntry[]> {
   return readEntries(listOf(reply).slice(1), () => {});
 }
 
 /**
- * Reads the output of `instances.lua` for processes. What headgate did not write is left out: one such row must not
+ * Reads the output of `lua/instances.lua` for processes. What headgate did not write is left out: one such row must not
  * hide all processes.
  */
 export function readInstances(reply: unknown): readonly AdjustmentInstance[] {
@@ -108,16 +91,6 @@ export function readInstances(reply: unknown): readonly AdjustmentInstance[] {
     if (ageMs <= LISTED_MS) instances.push({ name: values[i] as string, head, ageMs });
   }
   return instances;
-}
-
-/**
- * Reads the output of `instances.lua` for details.
- * @param count how many were asked for
- */
-export function readDetails(reply: unknown, count: number): readonly (string | undefined)[] {
-  const [, ...values] = listOf(reply);
-  if (values.length !== count) throw unexpected(reply);
-  return values.map((value) => (value === null ? undefined : textOf(value)));
 }
 
 /** `17:k3v9q2`, or '' without a history. */

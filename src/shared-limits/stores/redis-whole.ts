@@ -44,10 +44,10 @@ export async function readWhole(
       await collect(following, found, unreadable);
       next = following.next;
     }
-    const all = ({ now }: ReadReply, brought: History, left: number) => ({
-      ...{ kind: 'all' as const, now, state: { ...brought, adjustments: [...found.values()] } },
-      unreadable: left || undefined,
-    });
+    const all = ({ now }: ReadReply, brought: History, left: number) => {
+      const state = { ...brought, adjustments: [...found.values()] };
+      return { kind: 'all' as const, now, state, unreadable: left || undefined };
+    };
     // The first part was read in the same step as the head.
     if (part.next === undefined) return all(reply, { head, recent }, unreadable.size);
     reply = await reader.read(head);

@@ -13,22 +13,18 @@ import { traceCall } from '../../stores/redis/store-tracer.ts';
 import { CircuitBreaker } from '../../stores/shared/circuit-breaker.ts';
 import { OutageLog } from '../../stores/shared/outage-log.ts';
 import type { AdjustmentReply } from '../lineage.ts';
-import type { AdjustmentInstance, AdjustmentStore, InstancesOptions } from '../ports.ts';
-import candidateSource from './lua/candidate-write.lua';
+import type { AdjustmentInstance, AdjustmentStore } from '../ports.ts';
 import listSource from './lua/instances.lua';
 import readSource from './lua/read.lua';
 import writeSource from './lua/write.lua';
 import {
   type AdjustmentPart,
-  type CandidateReply,
   headText,
   type ReadReply,
-  readDetails,
   readHistory,
   readInstances,
   readPartReply,
   readReadReply,
-  takeCandidate,
 } from './redis-reply.ts';
 import { readWhole } from './redis-whole.ts';
 
@@ -63,21 +59,9 @@ const LIMITS_PER_DEADLINE = 1_000;
 /** How much longer than other calls one may take that returns everything. */
 const WHOLE = 4;
 
-/** Processes whose details come in one reply: less than half a megabyte, so that the server is not kept busy. */
-const DESCRIBED_AT_ONCE = 50;
-
 const readScript = /* @__PURE__ */ createScript(readSource);
 const writeScript = /* @__PURE__ */ createScript(writeSource);
 const listScript = /* @__PURE__ */ createScript(listSource);
-const candidateScript = /* @__PURE__ */ createScript(candidateSource);
-
-/** Adjustments, and beside them the candidate of shadow limits that all gateways run. */
-export interface AdjustmentsWithCandidate extends AdjustmentStore {
-  /** Calls the listener with the candidate, each time that a reading finds another one. Only one listener. */
-  watchCandidate(listener: (candidate: CandidateReply) => void): void;
-  /** @param candidate with an empty id: there is none any more */
-  writeCandidate(candidate: CandidateReply): Promise<void>;
-}
 
 /**
  * Creates a store of adjustments in Redis, which any number of processes can share. Its calls have a circuit breaker of
@@ -85,14 +69,6 @@ export interface AdjustmentsWithCandidate extends AdjustmentStore {
  * @throws OptionError
  */
 export function createRedisAdjustments(client: RedisClient, options: RedisAdjustmentsOptions = {}): AdjustmentStore {
-  return openRedisAdjustments(client, options);
-}
-
-/** The same, for a gateway. */
-export function openRedisAdjustments(
-  client: RedisClient,
-  options: RedisAdjustmentsOptions = {},
-): AdjustmentsWithCandidate {
   checkOptions(options, OPTIONS, 'options');
   const { prefix = 'headgate', deadlineMs = 250, onError, clock } = options;
   checkPrefix(prefix);
@@ -103,7 +79,9 @@ export function openRedisAdjustments(
   const effect = 'the last known adjustments apply';
   const outages = new OutageLog({ what: 'adjustments', effect, isReady, log, onError, isHarmless });
   const breaker = new CircuitBreaker({
-    ...{ deadlineMs, isReady, isHarmless },
+    deadlineMs,
+    isReady,
+    isHarmless,
     onError: outages.failed,
     onAnswer: outages.answered,
   });
@@ -118,19 +96,16 @@ interface Parts {
   readonly clock: Clock | undefined;
 }
 
-class RedisAdjustments implements AdjustmentsWithCandidate {
+class RedisAdjustments implements AdjustmentStore {
   readonly durable = true;
   readonly #parts: Parts;
-  /** Id of the candidate that the listener knows. */
-  #candidate = '';
-  #onCandidate: ((candidate: CandidateReply) => void) | undefined;
 
   constructor(parts: Parts) {
     this.#parts = parts;
   }
 
-  read(known: Head | undefined, instance?: string, about?: string): Promise<AdjustmentReply> {
-    return this.#traced('read', () => this.#readNew(known, instance, about));
+  read(known: Head | undefined, instance?: string): Promise<AdjustmentReply> {
+    return this.#traced('read', () => this.#readNew(known, instance));
   }
 
   append(seen: Head | undefined, entry: AdjustmentEntry): Promise<boolean> {
@@ -156,8 +131,9 @@ class RedisAdjustments implements AdjustmentsWithCandidate {
     return this.#traced('history', () => this.#run(listScript, [this.#parts.keys.history], args, readHistory));
   }
 
-  instances(options: InstancesOptions = {}): Promise<readonly AdjustmentInstance[]> {
-    return this.#traced('instances', () => this.#instances(options));
+  instances(): Promise<readonly AdjustmentInstance[]> {
+    const keys = [this.#parts.keys.processes];
+    return this.#traced('instances', () => this.#run(listScript, keys, [''], readInstances));
   }
 
   /** A call of the store is published once, however many scripts it takes. */
@@ -165,8 +141,8 @@ class RedisAdjustments implements AdjustmentsWithCandidate {
     return traceCall('adjustments', operation, this.#parts.breaker, call);
   }
 
-  async #readNew(known: Head | undefined, instance?: string, about?: string): Promise<AdjustmentReply> {
-    const reply = await this.#read(known, instance, about);
+  async #readNew(known: Head | undefined, instance?: string): Promise<AdjustmentReply> {
+    const reply = await this.#read(known, instance);
     if (reply.kind === 'none') return reply;
     if (reply.kind !== 'all') {
       const { size: _, ...rest } = reply;
@@ -175,54 +151,20 @@ class RedisAdjustments implements AdjustmentsWithCandidate {
     return readWhole(reply, { read: (head) => this.#read(head), readPart: (from) => this.#readPart(from) });
   }
 
-  async #instances(options: InstancesOptions): Promise<readonly AdjustmentInstance[]> {
-    const { processes, details } = this.#parts.keys;
-    const instances = await this.#run(listScript, [processes], [''], readInstances);
-    if (options.details !== true) return instances;
-    const described: AdjustmentInstance[] = [];
-    for (let i = 0; i < instances.length; i += DESCRIBED_AT_ONCE) {
-      const some = instances.slice(i, i + DESCRIBED_AT_ONCE);
-      const args = ['about', ...some.map(({ name }) => name)];
-      const texts = await this.#run(listScript, [details], args, (reply) => readDetails(reply, some.length));
-      described.push(...some.map((each, n) => ({ ...each, details: texts[n] })));
-    }
-    return described;
-  }
-
-  watchCandidate(listener: (candidate: CandidateReply) => void): void {
-    this.#onCandidate = listener;
-  }
-
-  async writeCandidate(candidate: CandidateReply): Promise<void> {
-    const { keys, breaker, commands } = this.#parts;
-    await breaker.run(() => candidateScript.run(commands, [keys.candidate], [candidate.id, candidate.text]));
-    this.#candidate = candidate.id;
-  }
-
-  #read(known: Head | undefined, instance?: string, about = ''): Promise<ReadReply> {
+  #read(known: Head | undefined, instance?: string): Promise<ReadReply> {
     const head = known === undefined ? ['', ''] : [String(known.version), known.nonce];
-    const noted = instance === undefined ? ['', '', ''] : ['1', instance, about];
+    const noted = instance === undefined ? ['', ''] : ['1', instance];
     const deadlineMs = this.#parts.deadlineMs * (known === undefined ? WHOLE : 1);
-    const args = [...head, String(MAX_RECENT), ...noted, '', this.#onCandidate === undefined ? '-' : this.#candidate];
-    return this.#run(readScript, this.#all, args, (reply) => readReadReply(this.#takeCandidate(reply)), deadlineMs);
+    return this.#run(readScript, this.#all, [...head, String(MAX_RECENT), ...noted, ''], readReadReply, deadlineMs);
   }
 
   #readPart(from: string): Promise<AdjustmentPart> {
-    return this.#run(readScript, this.#all, ['', '', '', '', '', '', from, '-'], readPartReply);
-  }
-
-  #takeCandidate(reply: unknown): unknown {
-    const { rest, candidate } = takeCandidate(reply);
-    if (candidate !== undefined && candidate.id !== this.#candidate) {
-      this.#candidate = candidate.id;
-      this.#onCandidate?.(candidate);
-    }
-    return rest;
+    return this.#run(readScript, this.#all, ['', '', '', '', '', from], readPartReply);
   }
 
   get #all(): readonly string[] {
-    const { adjustments, history, processes, details, candidate } = this.#parts.keys;
-    return [adjustments, history, processes, details, candidate];
+    const { adjustments, history, processes } = this.#parts.keys;
+    return [adjustments, history, processes];
   }
 
   #write(

@@ -1,4 +1,5 @@
 import { ScopeFullError, StoreFullError } from '../../base/errors.ts';
+import type { Synchronous } from '../../base/maybe-promise.ts';
 import {
   type AbandonCommand,
   type AbandonReply,
@@ -58,15 +59,8 @@ export interface MemoryClaimStoreStats {
 }
 
 /** A bounded, synchronous {@link ClaimStore} in this process's memory. A restart loses all claims (I8). */
-export interface MemoryClaimStore extends ClaimStore {
+export interface MemoryClaimStore extends Synchronous<Required<ClaimStore>> {
   readonly synchronous: true;
-  begin(id: ClaimId, command: BeginCommand): BeginReply;
-  extend(id: ClaimId, command: HeldCommand): HeldReply;
-  dispatch(id: ClaimId, command: HeldCommand): HeldReply;
-  complete(id: ClaimId, command: CompleteCommand): CompleteReply;
-  abandon(id: ClaimId, command: AbandonCommand): AbandonReply;
-  inspect(id: ClaimId): ClaimView | undefined;
-  list(cursor: string | undefined, count: number): ClaimPage;
   /** Returns at once, because there is no server. */
   ready(): void;
   close(): void;

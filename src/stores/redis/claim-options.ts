@@ -58,23 +58,13 @@ export interface LargeValueOptions {
   readonly maxBytesPerScope?: number | undefined;
 }
 
-/** Options with all defaults. */
-export interface FilledClaimOptions {
-  readonly prefix: string;
-  readonly deadlineMs: number;
-  readonly maxClaimsPerScope: number;
-  /** The store's own client if there is no other. */
-  readonly largeClient: RedisClient;
-  readonly maxLargeBytesPerScope: number;
-  readonly onError: ((error: unknown) => void) | undefined;
-  readonly log: Logger;
-  readonly clock: Clock | undefined;
-}
-
 const OPTIONS = ['prefix', 'deadlineMs', 'maxClaimsPerScope', 'largeValues', 'onError', 'logger', 'clock'];
 
+/** Options with their defaults. */
+export type FilledClaimOptions = ReturnType<typeof fillClaimOptions>;
+
 /** @throws OptionError */
-export function fillClaimOptions(client: RedisClient, options: RedisClaimStoreOptions): FilledClaimOptions {
+export function fillClaimOptions(client: RedisClient, options: RedisClaimStoreOptions) {
   checkOptions(options, OPTIONS, 'options');
   const { prefix = 'headgate', deadlineMs = 250, maxClaimsPerScope = 1_000_000, onError, clock } = options;
   const { largeValues = {} } = options;
@@ -88,6 +78,7 @@ export function fillClaimOptions(client: RedisClient, options: RedisClaimStoreOp
     prefix,
     deadlineMs,
     maxClaimsPerScope,
+    /** The store's own client if there is no other. */
     largeClient,
     maxLargeBytesPerScope: maxBytesPerScope,
     onError,

@@ -53,24 +53,16 @@ export function readBeginReply(reply: unknown): Timed<BeginReply | Full> {
 }
 
 /** Reads the reply to `extend` or `dispatch`. */
-export function readHeldReply(reply: unknown): Timed<HeldReply> {
-  const parts = new Parts(reply);
-  if (parts.word === 'ok' || parts.word === 'lost') return parts.end({ kind: parts.word });
-  if (parts.word === 'settled') return parts.end({ kind: 'settled', result: parts.result() });
-  throw unexpected();
-}
+export const readHeldReply = (reply: unknown): Timed<HeldReply> => readOutcome(reply, 'ok', 'settled');
+export const readCompleteReply = (reply: unknown): Timed<CompleteReply> => readOutcome(reply, 'ok', 'superseded');
+export const readAbandonReply = (reply: unknown): Timed<AbandonReply> => readOutcome(reply, 'released', 'settled');
 
-export function readCompleteReply(reply: unknown): Timed<CompleteReply> {
+/** Reads the reply to a command that was done, or found another owner, or (`known`) the outcome of the operation. */
+function readOutcome<Done extends string, Known extends string>(reply: unknown, done: Done, known: Known) {
   const parts = new Parts(reply);
-  if (parts.word === 'ok' || parts.word === 'lost') return parts.end({ kind: parts.word });
-  if (parts.word === 'superseded') return parts.end({ kind: 'superseded', result: parts.result() });
-  throw unexpected();
-}
-
-export function readAbandonReply(reply: unknown): Timed<AbandonReply> {
-  const parts = new Parts(reply);
-  if (parts.word === 'released' || parts.word === 'lost') return parts.end({ kind: parts.word });
-  if (parts.word === 'settled') return parts.end({ kind: 'settled', result: parts.result() });
+  if (parts.word === done) return parts.end({ kind: done });
+  if (parts.word === 'lost') return parts.end({ kind: 'lost' as const });
+  if (parts.word === known) return parts.end({ kind: known, result: parts.result() });
   throw unexpected();
 }
 

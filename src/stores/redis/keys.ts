@@ -96,8 +96,6 @@ export interface AdjustmentKeys {
   readonly adjustments: string;
   readonly history: string;
   readonly processes: string;
-  readonly details: string;
-  readonly candidate: string;
 }
 
 /**
@@ -106,11 +104,5 @@ export interface AdjustmentKeys {
  */
 export function adjustmentKeys(prefix: string): AdjustmentKeys {
   const tag = `${prefix}:limits:{adjusted}`;
-  return {
-    adjustments: `${tag}:now`,
-    history: `${tag}:log`,
-    processes: `${tag}:fleet`,
-    details: `${tag}:about`,
-    candidate: `${tag}:shadow`,
-  };
+  return { adjustments: `${tag}:now`, history: `${tag}:log`, processes: `${tag}:fleet` };
 }

@@ -55,32 +55,16 @@ export interface RedisStoreOptions {
   readonly clock?: Clock | undefined;
 }
 
-/** Options with all defaults. */
-export interface FilledOptions extends RedisStoreOptions {
-  readonly prefix: string;
-  readonly deadlineMs: number;
-  readonly onStoreFailure: OnStoreFailure;
-  readonly denyCacheMaxMs: number;
-  readonly denyCacheMaxKeys: number;
-  readonly log: Logger;
-}
-
-const OPTIONS = [
-  'prefix',
-  'deadlineMs',
-  'onStoreFailure',
-  'localMaxKeys',
-  'onError',
-  'logger',
-  'denyCacheMaxMs',
-  'denyCacheMaxKeys',
-  'clock',
-];
+const OPTIONS = ['prefix', 'deadlineMs', 'onStoreFailure', 'localMaxKeys', 'onError', 'logger', 'clock'];
+const CACHE_OPTIONS = ['denyCacheMaxMs', 'denyCacheMaxKeys'];
 const POLICIES: readonly OnStoreFailure[] = ['local', 'admit', 'refuse'];
 
-/** @throws OptionError */
-export function fillOptions(options: RedisStoreOptions): FilledOptions {
-  checkOptions(options, OPTIONS, 'options');
+/**
+ * The options with their defaults.
+ * @throws OptionError
+ */
+export function fillOptions(options: RedisStoreOptions) {
+  checkOptions(options, [...OPTIONS, ...CACHE_OPTIONS], 'options');
   const { prefix = 'headgate', deadlineMs = 250, onStoreFailure = 'local' } = options;
   const { denyCacheMaxMs = 1_000, denyCacheMaxKeys = 10_000 } = options;
   checkPrefix(prefix);

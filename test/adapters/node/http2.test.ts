@@ -1,7 +1,7 @@
 import { connect, constants, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
 import { describe, expect, it } from 'vitest';
 import { type Http2Handler, idempotentRequest, withHeadgate } from '../../../src/adapters/node.ts';
-import { adapterSuite } from '../../../src/testing/index.ts';
+import { adapterSuite } from '../../support/adapter-suite/suite.ts';
 import { listenHttp2 } from '../../support/http2.ts';
 import { keyedServers } from '../../support/keyed-server.ts';
 import { bodyOf, headerOf, writeNode } from '../../support/suite-node.ts';

@@ -5,7 +5,7 @@ import express from 'express';
 import express4 from 'express-4';
 import formidable from 'formidable';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { SuiteServer } from '../../../src/testing/index.ts';
+import type { SuiteServer } from '../../support/adapter-suite/subject.ts';
 import {
   behind,
   FOUND,

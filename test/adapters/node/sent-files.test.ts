@@ -15,7 +15,7 @@ import * as onNode from '../../../src/adapters/node.ts';
 import { createGate, createIdempotency, createLimiter, type GateOptions } from '../../../src/index.ts';
 import { createMemoryClaimStore } from '../../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
-import type { SuiteServer } from '../../../src/testing/index.ts';
+import type { SuiteServer } from '../../support/adapter-suite/subject.ts';
 import { listenFastify } from '../../support/listen-fastify.ts';
 import { HTTP1, HTTP2, type Start, type Version } from '../../support/versions.ts';
 

@@ -3,7 +3,8 @@ import connect from 'connect';
 import { listen } from 'headgate-testbed/listen';
 import { describe, it } from 'vitest';
 import { headgate, idempotentRequest, type NodeHandler, withHeadgate } from '../../../src/adapters/node.ts';
-import { type AdapterSubject, adapterSuite } from '../../../src/testing/index.ts';
+import type { AdapterSubject } from '../../support/adapter-suite/subject.ts';
+import { adapterSuite } from '../../support/adapter-suite/suite.ts';
 import { bodyOf, headerOf, writeNode } from '../../support/suite-node.ts';
 
 const common: Omit<AdapterSubject<IncomingMessage>, 'name' | 'listen'> = {

@@ -10,7 +10,7 @@ import * as onNode from '../../../src/adapters/node.ts';
 import { createGate, createIdempotency, createLimiter, type GateOptions } from '../../../src/index.ts';
 import { createMemoryClaimStore } from '../../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
-import type { SuiteServer } from '../../../src/testing/index.ts';
+import type { SuiteServer } from '../../support/adapter-suite/subject.ts';
 import { listenHttp2 } from '../../support/http2.ts';
 import { listenFastify } from '../../support/listen-fastify.ts';
 import { bodyOf } from '../../support/suite-node.ts';

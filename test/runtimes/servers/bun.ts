@@ -1,4 +1,4 @@
-import type { SuiteServer } from '../../../src/testing/index.ts';
+import type { SuiteServer } from '../../support/adapter-suite/subject.ts';
 
 declare const Bun: {
   serve(options: object): { readonly port: number; stop(withConnections: boolean): Promise<void> };

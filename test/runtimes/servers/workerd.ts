@@ -1,6 +1,6 @@
 // @ts-expect-error only workerd has this module
 import { env } from 'cloudflare:workers';
-import type { SuiteServer } from '../../../src/testing/index.ts';
+import type { SuiteServer } from '../../support/adapter-suite/subject.ts';
 import { reportContact } from '../runner.ts';
 
 let served: ((request: Request) => unknown) | undefined;

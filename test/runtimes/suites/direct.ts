@@ -4,8 +4,8 @@ import { createClientIp } from '../../../src/address/client-ip.ts';
 import { fingerprint } from '../../../src/http/index.ts';
 import { createGate, createIdempotency, createLimiter } from '../../../src/index.ts';
 import { createMemoryClaimStore, createMemoryStore } from '../../../src/memory.ts';
-import type { SuiteServer } from '../../../src/testing/index.ts';
 import { createJobWorker } from '../../../src/waiting/index.ts';
+import type { SuiteServer } from '../../support/adapter-suite/subject.ts';
 import { listenWeb } from '../../support/listen-web.ts';
 
 const LEASE_MS = 300;

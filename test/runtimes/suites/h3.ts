@@ -1,5 +1,5 @@
 import { describe, it } from 'vitest';
-import { adapterSuite } from '../../../src/testing/index.ts';
+import { adapterSuite } from '../../support/adapter-suite/suite.ts';
 import { listenWeb } from '../../support/listen-web.ts';
 import { h3Subject } from '../../support/suite-h3.ts';
 

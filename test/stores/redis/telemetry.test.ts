@@ -130,7 +130,7 @@ it('calls about adjustments are named; the readings that go on by themselves hav
   channel.start.unsubscribe(onCall);
   expect(contexts.filter((span) => span !== undefined)).toEqual([]);
   await limits.history();
-  await limits.instances({ details: true });
+  await limits.instances();
   await limits.close();
   await adjustments.restore(
     { version: 7, nonce: 'x' },

@@ -1,6 +1,6 @@
-import { inSlices, nextTurn } from 'headgate/internal';
 import type { LimitChange } from 'headgate/shared-limits';
 import { createWindowSet, type WindowSet } from 'headgate/stores';
+import { inSlices, nextTurn } from '../base/slices.ts';
 import type { Account, Config } from '../config/schema.ts';
 import type { SeenAccount } from '../traffic/top-accounts.ts';
 import { type ChangedLimit, type ChangeOfLayer, changedLimits, changeOfLayer, isOf } from './changed-limits.ts';

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { parseLimit } from 'headgate';
-import { blockName, parseIp } from 'headgate/internal';
+import { createClientIp } from 'headgate/client-ip';
 import { createMemoryStore } from 'headgate/memory';
 import { createWindowSet } from 'headgate/stores';
 import { bearerTokenOf, createCredentials, isExpired } from '../admission/credentials.ts';
@@ -70,8 +70,8 @@ export function isStillPermitted({ sha256 }: AdminToken, needed: AdminRole, toke
   return token !== undefined && refuseRole(token, needed) === undefined && !isExpired(token, Date.now());
 }
 
+const networkOf = createClientIp({ ipv6Prefix: NETWORK_BITS, validate: false });
+
 function clientOf({ socket }: IncomingMessage): string {
-  const text = socket.remoteAddress ?? '';
-  const address = parseIp(text);
-  return address === undefined ? text : blockName(address, NETWORK_BITS);
+  return networkOf(socket.remoteAddress, {}) ?? socket.remoteAddress ?? '';
 }

@@ -1,5 +1,5 @@
-import { inSlices } from 'headgate/internal';
 import type { Instance } from 'headgate/shared-limits';
+import { inSlices } from '../base/slices.ts';
 import { type ProcessDetails, readDetails } from '../traffic/process-details.ts';
 import type { AdminContext } from './context.ts';
 
@@ -12,10 +12,13 @@ export interface FleetProcess extends Pick<Instance, 'name' | 'revision' | 'ageM
 }
 
 /** @throws what the store throws */
-export async function listFleet({ sharedLimits, details }: AdminContext): Promise<FleetProcess[]> {
+export async function listFleet({ sharedLimits, store, details }: AdminContext): Promise<FleetProcess[]> {
   const fleet: FleetProcess[] = [];
-  await inSlices(await sharedLimits.instances({ details: true }), ({ details: text, ...each }) => {
+  const instances = await sharedLimits.instances();
+  const said = (await store.fleet?.detailsOf(instances.map(({ name }) => name))) ?? [];
+  await inSlices(instances.entries(), ([i, each]) => {
     const self = each.name === sharedLimits.instance;
+    const text = said[i] ?? undefined;
     fleet.push({ ...each, self, details: self ? details() : text === undefined ? undefined : readDetails(text) });
   });
   return fleet;

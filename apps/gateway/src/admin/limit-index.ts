@@ -1,7 +1,7 @@
-import { inSlices, type TargetLayer } from 'headgate/internal';
 import type { AdjustTarget, LayeredLimits, LimitSet } from 'headgate/limits';
 import { type Adjustment, targetKey } from 'headgate/stores';
 import { getOrCreate } from '../base/get-or-create.ts';
+import { inSlices } from '../base/slices.ts';
 import { limitsOf } from '../config/limits.ts';
 import type { Config } from '../config/schema.ts';
 import { mergeInSlices, sortInSlices, withPrefix } from './sort-in-slices.ts';
@@ -16,7 +16,7 @@ export interface ListedLimit {
 
 /** Which limits a list has. */
 export interface LimitFilter {
-  readonly layer?: TargetLayer['layer'] | undefined;
+  readonly layer?: 'default' | 'account' | 'provider' | 'plan' | undefined;
   readonly name?: string | undefined;
   /** Only what operators have set. */
   readonly adjusted?: boolean | undefined;

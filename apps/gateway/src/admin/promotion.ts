@@ -1,8 +1,9 @@
 import { parseLimit } from 'headgate';
-import { inSlices, layerOf, placeOfTarget } from 'headgate/internal';
+import { layerOf, placeOfTarget } from 'headgate/internal';
 import type { AdjustTarget, LayeredLimits, LimitSet } from 'headgate/limits';
 import type { Adjustment, AllMethodsScope } from 'headgate/stores';
 import { getOrCreate } from '../base/get-or-create.ts';
+import { inSlices } from '../base/slices.ts';
 import type { AdminContext } from './context.ts';
 import { type ListedLimit, layersOfConfig, listLimits } from './limit-index.ts';
 import { type ShownLimit, shownLimit } from './limit-list.ts';

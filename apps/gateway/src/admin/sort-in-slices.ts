@@ -1,4 +1,4 @@
-import { nextTurn } from 'headgate/internal';
+import { nextTurn } from '../base/slices.ts';
 
 /** Items that are compared without a pause. There may be 100,000 of them, and other requests wait meanwhile. */
 const RUN = 1_000;

@@ -1,6 +1,6 @@
 import type { WindowStatus } from 'headgate';
-import { nextTurn } from 'headgate/internal';
 import type { z } from 'zod';
+import { nextTurn } from '../base/slices.ts';
 import type { windowState } from './schemas.ts';
 
 /** A window as answers have it. */

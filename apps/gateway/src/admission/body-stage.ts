@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { IdempotentRequest } from 'headgate/gate';
 import { isBodyError, type KeyFault, readIdempotencyKey } from 'headgate/http';
-import { digestText, fieldValues, forEachField, MISSING_KEY_DETAIL } from 'headgate/internal';
+import { digestText, fieldValues, forEachField } from 'headgate/internal';
 import { readBody } from '../body/read-body.ts';
 import type { Route } from '../config/routes.ts';
 import { hasBody } from '../exchange/answers.ts';
@@ -116,7 +116,11 @@ function departureSignal(response: ServerResponse): AbortSignal {
   return departure.signal;
 }
 
-const MISSING_KEY = refuse(400, 'errors/missing_idempotency_key', MISSING_KEY_DETAIL);
+const MISSING_KEY = refuse(
+  400,
+  'errors/missing_idempotency_key',
+  'This operation needs the header Idempotency-Key: send a random UUID, and the same one with each retry.',
+);
 
 function refusalOfKey(key: string | KeyFault | undefined): Refusal | undefined {
   return typeof key === 'object' ? refuse(422, 'errors/unprocessable_entity', key.detail) : undefined;

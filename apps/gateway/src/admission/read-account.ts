@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { isBodyError } from 'headgate/http';
-import { FieldValue, FormField, fieldValues, namedByConnection } from 'headgate/internal';
+import { createQueryField, fieldValues, namedByConnection } from 'headgate/internal';
 import type { AccountSource } from '../config/account-source.ts';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
 import type { RouteMatch } from './routes.ts';
@@ -30,7 +30,7 @@ export function readAccount(
 
 /** Uses the rules of a form body: a name that some server would take for the account's is refused. */
 function readQuery({ name }: AccountSource, query: string): string | Refusal {
-  const field = new FormField(new FieldValue(name, query.length, 'query'));
+  const field = createQueryField(name, query.length);
   // Given only the query, `URLSearchParams` and others drop a question mark at its beginning.
   const pairs = query.startsWith('?') ? query.slice(1) : query;
   try {

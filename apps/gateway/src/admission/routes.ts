@@ -1,5 +1,5 @@
-import type { RouteTemplate } from 'headgate/internal';
-import { createRouteTree } from 'headgate/internal';
+import type { RouteTemplate } from 'headgate-simulate/routes';
+import { createRouteTree } from 'headgate-simulate/routes';
 import { parseRoute, type Route, routesOf } from '../config/routes.ts';
 import type { Config } from '../config/schema.ts';
 import { createSimilarRoutes } from './similar-routes.ts';

@@ -1,4 +1,4 @@
-import { createRouteTree, type LookUp, type RouteTemplate, shapeOf } from 'headgate/internal';
+import { createRouteTree, type LookUp, type RouteTemplate, shapeOf } from 'headgate-simulate/routes';
 import { parseRoute } from '../config/routes.ts';
 import { tolerantTemplate } from '../config/sibling-routes.ts';
 import { tolerantSegments } from '../config/tolerant-path.ts';

@@ -1,5 +1,6 @@
 import { parseLimit } from 'headgate';
-import { describe, parametersOf, shapeOf } from 'headgate/internal';
+import { describe } from 'headgate/internal';
+import { parametersOf, shapeOf } from 'headgate-simulate/routes';
 import { HEADER_NAME, unusableSource } from './account-source.ts';
 import { adminIssues } from './admin-checks.ts';
 import { type ConfigIssue, formatPath } from './config-error.ts';

@@ -1,6 +1,7 @@
 import { METHODS } from 'node:http';
 import type { ClaimSettings } from 'headgate/idempotency';
-import { parseTemplate, type RouteTemplate, settingsOf } from 'headgate/internal';
+import { settingsOf } from 'headgate/internal';
+import { parseTemplate, type RouteTemplate } from 'headgate-simulate/routes';
 import { type AccountSource, parseAccountSource } from './account-source.ts';
 import type { Config } from './schema.ts';
 

@@ -1,4 +1,4 @@
-import type { RouteTemplate, Segment } from 'headgate/internal';
+import type { RouteTemplate, Segment } from 'headgate-simulate/routes';
 import { tolerantSegments } from './tolerant-path.ts';
 
 /** A route whose literals are written as the most tolerant server reads them. */

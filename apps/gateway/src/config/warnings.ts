@@ -1,5 +1,5 @@
-import type { RouteTemplate } from 'headgate/internal';
 import { recommendedLimits } from 'headgate/recommended';
+import type { RouteTemplate } from 'headgate-simulate/routes';
 import { type ConfigIssue, formatPath } from './config-error.ts';
 import { layerHasWindows } from './limits.ts';
 import { isLoopback } from './loopback.ts';

@@ -1,5 +1,4 @@
 import type { OutgoingMessage, ServerResponse } from 'node:http';
-import type { CapturedHead } from 'headgate/internal';
 import { PieceList } from 'headgate/internal';
 import { discardBody } from '../exchange/answers.ts';
 import { withCors } from '../exchange/cors-fields.ts';
@@ -9,7 +8,10 @@ import type { Exchange } from '../exchange/exchange.ts';
 const MAX_DISCARDED_BYTES = 65_536;
 
 /** The head of the upstream's response, as the client gets it. */
-export interface UpstreamHead extends CapturedHead {
+export interface UpstreamHead {
+  readonly status: number;
+  /** Names and values in one flat list. */
+  readonly fields: readonly string[];
   readonly reason: string | undefined;
 }
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { HeaderFields } from 'headgate/http';
-import { forEachField, isHopByHop, namedByConnection, type RawFields } from 'headgate/internal';
+import { forEachField, isHopByHop, namedByConnection } from 'headgate/internal';
 import { FORWARDED_FIELDS, isObeyed, NOT_FORWARDED } from '../config/request-fields.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 
@@ -138,7 +138,10 @@ export interface AnswerFieldsOptions {
  * Header fields of the upstream's response as the client gets them: in order, duplicates included. Removed are
  * hop-by-hop fields, fields that are not valid HTTP, and fields that only the gateway may send.
  */
-export function answerFields(raw: RawFields, { status, id, gateFields, isLimited }: AnswerFieldsOptions): string[] {
+export function answerFields(
+  raw: readonly string[],
+  { status, id, gateFields, isLimited }: AnswerFieldsOptions,
+): string[] {
   const named = namedByConnection(raw);
   const fields: string[] = [];
   forEachField(raw, (name, value, lowerName) => {

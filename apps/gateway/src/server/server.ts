@@ -1,8 +1,8 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import type { GateAnswer, GateEntry } from 'headgate/gate';
-import { isPromise } from 'headgate/internal';
 import type { MaybePromise } from 'headgate/stores';
+import { isPromise } from '../base/is-promise.ts';
 import { refuseExchange, sendReply } from '../exchange/answers.ts';
 import { createExchange, type DecisionLabel, type Exchange, freeIfDone, isOpen } from '../exchange/exchange.ts';
 import { type Refusal, refuseForNow, UNEXPECTED } from '../exchange/refusal.ts';

@@ -31,7 +31,7 @@ export interface RunningCandidate {
 
 /** The parts of a process that its candidate needs. */
 export interface ShadowParts {
-  readonly store: Pick<GatewayStore, 'kind' | 'candidates' | 'openShadow'>;
+  readonly store: Pick<GatewayStore, 'kind' | 'fleet' | 'openShadow'>;
   readonly log: Log;
   readonly metrics: Pick<Metrics, 'onShadow' | 'onShadowMissed'>;
   readonly traffic: Pick<Traffic, 'onShadow'>;
@@ -55,7 +55,7 @@ export class ShadowRunner {
   constructor(config: Config, parts: ShadowParts) {
     this.#config = config;
     this.#parts = parts;
-    parts.store.candidates?.watchCandidate(({ id, text }) => this.#onStored(id, text));
+    parts.store.fleet?.watchCandidate(({ id, text }) => this.#onStored(id, text));
     this.#apply();
   }
 
@@ -74,7 +74,7 @@ export class ShadowRunner {
 
   /** Whether the candidate of an operator outlives every process. */
   get isDurable(): boolean {
-    return this.#parts.store.candidates !== undefined;
+    return this.#parts.store.fleet !== undefined;
   }
 
   /** Whether an operator has put a candidate. */
@@ -94,14 +94,14 @@ export class ShadowRunner {
    */
   async put(settings: Candidate['settings'], by: string, reason: string | undefined): Promise<void> {
     const candidate = newCandidate(settings, by, reason);
-    await this.#parts.store.candidates?.writeCandidate({ id: candidate.id, text: writeCandidate(candidate) });
+    await this.#parts.store.fleet?.writeCandidate({ id: candidate.id, text: writeCandidate(candidate) });
     this.#put = candidate;
     this.#apply();
   }
 
   /** Ends the candidate of an operator in every process with the same store. Throws as `put` does. */
   async end(): Promise<void> {
-    await this.#parts.store.candidates?.writeCandidate({ id: '', text: '' });
+    await this.#parts.store.fleet?.writeCandidate({ id: '', text: '' });
     this.#put = undefined;
     this.#apply();
   }

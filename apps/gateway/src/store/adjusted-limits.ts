@@ -18,16 +18,11 @@ export interface AdjustedLimits {
 export interface AdjustedLimitsOptions {
   readonly store: Pick<GatewayStore, 'adjustments' | 'keptFile'>;
   readonly log: Log;
-  /** What the process says about itself. */
-  readonly details: () => string;
   /** Is called with each change of limits that the process obeys from now on. */
   readonly onChange: (change: Extract<SharedLimitsEvent, { readonly type: 'changed' }>) => void;
 }
 
-export function createAdjustedLimits(
-  config: Config,
-  { store, log, details, onChange }: AdjustedLimitsOptions,
-): AdjustedLimits {
+export function createAdjustedLimits(config: Config, { store, log, onChange }: AdjustedLimitsOptions): AdjustedLimits {
   const { refreshMs, max: maxAdjustments } = config.adjustments;
   const counts = { failures: 0, forks: 0 };
   const onEvent = (event: SharedLimitsEvent): void => {
@@ -37,8 +32,13 @@ export function createAdjustedLimits(
     report(event, log);
   };
   const limits = createSharedLimits({
-    ...{ base: limitsOf(config), adjustments: store.adjustments, keptFile: store.keptFile },
-    ...{ refreshMs, maxAdjustments, details, onEvent, logger: false },
+    base: limitsOf(config),
+    adjustments: store.adjustments,
+    keptFile: store.keptFile,
+    refreshMs,
+    maxAdjustments,
+    onEvent,
+    logger: false,
   });
   return { limits, metrics: metricsOf(limits, counts) };
 }

@@ -2,20 +2,13 @@ import type { StoreUnavailableError } from 'headgate';
 import { parseLimit } from 'headgate';
 import type { KeptFile } from 'headgate/file';
 import { createFileAdjustments, createKeptFile } from 'headgate/file';
-import { describeThrown } from 'headgate/internal';
 import {
   createMemoryAdjustments,
   createMemoryClaimStore,
   createMemoryStore,
   type MemoryClaimStoreOptions,
 } from 'headgate/memory';
-import {
-  type AdjustmentsWithCandidate,
-  createRedisClaimStore,
-  createRedisStore,
-  MIN_BYTES_PER_MS,
-  openRedisAdjustments,
-} from 'headgate/redis';
+import { createRedisAdjustments, createRedisClaimStore, createRedisStore, MIN_BYTES_PER_MS } from 'headgate/redis';
 import type { AdjustmentStore, ClaimStore, LimitStore } from 'headgate/stores';
 import { createWindowSet } from 'headgate/stores';
 import { ConfigError } from '../config/config-error.ts';
@@ -33,6 +26,7 @@ import {
   storeUp,
 } from '../operations/store-metrics.ts';
 import { examineStore } from './doctor.ts';
+import { FleetBoard } from './fleet-board.ts';
 import { answers, connected, createRedisClient } from './redis-client.ts';
 
 /** Where the process stores its counters and claims. */
@@ -42,8 +36,8 @@ export interface GatewayStore {
   readonly adjustments: AdjustmentStore;
   /** A copy of what this process knows of them. Undefined if it has no file, or has the adjustments only there. */
   readonly keptFile: KeptFile | undefined;
-  /** The candidate of shadow limits that operators have put; undefined if only this process could have it. */
-  readonly candidates: Pick<AdjustmentsWithCandidate, 'watchCandidate' | 'writeCandidate'> | undefined;
+  /** What the gateways with the same store say to each other; undefined if only this process could read it. */
+  readonly fleet: FleetBoard | undefined;
   /** Where a candidate counts: in memory, or under keys of its own beside those of `limits`. */
   openShadow(where: 'same' | 'memory'): LimitStore;
   /** Whether commands are sent. A store in memory has no circuit breaker. */
@@ -102,7 +96,7 @@ async function openMemory(config: Config): Promise<GatewayStore> {
     kind: 'memory',
     adjustments: await openAdjustments(config.adjustments.file),
     keptFile: undefined,
-    candidates: undefined,
+    fleet: undefined,
     openShadow: () => createMemoryStore({ maxKeys: MAX_PAIRS }),
     breaker: () => 'closed',
     limits,
@@ -122,7 +116,7 @@ async function openAdjustments(file: string | undefined): Promise<AdjustmentStor
     await adjustments.read(undefined);
   } catch (error) {
     const { cause } = error as StoreUnavailableError;
-    throw new ConfigError(file, [{ path: 'adjustments.file', reason: describeThrown(cause).message }]);
+    throw new ConfigError(file, [{ path: 'adjustments.file', reason: (cause as Error).message }]);
   }
   return adjustments;
 }
@@ -161,12 +155,12 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
       await Promise.allSettled([limits.peek('', HEALTH, PROBE), claims.inspect({ scope: '', key: HEALTH })]);
     return isWell() ? 'ok' : 'degraded';
   };
-  const adjustments = openRedisAdjustments(client, { deadlineMs, onError, logger: false });
+  const fleet = new FleetBoard(client, { deadlineMs, refreshMs: config.adjustments.refreshMs });
   return {
     kind: url.kind,
-    adjustments,
+    adjustments: createRedisAdjustments(client, { deadlineMs, onError, logger: false }),
     keptFile: config.adjustments.file === undefined ? undefined : createKeptFile(config.adjustments.file),
-    candidates: adjustments,
+    fleet,
     openShadow: (where) =>
       where === 'memory'
         ? createMemoryStore({ maxKeys: MAX_PAIRS })
@@ -180,6 +174,7 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
     // Each process has a fixed bound per application, however many there are.
     setApplications() {},
     close() {
+      fleet.close();
       client.disconnect();
       largeClient.disconnect();
     },

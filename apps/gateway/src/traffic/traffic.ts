@@ -1,7 +1,6 @@
 import type { Decision } from 'headgate';
 import type { GateEvent } from 'headgate/gate';
 import type { IdempotencyEvent } from 'headgate/idempotency';
-import { headOf } from 'headgate/internal';
 import type { AdjustmentEntry, ClaimId } from 'headgate/stores';
 import type { DecisionLabel } from '../exchange/exchange.ts';
 import { EventFeed, type ShadowEvent, type StateChange, type Subscription } from './event-feed.ts';
@@ -93,9 +92,9 @@ export class Traffic {
   onLimits({ revision, entries }: { readonly revision: string; readonly entries: readonly AdjustmentEntry[] }): void {
     if (this.#memory === undefined) return;
     const atMs = this.now();
-    // Without entries everything was read at once.
+    // Without entries everything was read at once. A revision begins with its version, as in `17.k3v9q2`.
     for (const entry of entries.length === 0 ? [undefined] : entries) {
-      const version = entry?.version ?? headOf(revision)?.version ?? 0;
+      const version = entry?.version ?? Number.parseInt(revision, 10);
       this.#memory.feed.add({ type: 'limits', event: { version, entry } }, atMs);
     }
   }

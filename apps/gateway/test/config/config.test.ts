@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { inspect } from 'node:util';
 import { createIdempotency } from 'headgate';
-import { DEFAULT_SETTINGS, SETTING_NAMES } from 'headgate/internal';
 import { createMemoryClaimStore, createMemoryStore } from 'headgate/memory';
 import { describe, expect, it } from 'vitest';
 import { checkConfig, type Overrides, parseConfig } from '../../src/config/config.ts';
@@ -11,6 +10,9 @@ import { limiterOf, limitsOf } from '../../src/config/limits.ts';
 import { routesOf } from '../../src/config/routes.ts';
 import { jsonSchema } from '../../src/config/schema.ts';
 import { warningsFor } from '../../src/config/warnings.ts';
+
+const DEFAULT_SETTINGS = createIdempotency({ store: createMemoryClaimStore() }).settings;
+const SETTING_NAMES = Object.keys(DEFAULT_SETTINGS);
 
 const HASH = 'a'.repeat(64);
 /** What an `admin` without tokens has by default. */
@@ -194,9 +196,7 @@ describe('errors', () => {
     ],
     [{ perApplication: { maxLargeBytes: -1 } }, ['perApplication.maxLargeBytes: must be at least 0, got -1']],
     [{ headers: 'x' }, ['headers: must be a list of "x-ratelimit", "ietf", or one of them, got "x"']],
-    [{ headers: 'both' }, ['headers: write ["x-ratelimit", "ietf"] instead, got "both"']],
-    [{ headers: 'none' }, ['headers: write [] instead, got "none"']],
-    [{ headers: ['ietf', 'none'] }, ['headers: write [] instead, got "none"']],
+    [{ headers: ['ietf', 'none'] }, ['headers: must be a list of "x-ratelimit", "ietf", or one of them, got "none"']],
     [
       { forwardFields: ['X-Real-IP', 'a b', 'X-Api-Key', 'x_api_key', 'Transfer-Encoding', 'X-Forwarded-For', 5] },
       [

@@ -1,16 +1,15 @@
 --[[
-  Lists entries of the history, newest first, or the processes, or the details of some.
+  Lists entries of the history, newest first, or the processes.
 
   Input:
-    KEYS[1]  the history, the processes, or their details; see read.lua
+    KEYS[1]  the history, or the processes; see read.lua
     ARGV[1]  time in milliseconds, or '' for this server's clock
-    ARGV[2]  of entries the last version, or '+'; '' for processes; 'about' for details
+    ARGV[2]  of entries the last version, or '+'; '' for processes
     ARGV[3]  of entries their greatest number. After about a megabyte there are fewer, because a server that makes a larger
              reply serves no decision meanwhile; but one at least, if there is one
-    ARGV[3..]  of details the names of the processes
 
   Output: a list of the time, and then the JSON of each entry; or the name of each process, and then the time when it was
-    heard of, version and nonce, with colons between them; or the details of each process, or nil.
+    heard of, version and nonce, with colons between them.
 ]]
 
 local now = ARGV[1]
@@ -21,10 +20,6 @@ end
 local list = { now }
 if ARGV[2] == '' then
   for _, value in ipairs(redis.call('HGETALL', KEYS[1])) do list[#list + 1] = value end
-  return list
-end
-if ARGV[2] == 'about' then
-  for _, value in ipairs(redis.call('HMGET', KEYS[1], unpack(ARGV, 3))) do list[#list + 1] = value end
   return list
 end
 local from, most, bytes, page = ARGV[2], tonumber(ARGV[3]), 0, 20

@@ -5,17 +5,13 @@
     KEYS[1]  the adjustments
     KEYS[2]  the history
     KEYS[3]  the processes
-    KEYS[4]  their details
-    KEYS[5]  the candidate of shadow limits
     ARGV[1]  time in milliseconds, or '' for this server's clock
     ARGV[2]  version of the head that the process knows, or ''
     ARGV[3]  nonce of that head, or ''
     ARGV[4]  most entries of the history in the reply
     ARGV[5]  '1' if the process is noted
     ARGV[6]  its name
-    ARGV[7]  its details, or ''
-    ARGV[8]  where the next part of the adjustments begins, or ''. With it, only that part is read
-    ARGV[9]  id of the candidate that the process knows, '' if it knows that there is none, or '-' if it does not ask
+    ARGV[7]  where the next part of the adjustments begins, or ''. With it, only that part is read
 
   Output: a list of the time, the kind, and
     same     how many adjustments there are
@@ -23,8 +19,6 @@
     changes  the entries, and how many adjustments there are
     all      the entries, the head, and a part of the adjustments
     part     a part of the adjustments
-    If there is another candidate than the process knows, the output is a list of the time, `candidate`, its id, its text
-  (both '' if there is none any more), and the output as above.
   A part is where the next one begins (0 after the last one), and a list of each field and its JSON. A field can be in
     several parts, and a part can have what has changed since the one before. If headgate did not write a value, the
     output is an error.
@@ -32,8 +26,6 @@
   Values: the adjustments are a hash. The field @head has version and nonce, with a colon between them; each other
     field has the JSON of one adjustment. The history is a stream with the id <version>-0: nonce and JSON of an entry.
     The processes are a hash by name: the time when each was heard of, version and nonce, with colons between them.
-    The details are a hash by name as well, because they are large, and most readers do not need them.
-    The candidate is a hash of id and text.
 ]]
 
 local now = ARGV[1]
@@ -61,26 +53,15 @@ local function readPart(cursor)
   return cursor, fields
 end
 
-if ARGV[8] ~= '' then return { now, 'part', readPart(ARGV[8]) } end
-
--- Says as well which candidate there is, if the process does not know it.
-local function reply(output)
-  if ARGV[9] == '-' then return output end
-  local id = redis.call('HGET', KEYS[5], 'id') or ''
-  if id == ARGV[9] then return output end
-  return { now, 'candidate', id, redis.call('HGET', KEYS[5], 'text') or '', output }
-end
+if ARGV[7] ~= '' then return { now, 'part', readPart(ARGV[7]) } end
 
 -- Makes room for another process, whose predecessor may be gone: those that were not heard of for ten seconds are
--- forgotten, with what they have said.
+-- forgotten.
 local function forgetProcesses()
   local processes = redis.call('HGETALL', KEYS[3])
   for i = 1, #processes, 2 do
     local heardAt = tonumber(string.match(processes[i + 1], '^%d+')) or 0
-    if now - heardAt > 10000 then
-      redis.call('HDEL', KEYS[3], processes[i])
-      redis.call('HDEL', KEYS[4], processes[i])
-    end
+    if now - heardAt > 10000 then redis.call('HDEL', KEYS[3], processes[i]) end
   end
 end
 
@@ -92,18 +73,12 @@ if ARGV[5] == '1' then
   if isListed or redis.call('HLEN', KEYS[3]) < most then
     redis.call('HSET', KEYS[3], ARGV[6], now .. ':' .. (known == '' and ':' or known))
     redis.call('PEXPIRE', KEYS[3], 3600000)
-    if ARGV[7] == '' then
-      redis.call('HDEL', KEYS[4], ARGV[6])
-    else
-      redis.call('HSET', KEYS[4], ARGV[6], ARGV[7])
-      redis.call('PEXPIRE', KEYS[4], 3600000)
-    end
   end
 end
 
 local head = redis.call('HGET', KEYS[1], '@head')
-if not head then return reply({ now, 'none' }) end
-if head == known then return reply({ now, 'same', redis.call('HLEN', KEYS[1]) - 1 }) end
+if not head then return { now, 'none' } end
+if head == known then return { now, 'same', redis.call('HLEN', KEYS[1]) - 1 } end
 
 -- Reads entries from `from` on, at most `count` and about a megabyte: a server that makes a larger reply serves no
 -- decision meanwhile. Also returns whether there are no more.
@@ -128,10 +103,10 @@ if known ~= '' then
   if isComplete and #entries > 1 and entries[1][1] == ARGV[2] .. '-0' and entries[1][2][2] == ARGV[3] then
     local list = {}
     for i = 2, #entries do list[#list + 1] = entries[i][2][4] end
-    return reply({ now, 'changes', list, redis.call('HLEN', KEYS[1]) - 1 })
+    return { now, 'changes', list, redis.call('HLEN', KEYS[1]) - 1 }
   end
 end
 local entries = read('XREVRANGE', '+', '-', -1, most)
 local oldestFirst = {}
 for i = math.min(#entries, most), 1, -1 do oldestFirst[#oldestFirst + 1] = entries[i][2][4] end
-return reply({ now, 'all', oldestFirst, head, readPart('0') })
+return { now, 'all', oldestFirst, head, readPart('0') }

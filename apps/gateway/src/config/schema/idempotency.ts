@@ -1,8 +1,10 @@
 import type { ClaimSettings } from 'headgate/idempotency';
-import { SETTING_NAMES, SETTINGS, type SettingRule } from 'headgate/internal';
+import { SETTINGS } from 'headgate/internal';
 import { z } from 'zod';
 import { secret } from './secret.ts';
 import { milliseconds } from './values.ts';
+
+const SETTING_NAMES = Object.keys(SETTINGS) as (keyof ClaimSettings)[];
 
 type Settings<Wrapped> = { readonly [Name in keyof ClaimSettings]: Wrapped };
 
@@ -18,7 +20,7 @@ const SETTING_HELP: Settings<string> = {
 };
 
 function settingSchema(setting: keyof ClaimSettings): z.ZodType {
-  const rule: SettingRule<number> | SettingRule<string> = SETTINGS[setting];
+  const rule = SETTINGS[setting];
   const schema = 'choices' in rule ? z.enum(rule.choices) : z.int().min(rule.min).max(rule.max);
   return schema.describe(SETTING_HELP[setting]);
 }

@@ -1,22 +1,15 @@
-import type { Adjustment, AdjustmentEntry, AdjustmentState, Head } from '../core/adjustment.ts';
-import type { Clock } from '../core/clock.ts';
-import type { AdjustmentReply } from '../shared-limits/lineage.ts';
-import type { AdjustmentInstance, AdjustmentStore, InstancesOptions } from '../shared-limits/ports.ts';
+import type { Synchronous } from '../../../src/base/maybe-promise.ts';
+import type { Adjustment, AdjustmentEntry, Head } from '../../../src/core/adjustment.ts';
+import type { Clock } from '../../../src/core/clock.ts';
+import type { AdjustmentStore } from '../../../src/shared-limits/ports.ts';
 
 /** A store that is as simple as possible, to judge others. It never returns a promise. */
-export interface AdjustmentModel extends AdjustmentStore {
-  read(known: Head | undefined, instance?: string, details?: string): AdjustmentReply;
-  append(seen: Head | undefined, entry: AdjustmentEntry): boolean;
-  restore(seen: Head | undefined, state: AdjustmentState): boolean;
-  history(before: number | undefined, limit: number): readonly AdjustmentEntry[];
-  instances(options?: InstancesOptions): readonly AdjustmentInstance[];
-}
+export type AdjustmentModel = Synchronous<AdjustmentStore>;
 
 /** A process that has said that it lives. */
 interface Heard {
   readonly name: string;
   readonly head: Head | undefined;
-  readonly details: string | undefined;
   readonly at: number;
 }
 
@@ -34,10 +27,9 @@ export function createAdjustmentModel(clock: Clock): AdjustmentModel {
   const adjustments = () => added.reduce(change, base);
   return {
     durable: false,
-    read(seen, name, details) {
+    read(seen, name) {
       const now = clock.now();
-      if (name !== undefined)
-        heard = [...heard.filter((one) => one.name !== name), { name, head: seen, details, at: now }];
+      if (name !== undefined) heard = [...heard.filter((one) => one.name !== name), { name, head: seen, at: now }];
       const last = head();
       if (last === undefined) return { kind: 'none', now };
       if (isHead(seen)) return { kind: 'same', now };
@@ -63,10 +55,8 @@ export function createAdjustmentModel(clock: Clock): AdjustmentModel {
         .filter(({ version }) => version < before)
         .reverse()
         .slice(0, limit),
-    instances: (options) =>
-      heard
-        .map(({ at, details, ...one }) => ({ ...one, ageMs: clock.now() - at, ...(options?.details && { details }) }))
-        .filter(({ ageMs }) => ageMs <= LISTED_MS),
+    instances: () =>
+      heard.map(({ at, ...one }) => ({ ...one, ageMs: clock.now() - at })).filter(({ ageMs }) => ageMs <= LISTED_MS),
   };
 }
 

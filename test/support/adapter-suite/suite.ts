@@ -1,12 +1,12 @@
-import { ANSWER_CASES } from './adapter-answer-cases.ts';
-import { FAULT_CASES } from './adapter-fault-cases.ts';
-import { type AdapterCase, AdapterFixture } from './adapter-fixture.ts';
-import { IDEMPOTENCY_CASES } from './adapter-idempotency-cases.ts';
-import { LIMIT_CASES } from './adapter-limit-cases.ts';
-import { SOCKET_CASES } from './adapter-socket-cases.ts';
-import { STACK_CASES } from './adapter-stack-cases.ts';
-import type { AdapterSubject } from './adapter-subject.ts';
-import type { SuiteRunner } from './limit-store-suite.ts';
+import type { SuiteRunner } from '../../../src/testing/limit-store-suite.ts';
+import { ANSWER_CASES } from './answer-cases.ts';
+import { FAULT_CASES } from './fault-cases.ts';
+import { type AdapterCase, AdapterFixture } from './fixture.ts';
+import { IDEMPOTENCY_CASES } from './idempotency-cases.ts';
+import { LIMIT_CASES } from './limit-cases.ts';
+import { SOCKET_CASES } from './socket-cases.ts';
+import { STACK_CASES } from './stack-cases.ts';
+import type { AdapterSubject } from './subject.ts';
 
 const CASES: readonly AdapterCase[] = [
   ...LIMIT_CASES,

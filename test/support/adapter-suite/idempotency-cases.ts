@@ -7,7 +7,7 @@ import {
   pause,
   readProblem,
   waitUntil,
-} from './adapter-fixture.ts';
+} from './fixture.ts';
 
 const EVERY_BYTE = Uint8Array.from({ length: 256 }, (_, i) => i);
 const LONG = Uint8Array.from({ length: 300_000 }, (_, i) => i % 251);

@@ -1,4 +1,4 @@
-import { describe } from '../base/errors.ts';
+import { describe } from 'headgate/internal';
 
 /** Method and path of a route, taken apart. */
 export interface RouteTemplate {

@@ -1,14 +1,14 @@
-import { createGate } from '../gate/create-gate.ts';
-import type { GateEvent } from '../gate/events.ts';
-import type { GateOptions } from '../gate/options.ts';
-import { createIdempotency, type Idempotency } from '../idempotency/idempotency.ts';
-import type { SettingsInput } from '../idempotency/settings.ts';
-import { createLimiter, type Limiter } from '../limits/limiter.ts';
-import { createMemoryClaimStore } from '../stores/memory/claims.ts';
-import { createMemoryStore } from '../stores/memory/limits.ts';
-import type { AdapterSubject, SuiteAnswer, SuiteRequest, SuiteServer } from './adapter-subject.ts';
-import { assertEqual as assertEqualFrom } from './assert-equal.ts';
-import { createFakeClock, type FakeClock } from './fake-clock.ts';
+import { createGate } from '../../../src/gate/create-gate.ts';
+import type { GateEvent } from '../../../src/gate/events.ts';
+import type { GateOptions } from '../../../src/gate/options.ts';
+import { createIdempotency, type Idempotency } from '../../../src/idempotency/idempotency.ts';
+import type { SettingsInput } from '../../../src/idempotency/settings.ts';
+import { createLimiter, type Limiter } from '../../../src/limits/limiter.ts';
+import { createMemoryClaimStore } from '../../../src/stores/memory/claims.ts';
+import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
+import { assertEqual as assertEqualFrom } from '../../../src/testing/assert-equal.ts';
+import { createFakeClock, type FakeClock } from '../../../src/testing/fake-clock.ts';
+import type { AdapterSubject, SuiteAnswer, SuiteRequest, SuiteServer } from './subject.ts';
 
 /** What differs from the defaults in the fixture of one case. */
 export interface AdapterFixtureOptions {

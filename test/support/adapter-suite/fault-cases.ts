@@ -8,7 +8,7 @@ import {
   limitFields,
   readProblem,
   waitUntil,
-} from './adapter-fixture.ts';
+} from './fixture.ts';
 
 type Resolvers = NonNullable<AdapterFixtureOptions['resolvers']>;
 type Stage = keyof Resolvers;

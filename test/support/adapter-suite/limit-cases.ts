@@ -1,4 +1,4 @@
-import { type AdapterCase, assertEqual, chunks, limitFields, readProblem, waitUntil } from './adapter-fixture.ts';
+import { type AdapterCase, assertEqual, chunks, limitFields, readProblem, waitUntil } from './fixture.ts';
 
 /** A 429 of the handler's own. */
 const OWN_429 = {

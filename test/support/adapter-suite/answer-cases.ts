@@ -1,5 +1,5 @@
-import type { GateOptions } from '../gate/options.ts';
-import { type AdapterCase, assertEqual, limitFields } from './adapter-fixture.ts';
+import type { GateOptions } from '../../../src/gate/options.ts';
+import { type AdapterCase, assertEqual, limitFields } from './fixture.ts';
 
 type AnswerOption = NonNullable<GateOptions<unknown>['answer']>;
 

@@ -1,4 +1,4 @@
-import { type AdapterCase, assertEqual, limitFields, type OuterGateOptions, readProblem } from './adapter-fixture.ts';
+import { type AdapterCase, assertEqual, limitFields, type OuterGateOptions, readProblem } from './fixture.ts';
 
 /** Whatever the gate in front is told, it must recognise the answer of the gate behind it. */
 const OUTER_GATES: Readonly<Record<string, OuterGateOptions>> = {

@@ -1,12 +1,4 @@
-import {
-  type AdapterCase,
-  type AdapterFixture,
-  assertEqual,
-  chunks,
-  deferred,
-  pause,
-  waitUntil,
-} from './adapter-fixture.ts';
+import { type AdapterCase, type AdapterFixture, assertEqual, chunks, deferred, pause, waitUntil } from './fixture.ts';
 
 /** An HTTP/1 connection on which a case sends exact bytes. */
 interface RawConnection {

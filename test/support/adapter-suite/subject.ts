@@ -1,7 +1,7 @@
-import type { Gate } from '../gate/gate.ts';
-import type { IdempotentRequest } from '../gate/idempotent-request.ts';
-import type { RouteOptions } from '../gate/route-options.ts';
-import type { KeyFault } from '../http/idempotency-key.ts';
+import type { Gate } from '../../../src/gate/gate.ts';
+import type { IdempotentRequest } from '../../../src/gate/idempotent-request.ts';
+import type { RouteOptions } from '../../../src/gate/route-options.ts';
+import type { KeyFault } from '../../../src/http/idempotency-key.ts';
 
 /** The part of a request that the handlers of the suite read. */
 export interface SuiteRequest {

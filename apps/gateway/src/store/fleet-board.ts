@@ -1,0 +1,123 @@
+import { StoreTimeoutError, StoreUnavailableError } from 'headgate';
+import type { Cluster, Redis } from 'ioredis';
+
+/** A candidate of shadow limits as it is stored; with an empty id there is none. */
+export interface StoredCandidate {
+  readonly id: string;
+  readonly text: string;
+}
+
+/** Times that are given to a {@link FleetBoard}, in milliseconds. */
+export interface FleetBoardOptions {
+  readonly deadlineMs: number;
+  /** How often other processes are asked for their candidate. */
+  readonly refreshMs: number;
+}
+
+/** All keys share a hash slot, so that one command reads the details of many processes in a cluster. */
+const TAG = 'headgate:fleet:{fleet}';
+const CANDIDATE = `${TAG}:candidate`;
+const DETAILS = `${TAG}:about:`;
+/** Every so many readings a process says its details. */
+const SAID_EVERY = 4;
+/** How long details are kept at least. A process that ends is not listed for longer. */
+const KEPT_MS = 10_000;
+/** Processes whose details come in one reply: less than half a megabyte, so that the server is not kept busy. */
+const AT_ONCE = 50;
+
+/**
+ * What the gateways with the same Redis say to each other beside the adjustments of limits: their details, and the
+ * candidate that all of them run. Failed readings are not reported: those of the adjustments, on the same connection, are.
+ */
+export class FleetBoard {
+  readonly #client: Redis | Cluster;
+  readonly #options: FleetBoardOptions;
+  /** Id of the candidate that this process knows. */
+  #candidate = '';
+  #onCandidate: ((candidate: StoredCandidate) => void) | undefined;
+  #say: (() => Promise<unknown>) | undefined;
+  /** Since the process has said its details. */
+  #readings = SAID_EVERY;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #isClosed = false;
+
+  constructor(client: Redis | Cluster, options: FleetBoardOptions) {
+    this.#client = client;
+    this.#options = options;
+  }
+
+  /** From now on the process says its details again and again. */
+  start(name: string, details: () => string): void {
+    const keptMs = Math.max(KEPT_MS, 2 * SAID_EVERY * this.#options.refreshMs);
+    this.#say = () => this.#client.set(DETAILS + name, details(), 'PX', keptMs);
+    void this.#round();
+  }
+
+  /** Calls the listener with the candidate, each time that a reading finds another one. Only one listener. */
+  watchCandidate(listener: (candidate: StoredCandidate) => void): void {
+    this.#onCandidate = listener;
+  }
+
+  /** @throws StoreTimeoutError: the candidate may be stored; StoreUnavailableError */
+  async writeCandidate({ id, text }: StoredCandidate): Promise<void> {
+    await this.#call(() => (id === '' ? this.#client.del(CANDIDATE) : this.#client.hset(CANDIDATE, { id, text })));
+    this.#candidate = id;
+  }
+
+  /**
+   * Returns the details of these processes, which any program with the same Redis can have written.
+   * @throws StoreTimeoutError, StoreUnavailableError
+   */
+  async detailsOf(names: readonly string[]): Promise<(string | null)[]> {
+    const details: (string | null)[] = [];
+    for (let i = 0; i < names.length; i += AT_ONCE) {
+      const keys = names.slice(i, i + AT_ONCE).map((name) => DETAILS + name);
+      details.push(...(await this.#call(() => this.#client.mget(keys))));
+    }
+    return details;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+  }
+
+  async #round(): Promise<void> {
+    const isSaid = this.#readings >= SAID_EVERY;
+    try {
+      await this.#readCandidate();
+      if (isSaid) await this.#call(() => this.#say?.());
+      this.#readings = isSaid ? 1 : this.#readings + 1;
+    } catch {
+      // The next round tries again.
+    }
+    if (!this.#isClosed) this.#timer = setTimeout(() => void this.#round(), this.#options.refreshMs).unref();
+  }
+
+  /** The text of a candidate can be large, so it is read only if its id is another one. */
+  async #readCandidate(): Promise<void> {
+    const before = this.#candidate;
+    const id = (await this.#call(() => this.#client.hget(CANDIDATE, 'id'))) ?? '';
+    // An operator may have put a candidate here meanwhile.
+    if (id === before || this.#candidate !== before) return;
+    const [found, text] = id === '' ? ['', ''] : await this.#call(() => this.#client.hmget(CANDIDATE, 'id', 'text'));
+    if (this.#candidate !== before || this.#isClosed) return;
+    this.#candidate = found ?? '';
+    this.#onCandidate?.({ id: this.#candidate, text: text ?? '' });
+  }
+
+  async #call<T>(send: () => Promise<T> | undefined): Promise<Awaited<T>> {
+    const { deadlineMs } = this.#options;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const timeout = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new StoreTimeoutError(deadlineMs)), deadlineMs);
+    });
+    try {
+      return (await Promise.race([send(), timeout])) as Awaited<T>;
+    } catch (error) {
+      throw error instanceof StoreTimeoutError ? error : new StoreUnavailableError(error);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
