@@ -4,7 +4,7 @@ import { useSite } from './support/browser.ts';
 /** What people type, and the page that answers it. */
 const SEARCHES: readonly (readonly [query: string, page: string])[] = [
   ['express', '/docs/adapters/express'],
-  ['block an account', '/docs/reference'],
+  ['block an account', '/docs/gateway/admin-api'],
   ['fake clock', '/docs/reference'],
   ['redis cluster', '/docs/redis'],
   ['idempotency key', '/docs/idempotency'],
