@@ -3,6 +3,7 @@ import { defineConfig, type UserWorkspaceConfig } from 'vitest/config';
 import { projects as serviceProjects } from './apps/communication-api/vitest.config.ts';
 import { projects as gatewayProjects } from './apps/gateway/vitest.config.ts';
 import { projects as postgresStoreProjects } from './apps/postgres-store/vitest.config.ts';
+import { projects as benchProjects } from './packages/bench/vitest.config.ts';
 import { projects as simulateProjects } from './packages/simulate/vitest.config.ts';
 import { luaAsText } from './scripts/lua.mjs';
 import { LongFilesFirst } from './test/support/long-files-first.ts';
@@ -68,7 +69,13 @@ const libraryProjects = [
 ];
 
 /** The other houses. Each has a config of its own, for `npm test -w`. */
-const houses = [...simulateProjects, ...gatewayProjects, ...serviceProjects, ...postgresStoreProjects];
+const houses = [
+  ...benchProjects,
+  ...simulateProjects,
+  ...gatewayProjects,
+  ...serviceProjects,
+  ...postgresStoreProjects,
+];
 
 export default defineConfig({
   test: {

@@ -15,13 +15,13 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { inFreshProcess } from './support/fresh-process.mjs';
+import { inFreshProcess } from 'headgate-bench/fresh-process';
+import { numberOption, usageError } from 'headgate-bench/options';
+import { endProgress, progress } from 'headgate-bench/progress';
+import { inRounds } from 'headgate-bench/rounds';
 import { guardReport } from './support/guard-report.mjs';
 import { GUARDED } from './support/guard-workloads.mjs';
 import { instructionCounter } from './support/instructions.mjs';
-import { numberOption, usageError } from './support/options.mjs';
-import { endProgress, progress } from './support/progress.mjs';
-import { inRounds } from './support/rounds.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const WORKER = fileURLToPath(new URL('./support/guard-worker.mjs', import.meta.url));
@@ -77,7 +77,7 @@ console.log(text);
 if (isSlower) process.exitCode = 1;
 
 function timed(workload, dist) {
-  return inFreshProcess('support/guard-worker.mjs', [dist, workload]);
+  return inFreshProcess(new URL('support/guard-worker.mjs', import.meta.url), [dist, workload]);
 }
 
 function defaultBase() {

@@ -11,6 +11,7 @@ run('packages/simulate/scripts/build.mjs', '--if-changed');
 run('node_modules/typescript/bin/tsc', '--noEmit');
 for (const house of [
   'packages/testbed',
+  'packages/bench',
   'packages/simulate',
   'apps/gateway',
   'apps/gateway/src/console',

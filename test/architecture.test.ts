@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -331,22 +331,36 @@ describe.each(Object.entries(HOUSES))('%s', (name, { folder, rooms, houses = [],
   });
 });
 
-it.each(['test', 'apps/gateway/test', 'apps/communication-api/test', 'packages/simulate/test'])(
-  '%s imports no file of another house',
-  (folder) => {
-    const house = join(ROOT, dirname(folder));
-    const wrong = filesIn(folder)
-      .flatMap(importsOf)
-      .filter(({ specifier }) => specifier.startsWith('.'))
-      // The tools of the repository are for every house.
-      .filter((one) => !targetOf(one).startsWith(join(ROOT, 'scripts/')))
-      .filter((one) => {
-        const path = relative(house, targetOf(one));
-        return path.startsWith('..') || /^(apps|packages)\//.test(path);
-      });
-    expect(wrong.map(show)).toEqual([]);
-  },
-);
+/** The folders of each house beside its source, and the packages of other houses whose parts they may share. */
+const BESIDE_SOURCE = [
+  '',
+  'apps/gateway',
+  'apps/communication-api',
+  'apps/postgres-store',
+  'packages/simulate',
+  'packages/bench',
+]
+  .flatMap((house) => ['test', 'bench', 'scripts'].map((folder) => join(house, folder)))
+  .filter((folder) => existsSync(join(ROOT, folder)));
+
+it.each(BESIDE_SOURCE)('%s imports no file of another house', (folder) => {
+  const house = join(ROOT, dirname(folder));
+  const scripts = readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.mjs') && !/(^|\/)(node_modules|dist|\.run)\//.test(file))
+    .map((file) => join(ROOT, folder, file));
+  const all = [...filesIn(folder), ...scripts];
+  expect(all.length).toBeGreaterThan(0);
+  const wrong = all
+    .flatMap(importsOf)
+    .filter(({ specifier }) => specifier.startsWith('.'))
+    // The tools of the repository are for every house.
+    .filter((one) => !targetOf(one).startsWith(join(ROOT, 'scripts/')))
+    .filter((one) => {
+      const path = relative(house, targetOf(one));
+      return path.startsWith('..') || /^(apps|packages)\//.test(path);
+    });
+  expect(wrong.map(show)).toEqual([]);
+});
 
 describe('library', () => {
   it('is small', () => {

@@ -80,17 +80,16 @@ interface SpooledFile {
     hold(): () => Promise<void>;
 }
 
+/** The sender or a recipient of an email. */
+interface Mailbox {
+    readonly address: string;
+    readonly name?: string | undefined;
+}
 /** A file of an email. */
 interface Attachment {
     readonly filename: string;
     readonly contentType: string;
     readonly file: SpooledFile;
-}
-
-/** The sender or a recipient of an email. */
-interface Mailbox {
-    readonly address: string;
-    readonly name?: string | undefined;
 }
 /** A whole email, ready to be sent: its envelope, and its message in MIME form. */
 interface ComposedMail {
@@ -436,7 +435,7 @@ declare class ProviderError<Status extends ErrorStatus = ErrorStatus> extends Se
 
 /**
  * The types for authors of plug-ins: a file named in PROVIDERS exports `createProvider`, and these types describe it
- * and everything that it uses. See docs/service/plugins.md.
+ * and everything that it uses. See apps/communication-api/docs/plugins.md.
  */
 
 /** The parts of the service that a plug-in receives. */

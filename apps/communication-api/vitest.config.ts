@@ -31,6 +31,9 @@ const PURE = [
   'test/tracking/{tracked-html,tracking-tokens,visitor}.test.ts',
 ];
 
+/** The benchmarks' own parts change seldom, so the nightly run tests them. */
+const BENCH = ['test/bench/*.test.ts'];
+
 /** Pages in Chromium. */
 const BROWSER = ['test/browser/**/*.test.{ts,tsx}'];
 
@@ -65,9 +68,10 @@ const project = (name: string, include: string[], { globalSetup = [], ...rest }:
 /** The projects of the service. They run after those of the library, so that the two do not slow each other down. */
 export const projects = [
   project('service', ['test/**/*.test.{ts,tsx}'], {
-    exclude: [...PROCESS, ...BROWSER, ...FLOODS, ...PURE],
+    exclude: [...BENCH, ...PROCESS, ...BROWSER, ...FLOODS, ...PURE],
     sequence: { groupOrder: 2 },
   }),
+  ...(NIGHTLY ? [projectOf(import.meta.dirname, 'service-bench', BENCH)] : []),
   project('service-pure', PURE, { sequence: { groupOrder: 2 } }),
   project('service-postgres', STORES, { env: { DB: 'postgres' }, sequence: { groupOrder: 2 } }),
   project('service-browser', BROWSER, {

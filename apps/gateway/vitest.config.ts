@@ -1,9 +1,12 @@
-import { MAX_WORKERS, projectOf, SECOND_ATTEMPT } from 'headgate-testbed/vitest-project';
+import { MAX_WORKERS, NIGHTLY, projectOf, SECOND_ATTEMPT } from 'headgate-testbed/vitest-project';
 import { defineConfig, type UserWorkspaceConfig } from 'vitest/config';
 import { CONSOLE_MODULE, consoleModule } from './scripts/console.mjs';
 
 /** The built process, and how it is deployed. */
 const PROCESS = ['test/{deploy,process}/*.test.ts'];
+
+/** The benchmarks' own parts change seldom, so the nightly run tests them. */
+const BENCH = ['test/bench/*.test.ts'];
 
 /** Files that mock modules. */
 const MOCKS = ['test/body/temporary-file.test.ts', 'test/cli/{main,serve}.test.ts'];
@@ -38,7 +41,8 @@ const project = (name: string, include: string[], options: UserWorkspaceConfig['
 
 /** The projects of the gateway. They use the built library and the built package of simulations, as the process does. */
 export const projects = [
-  project('gateway', ['test/**/*.test.ts'], { exclude: [...PROCESS, ...MOCKS, ...CONSOLE, ...REDIS] }),
+  project('gateway', ['test/**/*.test.ts'], { exclude: [...BENCH, ...PROCESS, ...MOCKS, ...CONSOLE, ...REDIS] }),
+  ...(NIGHTLY ? [projectOf(import.meta.dirname, 'gateway-bench', BENCH)] : []),
   project('gateway-console', CONSOLE, {
     globalSetup: [REDIS_SERVERS, 'headgate-testbed/browser'],
     sequence: { groupOrder: 3 },

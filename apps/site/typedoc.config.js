@@ -3,7 +3,7 @@ import root from '../../typedoc.config.js';
 /** The API reference of the root as Markdown, for the site. The options are relative to this file. */
 export default {
   ...root,
-  entryPoints: root.entryPoints.map((file) => `../${file}`),
+  entryPoints: root.entryPoints.map((file) => `../../${file}`),
   tsconfig: '../../tsconfig.json',
   plugin: ['typedoc-plugin-markdown', 'typedoc-vitepress-theme'],
   out: 'api',

@@ -3,7 +3,7 @@
 // of the body, and how often it is read first.
 import { fieldOfBody } from 'headgate/fetch';
 import { fingerprint } from 'headgate/http';
-import { cpuMicros } from './cpu.mjs';
+import { cpuMicros } from 'headgate-bench/cpu';
 import { HOSTILE_BODIES, HOSTILE_QUERIES } from './hostile-bodies.mjs';
 
 const [, , title, warmUps] = process.argv;

@@ -3,8 +3,8 @@
 // `memory`.
 import { createHash, randomBytes } from 'node:crypto';
 import { createFingerprinter, fingerprint } from 'headgate/http';
-import { inFreshProcess } from './fresh-process.mjs';
-import { median } from './statistics.mjs';
+import { inFreshProcess } from 'headgate-bench/fresh-process';
+import { median } from 'headgate-bench/statistics';
 
 const MIB = 1_048_576;
 const BODY_BYTES = 20 * MIB;
@@ -107,7 +107,7 @@ async function measure(rounds) {
     const ratio = median(figures.hash.map((ms, i) => ms / figures.print[i]));
     results.push({ content, hashMs: median(figures.hash), printMs: median(figures.print), ratio });
   }
-  const memoryMib = inFreshProcess('support/fingerprint-worker.mjs', ['memory'], ['--expose-gc']);
+  const memoryMib = inFreshProcess(new URL('fingerprint-worker.mjs', import.meta.url), ['memory'], ['--expose-gc']);
   return { results, memoryMib };
 }
 

@@ -1,5 +1,5 @@
-import { createCells } from './cells.mjs';
-import { spread, table, whole } from './table.mjs';
+import { createCells } from 'headgate-bench/cells';
+import { spread, table, whole } from 'headgate-bench/table';
 
 const NOT_COVERED =
   'Not measured: the Redis server and its scripts, idempotency on Redis, framework adapters, keys that expire.';

@@ -3,7 +3,7 @@
 // instructions.
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { cpuMicros } from './cpu.mjs';
+import { cpuMicros } from 'headgate-bench/cpu';
 import { GUARDED } from './guard-workloads.mjs';
 
 const [, , dist, workload, calls] = process.argv;

@@ -3,7 +3,7 @@
 import { createServer } from 'node:http';
 import { createGate, createLimiter } from 'headgate';
 import { createMemoryStore } from 'headgate/memory';
-import { requirePeer } from './peers.mjs';
+import { requirePeer } from 'headgate-bench/peers';
 
 /** A limit that is never reached, because the benchmark measures requests that are accepted. */
 const MANY = 1_000_000_000;

@@ -1,6 +1,6 @@
 // A server process of the topic http. It reports its port and the CPU time that it has used.
 process.env.NODE_ENV = 'production';
-const { cpuMicros } = await import('./cpu.mjs');
+const { cpuMicros } = await import('headgate-bench/cpu');
 const { HTTP_APPS } = await import('./http-apps.mjs');
 
 const { framework, candidate } = JSON.parse(process.argv[2]);

@@ -3,8 +3,8 @@
 import { hash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { requirePeer } from 'headgate-bench/peers';
 import { expressIdempotency } from './idempotency-express.mjs';
-import { requirePeer } from './peers.mjs';
 
 const DAY_S = 86_400;
 

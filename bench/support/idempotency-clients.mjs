@@ -1,8 +1,9 @@
 // The connections of `npm run bench -- --topic idempotency`, and the floor of each: SET NX and SET for a first call, one GET for a
 // replay.
+
+import { requireOf } from 'headgate-bench/peers';
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
-import { requireOf } from './peers.mjs';
 
 const TTL_MS = 86_400_000;
 

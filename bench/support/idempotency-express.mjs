@@ -1,4 +1,4 @@
-import { requirePeer } from './peers.mjs';
+import { requirePeer } from 'headgate-bench/peers';
 
 /**
  * express-idempotency with its own adapter, on the parts of Express's request and response that it uses, without a

@@ -1,6 +1,6 @@
-import { bar, createCells, ratesTable } from './cells.mjs';
-import { table, whole } from './table.mjs';
-import { atLeast, atMost, targetRow } from './targets.mjs';
+import { bar, createCells, ratesTable } from 'headgate-bench/cells';
+import { table, whole } from 'headgate-bench/table';
+import { atLeast, atMost, targetRow } from 'headgate-bench/targets';
 
 const REDIS_CLIENTS = ['ioredis', 'node-redis', 'node-redis 4'];
 const PEERS = ['node-idempotency', 'powertools', 'express-idempotency'];

@@ -1,11 +1,11 @@
 // A process of `npm run bench -- --topic idempotency`: one candidate in memory or on one client. It reports its calls and its CPU
 // time.
 
-import { cpuMicros } from './cpu.mjs';
+import { cpuMicros } from 'headgate-bench/cpu';
+import { answerWith } from 'headgate-bench/member';
+import { pseudoRandomOrder } from 'headgate-bench/order';
 import { CANDIDATES } from './idempotency-candidates.mjs';
 import { CLIENTS } from './idempotency-clients.mjs';
-import { answerWith } from './member.mjs';
-import { pseudoRandomOrder } from './order.mjs';
 
 const { client, candidate, port, keyCount, against } = JSON.parse(process.argv[2]);
 /** The clock is read once per this many calls. */

@@ -1,4 +1,4 @@
-import { chooseWorkloads } from './rounds.mjs';
+import { chooseWorkloads } from 'headgate-bench/rounds';
 
 export const BODIES = { small: 300, large: 10_240 };
 

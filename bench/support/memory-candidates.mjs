@@ -2,7 +2,7 @@
 // measure these candidates.
 import { createLimiter } from 'headgate';
 import { createMemoryStore } from 'headgate/memory';
-import { requirePeer } from './peers.mjs';
+import { requirePeer } from 'headgate-bench/peers';
 
 const ROUTE = 'POST /api/v1/emails';
 const ONLY_COUNTS = 'one window; charges rejected requests; no memory bound; only counts, the middleware compares';

@@ -2,11 +2,11 @@
 // reports the nanoseconds per check. They are CPU time of the process: other work on the machine has little influence,
 // and a candidate pays for its own garbage collections, also on other threads.
 
+import { cpuMicros } from 'headgate-bench/cpu';
+import { answerWith } from 'headgate-bench/member';
+import { pseudoRandomOrder } from 'headgate-bench/order';
 import { Bench } from 'tinybench';
-import { cpuMicros } from './cpu.mjs';
-import { answerWith } from './member.mjs';
 import { CANDIDATES } from './memory-candidates.mjs';
-import { pseudoRandomOrder } from './order.mjs';
 
 const { candidate, keyCount, denied } = JSON.parse(process.argv[2]);
 /** Checks per timed sample, because the timer costs as much as a check. */

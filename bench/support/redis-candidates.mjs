@@ -1,7 +1,7 @@
 // What is measured: one decision, requested as users do, and a check that it is the expected one.
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { requirePeer } from './peers.mjs';
+import { requirePeer } from 'headgate-bench/peers';
 
 const ROUTE = 'POST /api/v1/emails';
 const PLENTY = 1_000_000_000;

@@ -1,9 +1,9 @@
 // A process of `npm run bench -- --topic redis`: one candidate on one client. It runs a load on request, and reports its decisions
 // and its CPU time.
 
-import { cpuMicros } from './cpu.mjs';
-import { answerWith } from './member.mjs';
-import { pseudoRandomOrder } from './order.mjs';
+import { cpuMicros } from 'headgate-bench/cpu';
+import { answerWith } from 'headgate-bench/member';
+import { pseudoRandomOrder } from 'headgate-bench/order';
 import { CANDIDATES } from './redis-candidates.mjs';
 import { CLIENTS } from './redis-clients.mjs';
 

@@ -1,4 +1,4 @@
-import { chooseWorkloads } from './rounds.mjs';
+import { chooseWorkloads } from 'headgate-bench/rounds';
 
 const CONCURRENCIES = [1, 16, 64, 256];
 

@@ -1,10 +1,11 @@
 // The process of the topic shadow: two limiters, one of them with a candidate, take turns. It measures the time until
 // the caller goes on. The candidate's own work is done in later turns of the event loop, which are not measured. Prints
 // JSON: by workload and limiter, one figure per round.
+
+import { median } from 'headgate-bench/statistics';
 import { createLimiter } from '../../dist/index.js';
 import { createMemoryStore } from '../../dist/memory.js';
 import { withShadow } from '../../dist/shadow.js';
-import { median } from './statistics.mjs';
 
 const [, , rounds, samples] = process.argv.map(Number);
 const CALLS_PER_TURN = [1, 16];

@@ -1,4 +1,4 @@
-import { table, whole } from './table.mjs';
+import { table, whole } from 'headgate-bench/table';
 
 const POWERS = { 6: '10⁶', 7: '10⁷', 8: '10⁸', 9: '10⁹' };
 const INPUTS = {

@@ -2,7 +2,7 @@
 // is blocked, before the keys expire and while they do. Prints JSON.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as wait } from 'node:timers/promises';
-import { cpuMicros } from './cpu.mjs';
+import { cpuMicros } from 'headgate-bench/cpu';
 import { CANDIDATES } from './memory-candidates.mjs';
 
 const [, , candidate, count, leastSeconds, atOnce] = process.argv;

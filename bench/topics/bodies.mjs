@@ -1,12 +1,12 @@
 // Bodies that are as expensive as possible to read: CPU per MB, and how long the event loop is blocked. Each in a fresh
 // process.
 
-import { bar, createCells } from '../support/cells.mjs';
-import { inFreshProcess } from '../support/fresh-process.mjs';
+import { bar, createCells } from 'headgate-bench/cells';
+import { inFreshProcess } from 'headgate-bench/fresh-process';
+import { inRounds } from 'headgate-bench/rounds';
+import { spread, table } from 'headgate-bench/table';
+import { atMost, targetRow } from 'headgate-bench/targets';
 import { HOSTILE_BODIES, HOSTILE_QUERIES } from '../support/hostile-bodies.mjs';
-import { inRounds } from '../support/rounds.mjs';
-import { spread, table } from '../support/table.mjs';
-import { atMost, targetRow } from '../support/targets.mjs';
 
 const [BODIES, QUERIES] = ['bodies of 1 MB', 'queries of 12 KB'];
 const CPU_MOST_MS = 100;
@@ -26,7 +26,7 @@ export async function measure({ quick, only = '', progress, rounds = quick ? 1 :
     // Every run is a fresh process, so there is nothing to warm up.
     if (isWarmUp) return undefined;
     progress(name);
-    return inFreshProcess('support/bodies-worker.mjs', [name, WARM_UPS[workload.name]]);
+    return inFreshProcess(new URL('../support/bodies-worker.mjs', import.meta.url), [name, WARM_UPS[workload.name]]);
   };
   return { versions: {}, rounds, figures: await inRounds({ rounds, workloads, progress, measure: run }) };
 }

@@ -1,9 +1,9 @@
 // Memory per key: headgate with four windows, its peers with one. Each candidate runs in a fresh process.
-import { inFreshProcess } from '../support/fresh-process.mjs';
+import { inFreshProcess } from 'headgate-bench/fresh-process';
+import { peerVersions } from 'headgate-bench/peers';
+import { table, whole } from 'headgate-bench/table';
+import { atMost, targetRow } from 'headgate-bench/targets';
 import { CANDIDATES, PEERS } from '../support/memory-candidates.mjs';
-import { peerVersions } from '../support/peers.mjs';
-import { table, whole } from '../support/table.mjs';
-import { atMost, targetRow } from '../support/targets.mjs';
 
 const KEY_COUNTS = [100_000, 1_000_000];
 const OURS = 'headgate, consumeSync';
@@ -21,7 +21,11 @@ export async function measure({ quick, progress }) {
     figures[keyCount] = {};
     for (const name of NAMES) {
       progress(`${whole(keyCount)} keys: ${titleOf(name)}`);
-      figures[keyCount][name] = inFreshProcess('support/bytes-worker.mjs', [name, keyCount], FLAGS).bytesPerKey;
+      figures[keyCount][name] = inFreshProcess(
+        new URL('../support/bytes-worker.mjs', import.meta.url),
+        [name, keyCount],
+        FLAGS,
+      ).bytesPerKey;
     }
   }
   return { versions: peerVersions(PEERS), figures };

@@ -1,14 +1,15 @@
 // What a record's encoding and the other parts of the script cost the server. The scripts take turns, sent in
 // pipelines.
+
+import { bar, createCells } from 'headgate-bench/cells';
+import { pseudoRandomOrder } from 'headgate-bench/order';
+import { peerVersions, requirePeer } from 'headgate-bench/peers';
+import { versionOf } from 'headgate-bench/provenance';
+import { meterScripts, startRedisServer } from 'headgate-bench/redis-server';
+import { inRounds } from 'headgate-bench/rounds';
+import { table } from 'headgate-bench/table';
 import { Redis } from 'ioredis';
-import { bar, createCells } from '../support/cells.mjs';
 import { encodingArguments, encodingScript } from '../support/encoding-scripts.mjs';
-import { pseudoRandomOrder } from '../support/order.mjs';
-import { peerVersions, requirePeer } from '../support/peers.mjs';
-import { versionOf } from '../support/provenance.mjs';
-import { meterScripts, startRedisServer } from '../support/redis-server.mjs';
-import { inRounds } from '../support/rounds.mjs';
-import { table } from '../support/table.mjs';
 
 const KEY_COUNT = 10_000;
 /** The warm-up writes all records, so that every measured call finds one. */

@@ -1,15 +1,15 @@
 // What a limiter adds to a bare server of each framework, in server CPU per request. The servers of a framework take
 // turns.
-import { bar, createCells } from '../support/cells.mjs';
-import { createFleet } from '../support/fleet.mjs';
+import { bar, createCells } from 'headgate-bench/cells';
+import { createFleet } from 'headgate-bench/fleet';
+import { peerVersions } from 'headgate-bench/peers';
+import { versionOf } from 'headgate-bench/provenance';
+import { chooseWorkloads, inRounds } from 'headgate-bench/rounds';
+import { spreadOf } from 'headgate-bench/statistics';
+import { spread, table, whole } from 'headgate-bench/table';
+import { atMost, targetRow } from 'headgate-bench/targets';
 import { HTTP_APPS } from '../support/http-apps.mjs';
 import { ACCOUNTS, loadHttp } from '../support/http-load.mjs';
-import { peerVersions } from '../support/peers.mjs';
-import { versionOf } from '../support/provenance.mjs';
-import { chooseWorkloads, inRounds } from '../support/rounds.mjs';
-import { spreadOf } from '../support/statistics.mjs';
-import { spread, table, whole } from '../support/table.mjs';
-import { atMost, targetRow } from '../support/targets.mjs';
 
 const CONNECTIONS = 32;
 const REQUESTS = 18_000;
@@ -38,7 +38,7 @@ export async function measure(options) {
   const { quick, only, profile, progress, rounds = quick ? 3 : 15 } = options;
   const figures = {};
   for (const workload of chooseWorkloads(workloads(), only)) {
-    const fleet = createFleet('support/http-server.mjs', profile);
+    const fleet = createFleet(new URL('../support/http-server.mjs', import.meta.url), profile);
     const ask = async ({ name }, _, isWarmUp) => {
       const before = await fleet.ask(name, 'cpu');
       const requests = isWarmUp ? REQUESTS * WARM_UP_FACTOR : REQUESTS;

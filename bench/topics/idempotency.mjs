@@ -1,12 +1,12 @@
 // createIdempotency, its floors and its peers take turns, in memory and on one Redis server of the benchmark. Each
 // candidate has its own process.
-import { createFleet } from '../support/fleet.mjs';
-import { inFreshProcess } from '../support/fresh-process.mjs';
+import { createFleet } from 'headgate-bench/fleet';
+import { inFreshProcess } from 'headgate-bench/fresh-process';
+import { peerVersions, versionWithin } from 'headgate-bench/peers';
+import { versionOf } from 'headgate-bench/provenance';
+import { meterCommands, startRedisServer } from 'headgate-bench/redis-server';
+import { contestantsOf, inRounds } from 'headgate-bench/rounds';
 import { BODIES, idempotencyWorkloads } from '../support/idempotency-workloads.mjs';
-import { peerVersions, versionWithin } from '../support/peers.mjs';
-import { versionOf } from '../support/provenance.mjs';
-import { meterCommands, startRedisServer } from '../support/redis-server.mjs';
-import { contestantsOf, inRounds } from '../support/rounds.mjs';
 
 export { idempotencyReport as report } from '../support/idempotency-report.mjs';
 
@@ -23,7 +23,7 @@ export async function measure(options) {
   const { quick, against, only, profile, progress, rounds = quick ? 2 : 7, seconds = quick ? 0.1 : 0.3 } = options;
   const workloads = idempotencyWorkloads({ against: against !== undefined, only });
   const server = await startRedisServer();
-  const fleet = createFleet('support/idempotency-worker.mjs', profile);
+  const fleet = createFleet(new URL('../support/idempotency-worker.mjs', import.meta.url), profile);
   try {
     for (const { name, client, candidate } of contestantsOf(workloads)) {
       progress(`starting ${name}`);
@@ -38,7 +38,10 @@ export async function measure(options) {
       measure: (...cell) => call(server, fleet, seconds, ...cell),
     });
     progress('fingerprints');
-    const prints = only === undefined ? inFreshProcess('support/fingerprint-worker.mjs', [quick ? 5 : 41]) : undefined;
+    const prints =
+      only === undefined
+        ? inFreshProcess(new URL('../support/fingerprint-worker.mjs', import.meta.url), [quick ? 5 : 41])
+        : undefined;
     const versions = {
       redis: server.version,
       ioredis: versionOf('ioredis'),

@@ -1,12 +1,12 @@
 // One check in memory, accepted or rejected, by number of keys: headgate, its floors and its peers. Each candidate has
 // its own process, and they take turns.
-import { bar, createCells } from '../support/cells.mjs';
-import { createFleet } from '../support/fleet.mjs';
+import { bar, createCells } from 'headgate-bench/cells';
+import { createFleet } from 'headgate-bench/fleet';
+import { peerVersions } from 'headgate-bench/peers';
+import { chooseWorkloads, contestantsOf, inRounds } from 'headgate-bench/rounds';
+import { spread, table, whole } from 'headgate-bench/table';
+import { atLeast, atMost, targetRow } from 'headgate-bench/targets';
 import { CANDIDATES, PEERS } from '../support/memory-candidates.mjs';
-import { peerVersions } from '../support/peers.mjs';
-import { chooseWorkloads, contestantsOf, inRounds } from '../support/rounds.mjs';
-import { spread, table, whole } from '../support/table.mjs';
-import { atLeast, atMost, targetRow } from '../support/targets.mjs';
 
 const KEY_COUNTS = [1, 1_000, 100_000, 1_000_000];
 const WARM_UP_SECONDS = 0.3;
@@ -23,7 +23,9 @@ export async function measure(options) {
   const figures = {};
   for (const workload of workloads(quick ? KEY_COUNTS.slice(0, 3) : KEY_COUNTS, only)) {
     const { keyCount, outcome, name } = workload;
-    const fleet = createFleet('support/memory-worker.mjs', profile, ['--max-old-space-size=8192']);
+    const fleet = createFleet(new URL('../support/memory-worker.mjs', import.meta.url), profile, [
+      '--max-old-space-size=8192',
+    ]);
     try {
       for (const contestant of contestantsOf([workload])) {
         progress(`${name}: filling the store of ${contestant.name}`);

@@ -1,11 +1,11 @@
 // headgate's Redis store, its floors and its peers take turns on one Redis server of the benchmark. Each candidate has
 // its own process.
-import { createFleet } from '../support/fleet.mjs';
-import { peerVersions } from '../support/peers.mjs';
-import { versionOf } from '../support/provenance.mjs';
-import { meterScripts, startRedisServer } from '../support/redis-server.mjs';
+import { createFleet } from 'headgate-bench/fleet';
+import { peerVersions } from 'headgate-bench/peers';
+import { versionOf } from 'headgate-bench/provenance';
+import { meterScripts, startRedisServer } from 'headgate-bench/redis-server';
+import { contestantsOf, inRounds } from 'headgate-bench/rounds';
 import { redisWorkloads } from '../support/redis-workloads.mjs';
-import { contestantsOf, inRounds } from '../support/rounds.mjs';
 
 export { redisReport as report } from '../support/redis-report.mjs';
 
@@ -16,7 +16,7 @@ export async function measure(options) {
   const { quick, against, only, profile, progress, rounds = quick ? 2 : 7, seconds = quick ? 0.1 : 0.4 } = options;
   const workloads = redisWorkloads({ against: against !== undefined, only });
   const server = await startRedisServer();
-  const fleet = createFleet('support/redis-worker.mjs', profile);
+  const fleet = createFleet(new URL('../support/redis-worker.mjs', import.meta.url), profile);
   try {
     for (const { name, client, candidate } of contestantsOf(workloads)) {
       progress(`starting ${name}`);

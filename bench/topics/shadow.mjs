@@ -1,16 +1,19 @@
 // What a shadow costs a request: the time until the caller has its decision, with a candidate and without one. Both
 // limiters take turns in one process.
-import { inFreshProcess } from '../support/fresh-process.mjs';
-import { spreadOf } from '../support/statistics.mjs';
-import { spread, table, whole } from '../support/table.mjs';
-import { atMost, targetRow } from '../support/targets.mjs';
+import { inFreshProcess } from 'headgate-bench/fresh-process';
+import { spreadOf } from 'headgate-bench/statistics';
+import { spread, table, whole } from 'headgate-bench/table';
+import { atMost, targetRow } from 'headgate-bench/targets';
 
 const ADDED_MOST_NS = 1_000;
 
 export async function measure({ quick, progress, rounds = quick ? 3 : 15 }) {
   const samples = quick ? 300 : 2_000;
   progress(`${rounds} rounds`);
-  const { figures, total } = inFreshProcess('support/shadow-worker.mjs', [rounds, samples]);
+  const { figures, total } = inFreshProcess(new URL('../support/shadow-worker.mjs', import.meta.url), [
+    rounds,
+    samples,
+  ]);
   if (total.dropped + total.failed > 0) throw new Error(`the candidate did not decide: ${JSON.stringify(total)}`);
   return { rounds, samples, figures };
 }

@@ -1,13 +1,14 @@
 // Fleets of 10^6 to 10^9 accounts in virtual time, based on what the other topics measured. The model is in
-// bench/simulate.
-import { readInputs } from '../simulate/inputs.mjs';
-import { PARAMETERS, settingsOf } from '../simulate/parameters.mjs';
-import { createPopulation } from '../simulate/population.mjs';
-import { predict } from '../simulate/prediction.mjs';
-import { createRandom } from '../simulate/random.mjs';
-import { shardsNeeded, utilisationOf } from '../simulate/sizing.mjs';
-import { loadResult, PLACES } from '../support/results.mjs';
-import { whole } from '../support/table.mjs';
+// bench/model.
+
+import { loadResult, PLACES } from 'headgate-bench/results';
+import { whole } from 'headgate-bench/table';
+import { readInputs } from '../model/inputs.mjs';
+import { PARAMETERS, settingsOf } from '../model/parameters.mjs';
+import { createPopulation } from '../model/population.mjs';
+import { predict } from '../model/prediction.mjs';
+import { createRandom } from '../model/random.mjs';
+import { shardsNeeded, utilisationOf } from '../model/sizing.mjs';
 
 export { simulationReport as report } from '../support/simulation-report.mjs';
 
@@ -62,7 +63,7 @@ export async function measure({ quick, progress }) {
 function measured(quick) {
   const { published, draft } = PLACES;
   const places = quick ? [draft, published] : [published];
-  return (topic) => places.map(({ results }) => loadResult(results, topic)).find((result) => result !== undefined);
+  return (topic) => places.map((place) => loadResult(place, topic)).find((result) => result !== undefined);
 }
 
 function fleet(settingsWith, { decisions, leastSeconds }) {

@@ -1,12 +1,12 @@
 // Keys expire in memory while traffic goes on: how long is the event loop blocked? headgate and its peers take turns,
 // each in a fresh process.
-import { bar, createCells } from '../support/cells.mjs';
-import { inFreshProcess } from '../support/fresh-process.mjs';
+import { bar, createCells } from 'headgate-bench/cells';
+import { inFreshProcess } from 'headgate-bench/fresh-process';
+import { peerVersions } from 'headgate-bench/peers';
+import { inRounds } from 'headgate-bench/rounds';
+import { table, whole } from 'headgate-bench/table';
+import { atMost, targetRow } from 'headgate-bench/targets';
 import { CANDIDATES, PEERS } from '../support/memory-candidates.mjs';
-import { peerVersions } from '../support/peers.mjs';
-import { inRounds } from '../support/rounds.mjs';
-import { table, whole } from '../support/table.mjs';
-import { atMost, targetRow } from '../support/targets.mjs';
 
 const OURS = 'headgate, consumeSync';
 const FLAGS = ['--expose-gc', '--max-old-space-size=8192'];
@@ -49,7 +49,7 @@ export async function measure({ quick, progress, rounds = quick ? 1 : 3 }) {
     if (isWarmUp) return undefined;
     progress(`${workload.name} expire in ${name}`);
     const args = [candidate, keyCount, seconds, ...(atOnce ? ['at once'] : [])];
-    return inFreshProcess('support/stall-worker.mjs', args, FLAGS);
+    return inFreshProcess(new URL('../support/stall-worker.mjs', import.meta.url), args, FLAGS);
   };
   const figures = await inRounds({ rounds, workloads: [workload], progress, measure: run });
   return { versions: peerVersions(PEERS), rounds, keyCount, figures };

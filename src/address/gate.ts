@@ -8,7 +8,7 @@ import { createMemoryStore } from '../stores/memory/limits.ts';
 import { createClientIp } from './client-ip.ts';
 import { type AddressLimits, checkAddressLimits } from './options.ts';
 import type { PeerReader } from './peer.ts';
-import { AddressStore, type AddressWindowSets } from './store.ts';
+import { type AddressWindowSets, createAddressStore } from './store.ts';
 
 /** All routes share the count of an address. */
 const EVERY_ROUTE = '*';
@@ -50,7 +50,7 @@ export function createAddressGate<Request>(options: AddressLimits<Request>, peer
   };
   const windowSets = createWindowSets(options);
   const limiter = createLimiter({
-    store: new AddressStore(store ?? createMemoryStore(), windowSets),
+    store: createAddressStore(store ?? createMemoryStore(), windowSets),
     limits: { allMethods: perAddress },
     validate,
     logger,

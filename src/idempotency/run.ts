@@ -31,7 +31,7 @@ export interface OperationContext {
   abandon(): void;
 }
 
-/** Executed once. An error that it throws is stored as its outcome, unless {@link notExecuted} made the error. */
+/** Executed once. An error that it throws is stored as its outcome, unless `notExecuted` made the error. */
 export type IdempotentOperation<T> = (context: OperationContext) => T | Promise<T>;
 
 /** Options of one `run`. */

@@ -132,8 +132,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
       checks.unknownProvider(provider);
     };
   }
-  // A computed name in the class would keep bundlers from leaving the class out.
-  return Object.defineProperty(new StoreLimiter(store, windowSets, checks), STORE, { value: store });
+  return withStore(new StoreLimiter(store, windowSets, checks), store);
 }
 
 /** Under this name a limiter has its store, also if two copies of the package are loaded (ESM and CJS). */
@@ -142,6 +141,16 @@ const STORE = /* @__PURE__ */ Symbol.for('headgate.limiter.store');
 /** The store of a limiter; undefined if `createLimiter` has not made it. */
 export function storeOf(limiter: Limiter): LimitStore | undefined {
   return (limiter as { readonly [STORE]?: LimitStore })[STORE];
+}
+
+/** Gives a decorated limiter the store of the limiter within. */
+export function keepStore(inner: Limiter, decorated: Limiter): Limiter {
+  return withStore(decorated, storeOf(inner));
+}
+
+/** A computed name in the class would keep bundlers from leaving the class out. */
+function withStore(limiter: Limiter, store: LimitStore | undefined): Limiter {
+  return Object.defineProperty(limiter, STORE, { value: store });
 }
 
 const NOT_ADJUSTABLE = 'must be changed at their source, as with put() of shared limits';

@@ -62,11 +62,11 @@ export class GateTelemetry {
   }
 
   #onDecision(decision: Decision): void {
-    const { accepted, degraded, shown } = decision;
+    const { accepted, degraded, shown, blocked } = decision;
     const outcome: Outcome = degraded ? 'degraded' : accepted ? 'accepted' : 'rejected';
     this.#decisions.add(1, {
       ...routeOf(decision),
-      'headgate.limit': shown?.limit ?? 'none',
+      'headgate.limit': shown?.limit ?? (blocked === undefined ? 'none' : 'block'),
       'headgate.outcome': outcome,
     });
     const span = trace.getActiveSpan();
@@ -75,7 +75,8 @@ export class GateTelemetry {
     span.setAttribute('headgate.outcome', outcome);
     const account = this.#account(decision.account);
     if (account !== undefined) span.setAttribute('headgate.account', account);
-    if (shown !== undefined)
+    if (blocked !== undefined) span.setAttribute('headgate.limit', 'block');
+    else if (shown !== undefined)
       span.setAttributes({
         'headgate.limit': shown.limit,
         'headgate.window.duration_ms': shown.durationMs,

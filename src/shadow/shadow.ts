@@ -12,7 +12,7 @@ import { type Limiter, storeOf } from '../limits/limiter.ts';
 import { isWindowSetSource, type Limits, type WindowSetSource, WindowSets } from '../limits/window-sets.ts';
 import { ShadowChecks, type ShadowDecision } from './checks.ts';
 import type { ShadowFigures } from './figures.ts';
-import { ShadowedLimiter } from './shadowed-limiter.ts';
+import { createShadowedLimiter } from './shadowed-limiter.ts';
 
 export type { ShadowDecision } from './checks.ts';
 export type { NewlyRejectedAccount, ShadowCounts, ShadowFigures, ShadowOutcome } from './figures.ts';
@@ -93,17 +93,12 @@ export function withShadow(limiter: Limiter, options: ShadowOptions): LimiterWit
     throw new OptionError('onDecision', onDecision, 'must be a function');
   const windowSets = isWindowSetSource(limits) ? limits : new WindowSets(limits);
   const log = createLogger(logger);
-  const checks = new ShadowChecks({ windowSets: windowSets, store, sample, maxUnderWay, timeoutMs, onDecision, log });
-  return new LimiterWithChecks(limiter, checks);
-}
-
-class LimiterWithChecks extends ShadowedLimiter implements LimiterWithShadow {
-  readonly shadow: Shadow;
-
-  constructor(limiter: Limiter, checks: ShadowChecks) {
-    super(limiter, () => checks);
-    this.shadow = { figures: () => checks.figures(), idle: () => checks.idle() };
-  }
+  const checks = new ShadowChecks({ windowSets, store, sample, maxUnderWay, timeoutMs, onDecision, log });
+  const shadow: Shadow = { figures: () => checks.figures(), idle: () => checks.idle() };
+  return Object.assign(
+    createShadowedLimiter(limiter, () => checks),
+    { shadow },
+  );
 }
 
 /** @throws OptionError if the candidate would count in the counters of the limiter */

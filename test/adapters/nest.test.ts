@@ -9,11 +9,6 @@ adapterSuite(
   { describe, it },
   nestSubject('nest on express', () => new ExpressAdapter(), listen),
 );
-adapterSuite({ describe, it }, nestSubject('nest on fastify', nestOnFastify, listenFastify));
-adapterSuite(
-  { describe, it },
-  nestSubject('nest on express, by its interceptor', () => new ExpressAdapter(), listen, 'interceptor'),
-);
 adapterSuite(
   { describe, it },
   nestSubject('nest on fastify, by its interceptor', nestOnFastify, listenFastify, 'interceptor'),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { lineThrough, readInputs } from '../../bench/simulate/inputs.mjs';
-import { PARAMETERS, settingsOf } from '../../bench/simulate/parameters.mjs';
-import { predict } from '../../bench/simulate/prediction.mjs';
+import { lineThrough, readInputs } from '../../bench/model/inputs.mjs';
+import { PARAMETERS, settingsOf } from '../../bench/model/parameters.mjs';
+import { predict } from '../../bench/model/prediction.mjs';
 import { simulationReport } from '../../bench/support/simulation-report.mjs';
 
 /** What the topic redis would write for a server that takes 10 µs per call and 4 µs per record. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createRandom } from '../../bench/simulate/random.mjs';
-import { createZipf, sumOverRanks, zipfTotal } from '../../bench/simulate/zipf.mjs';
+import { createRandom } from '../../bench/model/random.mjs';
+import { createZipf, sumOverRanks, zipfTotal } from '../../bench/model/zipf.mjs';
 
 const SAMPLES = 200_000;
 /** By degrees of freedom: Pearson's statistic is above these values once in a thousand times. */

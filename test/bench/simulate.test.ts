@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { callSizes, callsOf } from '../../bench/simulate/calls.mjs';
-import { createPopulation, HOT, shardOf } from '../../bench/simulate/population.mjs';
-import { createRandom } from '../../bench/simulate/random.mjs';
-import { simulate } from '../../bench/simulate/simulate.mjs';
-import { shardsNeeded, utilisationOf } from '../../bench/simulate/sizing.mjs';
+import { callSizes, callsOf } from '../../bench/model/calls.mjs';
+import { createPopulation, HOT, shardOf } from '../../bench/model/population.mjs';
+import { createRandom } from '../../bench/model/random.mjs';
+import { simulate } from '../../bench/model/simulate.mjs';
+import { shardsNeeded, utilisationOf } from '../../bench/model/sizing.mjs';
 import { parseLimit } from '../../src/core/limit.ts';
 import { createWindowSet } from '../../src/core/window-set.ts';
 import { type CheckBatch, CheckBatcher } from '../../src/stores/shared/check-batcher.ts';

@@ -49,6 +49,16 @@ describe('the events of gates', () => {
     expect(JSON.stringify([telemetry.spans, measured])).not.toContain('acc_secret');
   });
 
+  it('S21: a block is named as the limit that rejected', async () => {
+    start();
+    const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: ['2/1m'] } });
+    const { gate } = openGate({ limiter });
+    await limiter.block({ account: 'acc' }, { forMs: 60_000 });
+    const attributes = await inSpan('a', () => gate.enter({ account: 'acc', route: 'POST /x' }));
+    expect(attributes).toEqual({ 'headgate.outcome': 'rejected', 'headgate.limit': 'block' });
+    expect(of('headgate.decisions')).toMatchObject([{ 'headgate.limit': 'block', 'headgate.outcome': 'rejected' }]);
+  });
+
   it.each([
     ['plain', 'acc_1'],
     // The first digits that sha256sum gives.

@@ -1,3 +1,4 @@
+import { decorateStore } from '../../src/core/decorate-store.ts';
 import type { LimitStore, SynchronousLimitStore } from '../../src/core/ports.ts';
 import type { FakeTimers } from './fake-timers.ts';
 
@@ -18,15 +19,8 @@ export function createDistantStore(
   let calls = 0;
   let checks = 0;
   const travel = () => new Promise<void>((resolve) => void timers.after(latencyMs(), resolve, false));
-  return {
-    synchronous: false,
-    get calls() {
-      return calls;
-    },
-    get checks() {
-      return checks;
-    },
-    async consume(account, route, windowSet, cost) {
+  const decorated = decorateStore(store, {
+    consume: (consume) => async (account, route, windowSet, cost) => {
       checks++;
       if (call === undefined) {
         calls++;
@@ -37,15 +31,23 @@ export function createDistantStore(
         });
       }
       await call;
-      const decision = store.consume(account, route, windowSet, cost);
+      const decision = consume(account, route, windowSet, cost);
       await travel();
       return decision;
     },
-    peek: (account, route, windowSet) => store.peek(account, route, windowSet),
-    async settle(decision, cost) {
+    settle: (settle) => async (decision, cost) => {
       await travel();
-      return store.settle(decision, cost);
+      return settle(decision, cost);
     },
-    reset: (target) => store.reset(target),
+  });
+  return {
+    ...decorated,
+    synchronous: false,
+    get calls() {
+      return calls;
+    },
+    get checks() {
+      return checks;
+    },
   };
 }

@@ -1,3 +1,4 @@
+import { NIGHTLY } from 'headgate-testbed/nightly';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createRedisAdjustments } from '../../src/shared-limits/stores/redis.ts';
 import type { RedisClient } from '../../src/stores/redis/client.ts';
@@ -8,8 +9,12 @@ import type { AdjustmentStoreSubject } from './adjustment-suite/suite.ts';
 import type { Connect, ConnectedClient } from './redis-clients.ts';
 import { windowSetFrom } from './window-set.ts';
 
-/** Number of random histories for one subject. HEADGATE_RUNS multiplies it, as in `npm run test:long`. */
-export const histories = (ordinarily: number): number => ordinarily * Number(process.env.HEADGATE_RUNS ?? 1);
+/**
+ * Number of random histories for one subject: all at night, and a third for a change. HEADGATE_RUNS multiplies it, as in
+ * `npm run test:long`.
+ */
+export const histories = (nightly: number): number =>
+  Math.ceil(nightly * (NIGHTLY ? 1 : 1 / 3) * Number(process.env.HEADGATE_RUNS ?? 1));
 
 let stores = 0;
 

@@ -1,9 +1,9 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import type { LimitStore } from '../../src/core/ports.ts';
+import { decorateStore } from '../../src/core/decorate-store.ts';
 import type { Timers } from '../../src/idempotency/index.ts';
 import { createLimiter, type Decision, type LimiterOptions, StoreUnavailableError } from '../../src/index.ts';
-import { createMemoryStore, type MemoryStore } from '../../src/stores/memory/limits.ts';
+import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFailover } from '../../src/stores/shared/failover.ts';
 import { createJobWorker } from '../../src/waiting/index.ts';
 import { createDistantStore } from '../support/distant-store.ts';
@@ -17,13 +17,14 @@ function workerOf(limits: LimiterOptions['limits'], options: { maxQueue?: number
   const timers = createFakeTimers(0);
   const store = createMemoryStore({ clock: timers });
   let checks = 0;
-  const counting: LimitStore = {
-    ...methodsOf(store),
-    consume: (...args) => {
-      checks++;
-      return store.consume(...args);
-    },
-  };
+  const counting = decorateStore(store, {
+    consume:
+      (consume) =>
+      (...args) => {
+        checks++;
+        return consume(...args);
+      },
+  });
   const limiter = createLimiter({ store: counting, limits });
   const worker = createJobWorker(limiter, { timers, ...options });
   const log: string[] = [];
@@ -34,17 +35,6 @@ function workerOf(limits: LimiterOptions['limits'], options: { maxQueue?: number
     );
   return { timers, limiter, worker, log, acquire, checks: () => checks };
 }
-
-const methodsOf = (store: MemoryStore): LimitStore => ({
-  synchronous: store.synchronous,
-  consume: (...args) => store.consume(...args),
-  peek: (...args) => store.peek(...args),
-  settle: (...args) => store.settle(...args),
-  reset: (...args) => store.reset(...args),
-  block: (...args) => store.block(...args),
-  unblock: (...args) => store.unblock(...args),
-  blocked: (...args) => store.blocked(...args),
-});
 
 describe('a worker', () => {
   it('serves the jobs of one account and route in their order, as soon as each window ends', async () => {
@@ -454,14 +444,13 @@ describe('if the store fails', () => {
     const memory = createMemoryStore({ clock: timers });
     const failover = createFailover(policy);
     const state = { down: true, calls: 0 };
-    const store: LimitStore = {
-      ...methodsOf(memory),
-      async consume(account, route, windowSet, cost) {
+    const store = decorateStore(memory, {
+      consume: (consume) => async (account, route, windowSet, cost) => {
         state.calls++;
-        if (!state.down) return memory.consume(account, route, windowSet, cost);
+        if (!state.down) return consume(account, route, windowSet, cost);
         return failover.decide(account, route, windowSet, cost, new StoreUnavailableError(new Error('down')));
       },
-    };
+    });
     const worker = createJobWorker(createLimiter({ store, limits: { allMethods: ['1/1h'] } }), { timers });
     return { timers, worker, state };
   }

@@ -1,6 +1,6 @@
 /**
  * The types for authors of plug-ins: a file named in PROVIDERS exports `createProvider`, and these types describe it
- * and everything that it uses. See docs/service/plugins.md.
+ * and everything that it uses. See apps/communication-api/docs/plugins.md.
  */
 import type { Provider, ProviderError } from './providers/provider.ts';
 

@@ -115,8 +115,8 @@ test('the table of variables shows values, defaults and no secret', () => {
   expect(table).not.toContain('hunter2');
 });
 
-test('docs/service/README.md has a row for each variable, with its default and its description', () => {
-  const page = readFileSync(new URL('../../../docs/service/README.md', import.meta.url), 'utf8');
+test('apps/communication-api/docs/README.md has a row for each variable, with its default and its description', () => {
+  const page = readFileSync(new URL('../docs/README.md', import.meta.url), 'utf8');
   const [, table = ''] = /^\| variable \|.*\n\|.*\n((?:\|.*\n)+)/m.exec(page) ?? [];
   const rows = describeVariables().map(
     ({ name, defaultValue, description }) =>

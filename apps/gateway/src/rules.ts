@@ -1,6 +1,6 @@
 import type { Idempotency } from 'headgate';
 import { createGate, createLimiter, isHeadgateError, type Limiter } from 'headgate';
-import { ShadowedLimiter } from 'headgate/internal';
+import { createShadowedLimiter } from 'headgate/internal';
 import type { SharedLimits } from 'headgate/shared-limits';
 import type { LimitStore } from 'headgate/stores';
 import { type Accounts, createAccounts } from './admission/accounts.ts';
@@ -49,7 +49,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
   // Accounts, providers and routes of a request come from the config, which has checks of its own.
   const accounts = createAccounts(config.accounts);
   const current = createLimiter({ store: limits, limits: parts.sharedLimits, validate: false });
-  const limiter = new ShadowedLimiter(current, () => shadow.checks);
+  const limiter = createShadowedLimiter(current, () => shadow.checks);
   const gate = createGate<Exchange>({
     limiter,
     idempotency,

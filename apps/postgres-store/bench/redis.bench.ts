@@ -1,11 +1,11 @@
 /** Decisions of the PostgreSQL store and of the Redis store, in turns, on servers of this machine. */
 import { createRedisStore } from 'headgate/redis';
 import { createWindowSet, type LimitStore } from 'headgate/stores';
+import { startPostgres } from 'headgate-testbed/postgres-server';
 import { startRedis } from 'headgate-testbed/redis-server';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { expect, test } from 'vitest';
-import { startPostgres } from '../../communication-api/test/support/postgres-server.ts';
 import { createPostgresStore, migrate } from '../src/index.ts';
 
 const ROUNDS = 30;

@@ -1,6 +1,6 @@
 import { createWindowSet, StoreTimeoutError, StoreUnavailableError } from 'headgate/stores';
+import { type PostgresServer, startPostgres } from 'headgate-testbed/postgres-server';
 import { afterAll, afterEach, expect, test } from 'vitest';
-import { type PostgresServer, startPostgres } from '../../communication-api/test/support/postgres-server.ts';
 import { createPostgresClaimStore, createPostgresStore, migrate } from '../src/index.ts';
 import { newPool } from './support/pool.ts';
 

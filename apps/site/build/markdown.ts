@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { MarkdownRenderer } from 'vitepress';
-import { addressOf, ROOT, targetOf } from './pages.ts';
+import { API, addressOf, ROOT, targetOf } from './pages.ts';
 
 type Token = ReturnType<MarkdownRenderer['parse']>[number];
 
@@ -70,12 +70,12 @@ function relink(token: Token, page: string, base: string): void {
   const href = token.attrGet('href') ?? '';
   // The link of a heading to itself.
   if (token.attrGet('class') === 'header-anchor') return;
-  if (href.startsWith('#') && page.startsWith('site/api/')) token.attrSet('href', anchorOfApi(page, href));
+  if (href.startsWith('#') && page.startsWith(API)) token.attrSet('href', anchorOfApi(page, href));
   const target = targetOf(href, page);
   if (target === undefined) return;
   const { file, hash, isPage } = target;
   if (isPage) {
-    token.attrSet('href', `${addressOf(file)}${file.startsWith('site/api/') ? anchorOfApi(file, hash) : hash}`);
+    token.attrSet('href', `${addressOf(file)}${file.startsWith(API) ? anchorOfApi(file, hash) : hash}`);
     return;
   }
   linkedFiles.add(file);

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DefaultTheme } from 'vitepress';
-import { addressOf, ROOT, titleOf } from './pages.ts';
+import { API, addressOf, placeOf, ROOT, titleOf } from './pages.ts';
 
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
 
@@ -66,6 +66,9 @@ export const GROUPS: readonly Group[] = [
     text: 'The gateway',
     entries: [
       'apps/gateway/docs/gateway.md',
+      'apps/gateway/docs/config.md',
+      'apps/gateway/docs/tenants.md',
+      'apps/gateway/docs/operations.md',
       'apps/gateway/docs/console.md',
       'apps/gateway/docs/admin-api.md',
       'apps/gateway/docs/production.md',
@@ -76,9 +79,9 @@ export const GROUPS: readonly Group[] = [
   {
     text: 'The Communication API',
     collapsed: true,
-    link: addressOf('docs/service/README.md'),
+    link: addressOf('apps/communication-api/docs/README.md'),
     entries: [
-      ['docs/service/README.md', 'Overview'],
+      ['apps/communication-api/docs/README.md', 'Overview'],
       ...[
         'api',
         'sending',
@@ -96,7 +99,7 @@ export const GROUPS: readonly Group[] = [
         'operations',
         'security',
         'decisions',
-      ].map((name): Entry => `docs/service/${name}.md`),
+      ].map((name): Entry => `apps/communication-api/docs/${name}.md`),
     ],
   },
   {
@@ -134,14 +137,14 @@ const toItem = (entry: Entry): Item => ({ text: nameOf(entry), link: addressOf(p
 /** The sidebar of the docs. A page that no group has is in the last one, so that every page can be found. */
 function sidebarOfDocs(pages: readonly string[]): Item[] {
   const listed = new Set(GROUPS.flatMap(({ entries }) => entries.map(pageOf)));
-  const others = pages.filter((page) => page.startsWith('docs/') && !listed.has(page)).sort();
+  const others = pages.filter((page) => placeOf(page).startsWith('docs/') && !listed.has(page)).sort();
   const groups = GROUPS.map(({ entries, ...group }): Item => ({ ...group, items: entries.map(toItem) }));
   return others.length === 0 ? groups : [...groups, { text: 'More', items: others.map(toItem) }];
 }
 
 /** The sidebar of the API reference, which TypeDoc writes. Its links are paths from the site's folder. */
 function sidebarOfApi(): Item[] {
-  const file = join(ROOT, 'site/api/typedoc-sidebar.json');
+  const file = join(ROOT, API, 'typedoc-sidebar.json');
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Item[]) : [];
 }
 

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 /** The repository: pages are named by their path in it. */
 export const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** Pages outside of `docs`, and where the site has them. The README of the root is the home page in another form. */
+/** Pages on top of the repository or of a house. The README of the root is the home page in another form. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   'README.md': 'index.md',
   'CONTRIBUTING.md': 'contributing.md',
@@ -14,20 +14,31 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'apps/postgres-store/README.md': 'docs/postgres-store.md',
 };
 
+/** The folders whose Markdown files are pages, and where the site has them. */
+const FOLDERS: Readonly<Record<string, string>> = {
+  docs: 'docs/',
+  'packages/simulate/docs': 'docs/',
+  'apps/gateway/docs': 'docs/gateway/',
+  'apps/communication-api/docs': 'docs/service/',
+  'apps/site/pages': '',
+};
+
+/** The API reference, which TypeDoc writes. */
+export const API = 'apps/site/api/';
+
 /** The globs of all Markdown that is not a page of the site. */
 export const NO_PAGES = [
   '{.changeset,.ci,.github,bench,coverage,data,dist,node_modules,reports,scripts,src,test}/**',
-  'site/node_modules/**',
-  'apps/!(postgres-store)/**',
-  'apps/postgres-store/!(README.md)/**',
+  '{apps,packages}/*/!(docs|pages|api|README.md)/**',
+  '{apps,packages}/!(postgres-store)/README.md',
   'README.md',
 ];
 
 /** The path of a page in the site: `docs/adapters/README.md` becomes `docs/adapters/index.md`. */
 export function placeOf(file: string): string {
-  const ofSite = file.startsWith('apps/site/pages/') ? file.slice('apps/site/pages/'.length) : file;
-  const ofApi = ofSite.startsWith('site/api/') ? ofSite.slice('site/'.length) : ofSite;
-  return ELSEWHERE[ofApi] ?? ofApi.replace(/(^|\/)README\.md$/, '$1index.md');
+  const folder = Object.keys(FOLDERS).find((one) => file.startsWith(`${one}/`));
+  const place = folder === undefined ? file : FOLDERS[folder] + file.slice(folder.length + 1);
+  return ELSEWHERE[file] ?? place.replace(API, 'api/').replace(/(^|\/)README\.md$/, '$1index.md');
 }
 
 /** The address of a page without its end: `docs/guide.md` has `/docs/guide`, `docs/README.md` has `/docs/`. */
@@ -69,12 +80,12 @@ export function targetOf(link: string, page: string): Target | undefined {
 
 /** Other Markdown files are copied as they are. */
 const isPage = (file: string): boolean =>
-  file === 'README.md' || PAGES.includes(file) || (file.startsWith('site/api/') && file.endsWith('.md'));
+  file === 'README.md' || PAGES.includes(file) || (file.startsWith(API) && file.endsWith('.md'));
 
 /** Every page of the repository that the site has, without the generated API reference. */
 export const PAGES: readonly string[] = [
   ...Object.keys(ELSEWHERE).filter((file) => file !== 'README.md'),
-  ...['docs', 'apps/site/pages'].flatMap((folder) =>
+  ...Object.keys(FOLDERS).flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
       .filter((file) => file.endsWith('.md'))
       .map((file) => `${folder}/${file}`),

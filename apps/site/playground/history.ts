@@ -2,6 +2,7 @@ import { createLimiter, type Decision, formatDuration, type Limiter, type Window
 import { type HeaderFields, rateLimitFields } from 'headgate/http';
 import type { LimitName } from 'headgate/limits';
 import { createMemoryStore } from 'headgate/memory';
+import type { WindowSet } from 'headgate/stores';
 import { type PlaygroundLimits, type Policy, SUBJECT } from './limits.ts';
 
 /** A request of the history, and what the limiter said. */
@@ -94,11 +95,11 @@ export function windowRows(history: readonly Answered[], policy: Policy): readon
 
 /** The windows before and after the adjustment: the route's first, and the shorter ones first. */
 function windowsOfPolicy({ limits, adjustment }: Policy): readonly Pick<WindowRow, 'limit' | 'durationMs' | 'maxes'>[] {
-  const before = planOf(limits).windows;
+  const before = windowSetOf(limits).windows;
   if (adjustment === undefined) {
     return before.map(({ limit, durationMs, max }) => ({ limit, durationMs, maxes: [{ fromMs: 0, max }] }));
   }
-  const after = planOf(adjustment.limits).windows;
+  const after = windowSetOf(adjustment.limits).windows;
   const isRoute = ({ limit }: (typeof before)[number]): number => (limit === 'route' ? 0 : 1);
   return [...before, ...after.filter((window) => !before.some((one) => isOf(one, window)))]
     .sort((a, b) => isRoute(a) - isRoute(b) || a.durationMs - b.durationMs)
@@ -126,7 +127,7 @@ function addStep(instances: Instance[], { startedAt = 0, durationMs, max, remain
   }
 }
 
-export function planOf(limits: PlaygroundLimits): Decision['plan'] {
+export function windowSetOf(limits: PlaygroundLimits): WindowSet {
   return createLimiter({ store: createMemoryStore(), limits, validate: false }).windowSet(SUBJECT);
 }
 

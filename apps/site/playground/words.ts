@@ -1,5 +1,5 @@
 import type { WindowStatus } from 'headgate';
-import { type Answered, activeAt, maxAt, nameOf, planOf, type WindowRow } from './history.ts';
+import { type Answered, activeAt, maxAt, nameOf, type WindowRow, windowSetOf } from './history.ts';
 import { type LimitField, type PlaygroundLimits, SUBJECT } from './limits.ts';
 import { formatMs } from './moments.ts';
 
@@ -73,7 +73,7 @@ export function headingOf({ maxes, durationMs }: WindowRow): string {
 
 /** What a limit means, in words: `3 requests in 10 s`. */
 export function meaningOf(limits: PlaygroundLimits, field: LimitField): string {
-  const windows = planOf(limits).windows.filter(({ limit }) => (limit === 'route') === (field === 'route'));
+  const windows = windowSetOf(limits).windows.filter(({ limit }) => (limit === 'route') === (field === 'route'));
   const [first] = windows;
   if (first === undefined) return field === 'route' ? 'No limit of its own.' : 'No limit for every route.';
   const what = windows.map(({ max, durationMs }) => `${count(max)} in ${formatMs(durationMs)}`);

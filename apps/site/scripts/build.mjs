@@ -1,4 +1,4 @@
-// Builds the site into site/dist, from docs/, the API reference and the playground. It needs no network, except once
+// Builds the site into apps/site/dist, from docs/, the API reference and the playground. It needs no network, except once
 // to install what it is built with.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 process.chdir(fileURLToPath(new URL('../../..', import.meta.url)));
 
-const INSTALLED = 'site/node_modules/.package-lock.json';
+const INSTALLED = 'apps/site/node_modules/.package-lock.json';
 
 /** Whether the packages of the site's lock file are the ones that are installed. */
 function isInstalled() {
@@ -38,11 +38,11 @@ function run(name, command, options = {}) {
   console.log(`${name}: ${((performance.now() - started) / 1_000).toFixed(1)} s`);
 }
 
-if (!isInstalled()) run('install', ['npm', 'ci', '--prefix', 'site', '--no-audit', '--no-fund']);
+if (!isInstalled()) run('install', ['npm', 'ci', '--prefix', 'apps/site', '--no-audit', '--no-fund']);
 // The check installs first, because it uses the packages while the site is built.
 if (process.argv.includes('--install')) process.exit();
-run('package', [process.execPath, 'scripts/build.mjs', '--if-changed', '--no-types']);
-const typedoc = 'site/node_modules/typedoc/bin/typedoc';
+run('packages', [process.execPath, 'packages/simulate/scripts/build.mjs', '--if-changed', '--no-types']);
+const typedoc = 'apps/site/node_modules/typedoc/bin/typedoc';
 run('API reference', withoutNetwork([process.execPath, typedoc, '--options', 'apps/site/typedoc.config.js']));
 const vitepress = 'node_modules/vitepress/bin/vitepress.js';
-run('pages', withoutNetwork([process.execPath, vitepress, 'build', '.']), { cwd: 'site' });
+run('pages', withoutNetwork([process.execPath, vitepress, 'build', '.']), { cwd: 'apps/site' });

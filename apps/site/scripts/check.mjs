@@ -14,14 +14,14 @@ async function run(name, ...args) {
 
 try {
   // The check of types needs the declarations of the package, and the packages of the site.
-  await run('package', 'scripts/build.mjs', '--if-changed');
+  await run('packages', 'packages/simulate/scripts/build.mjs', '--if-changed');
   await run('install', 'apps/site/scripts/build.mjs', '--install');
   // Each uses one core for most of its time.
   await Promise.all([
     run('build', 'apps/site/scripts/build.mjs', '--offline'),
-    run('types', 'site/node_modules/vue-tsc/bin/vue-tsc.js', '--noEmit', '-p', 'site'),
+    run('types', 'apps/site/node_modules/vue-tsc/bin/vue-tsc.js', '--noEmit', '-p', 'apps/site'),
   ]);
-  await run('browser', 'node_modules/vitest/vitest.mjs', 'run', '--root', 'site', ...process.argv.slice(2));
+  await run('browser', 'node_modules/vitest/vitest.mjs', 'run', '--root', 'apps/site', ...process.argv.slice(2));
 } catch (error) {
   console.error(error.message);
   process.exitCode = 1;

@@ -1,20 +1,20 @@
-import { startCpuTimer } from './cpu-timer.ts';
+import { startThreadTimer } from './cpu-timer.ts';
 
 /**
  * Runs a call.
- * @returns its result, and the longest processor time in which it let nothing else run, in milliseconds
+ * @returns its result, and the longest processor time of its thread in which it let nothing else run, in milliseconds
  */
 export async function longestHold<T>(call: () => T | Promise<T>): Promise<{ readonly result: T; readonly ms: number }> {
   let [ms, isOver] = [0, false];
-  let elapsed = startCpuTimer();
+  let elapsed = startThreadTimer();
   const turn = (): void => {
     ms = Math.max(ms, elapsed());
-    elapsed = startCpuTimer();
+    elapsed = startThreadTimer();
     if (!isOver) setImmediate(turn);
   };
   const next = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
   await next();
-  elapsed = startCpuTimer();
+  elapsed = startThreadTimer();
   setImmediate(turn);
   const result = await call();
   await next();

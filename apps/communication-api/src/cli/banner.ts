@@ -45,7 +45,7 @@ export function banner({
     ...(adminUrl === undefined ? [] : [`health checks and metrics  ${adminUrl}/readyz  ${adminUrl}/metrics`]),
     directory === undefined
       ? 'data on the server of DATABASE_URL'
-      : `data in ${directory} (embedded PostgreSQL, for one small host: see docs/service/README.md)`,
+      : `data in ${directory} (embedded PostgreSQL, for one small host: see apps/communication-api/docs/README.md)`,
     ...(demonstration !== undefined && hasKeyFile
       ? [`Back up ${directory}/master.key: without it, the credentials in the database cannot be read.`]
       : []),

@@ -1,8 +1,8 @@
+import { startPostgres } from 'headgate-testbed/postgres-server';
 import { sql } from 'kysely';
 import { afterAll, expect, test } from 'vitest';
 import type { ApiDocument } from '../../src/api/document.ts';
 import { operationsOf, pathWith } from '../support/operations.ts';
-import { startPostgres } from '../support/postgres-server.ts';
 import { startService } from '../support/service.ts';
 
 const STATEMENT_TIMEOUT_MS = 300;

@@ -11,7 +11,7 @@ const { id: applicationId } = await application();
 
 /** The configuration on the page, with a port of its own and certificates of Caddy's own authority. */
 function caddyfile(port: number): string {
-  const page = readFileSync(new URL('../../../../docs/service/domains.md', import.meta.url), 'utf8');
+  const page = readFileSync(new URL('../../docs/domains.md', import.meta.url), 'utf8');
   const [, text = ''] = /```caddyfile\n([\s\S]*?)```/.exec(page) ?? [];
   const options = [
     'local_certs',

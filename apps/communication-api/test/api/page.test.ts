@@ -1,4 +1,4 @@
-/** The examples of docs/service/api.md, in their order: each request is sent, and each answer compared. */
+/** The examples of apps/communication-api/docs/api.md, in their order: each request is sent, and each answer compared. */
 import { expect, test } from 'vitest';
 import { inDays } from '../support/client.ts';
 import { servicePage } from '../support/deploy-files.ts';

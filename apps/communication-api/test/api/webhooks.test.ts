@@ -270,8 +270,8 @@ test('an application that has too many endpoints gets a 409', async () => {
   expect(answers.filter(({ status }) => status === 409)).toHaveLength(1);
 });
 
-test('the receiver of docs/service/webhooks.md verifies what the service sends', async () => {
-  const page = readFileSync(new URL('../../../../docs/service/webhooks.md', import.meta.url), 'utf8');
+test('the receiver of apps/communication-api/docs/webhooks.md verifies what the service sends', async () => {
+  const page = readFileSync(new URL('../../docs/webhooks.md', import.meta.url), 'utf8');
   const [, code = ''] = /^```js\n(.*?)^```/ms.exec(page) ?? [];
   // Beside the packages that it imports.
   const file = fileURLToPath(new URL('../.receiver-example.mjs', import.meta.url));

@@ -59,7 +59,7 @@ const ok = async (...args: Parameters<typeof call>) => {
 beforeAll(async () => {
   made = await makeRows();
   rows = await readRows(source.db, await columnsOf(source.db));
-}, 60_000);
+});
 
 /** Uses the service until each of its tables has a row. */
 async function makeRows(): Promise<Made> {
@@ -109,7 +109,7 @@ async function makeRows(): Promise<Made> {
     await db.selectFrom('tracking_hits').select('id').executeTakeFirstOrThrow();
     const conversation = db.selectFrom('webhook_conversations').select('event_id');
     return (await conversation.executeTakeFirstOrThrow()).event_id;
-  }, 10_000);
+  });
   return {
     ...{ account, scope, scopedToken, revokedToken: revoked.api_key, email, idempotencyKey, sent, event },
     ...{ linkPath, cookies: new Map(browser.cookies), ownerCookie },
@@ -129,7 +129,7 @@ describe.each(MIGRATION_NAMES.slice(0, -1))('a database with the schema of %s', 
   let opened: Awaited<ReturnType<typeof upgrade>>;
   beforeAll(async () => {
     opened = await upgrade(name);
-  }, 60_000);
+  });
 
   test('is migrated, and no row is lost or changed', async () => {
     expect(opened.ran).toEqual(MIGRATION_NAMES.slice(MIGRATION_NAMES.indexOf(name) + 1));

@@ -94,7 +94,10 @@ describe('the processes', () => {
 
   test('are two of one image, with settings that the service accepts', () => {
     expect(second).toEqual(first);
-    expect(first.build).toEqual({ context: '../../..', dockerfile: 'docs/service/deploy/Dockerfile' });
+    expect(first.build).toEqual({
+      context: '../../../..',
+      dockerfile: 'apps/communication-api/docs/deploy/Dockerfile',
+    });
     expect(Object.keys(strings).filter((name) => !NAMES.includes(name) && name !== 'NODE_ENV')).toEqual([]);
     expect(config).toMatchObject({ BASE_URL: 'https://api.example.com', AUTH_URL: 'https://api.example.com' });
     expect(config).toMatchObject({ EGRESS_POLICY: 'public', HOST: '0.0.0.0', ADMIN_HOST: '0.0.0.0' });
@@ -212,7 +215,7 @@ test('the commands of the page make the settings of the unit', () => {
   const here = block
     .replace(/^useradd .*\n/m, '')
     .replaceAll(/ (?=\/(?:etc|usr)\/)/g, ` ${folder}`)
-    .replace('docs/service', `${ROOT}/docs/service`);
+    .replace('apps/communication-api/docs', `${ROOT}/apps/communication-api/docs`);
   execFileSync('mkdir', ['-p', join(folder, 'etc/systemd/system'), join(folder, 'usr/local/bin')]);
   execFileSync('sh', ['-e', '-c', here]);
   expect(statSync(join(folder, 'etc/communication-api')).mode & 0o077).toBe(0);

@@ -9,7 +9,7 @@ import {
   type OrganizationAction,
 } from '../../src/domain/member-roles.ts';
 
-const page = readFileSync(new URL('../../../../docs/service/dashboard.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../docs/dashboard.md', import.meta.url), 'utf8');
 
 /** What each row of the table says. */
 const OF_APPLICATIONS: Readonly<Record<string, readonly ApplicationAction[]>> = {

@@ -5,7 +5,7 @@ import { readConfig } from '../../src/config.ts';
 import { errorTypesOf } from '../../src/domain/error-types.ts';
 import { PERMISSIONS } from '../../src/providers/google/scopes.ts';
 
-const page = readFileSync(new URL('../../../../docs/service/providers.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../docs/providers.md', import.meta.url), 'utf8');
 const google = page.slice(page.indexOf('## Google'), page.indexOf('## Check a real account'));
 const blocks = [...page.matchAll(/^```sh\n(.*?)```$/gms)].map(([, code = '']) => code.trim().split('\n'));
 

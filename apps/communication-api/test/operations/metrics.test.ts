@@ -12,7 +12,7 @@ import { startService, type TestService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { startReceiver } from '../support/webhook-receiver.ts';
 
-const page = readFileSync(new URL('../../../../docs/service/operations.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
 const redis = await startRedis();
 cleanUpLater(() => redis.stop());
 const { url: DATABASE_URL = '', close } = await openTestDatabase('PostgreSQL');
@@ -154,7 +154,7 @@ test('a process whose Redis is away is degraded, and recovers with it', async ()
   await until(async () => (await health.ready()).status === 'ok', 'it recovers');
 });
 
-test('the tables of docs/service/operations.md have every metric, with its type and its labels', async () => {
+test('the tables of apps/communication-api/docs/operations.md have every metric, with its type and its labels', async () => {
   const texts = [await scrape(embedded), await scrape(shared)];
   const served = texts.flatMap((text) =>
     [...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name, type]) => `${name} ${type}`),
@@ -169,7 +169,7 @@ test('the tables of docs/service/operations.md have every metric, with its type 
   }
 });
 
-test('the alerts of docs/service/operations.md are valid, and use metrics that exist', () => {
+test('the alerts of apps/communication-api/docs/operations.md are valid, and use metrics that exist', () => {
   const [, rules = ''] = /```yaml\n(groups:[\s\S]*?)```/.exec(page) ?? [];
   const file = join(temporaryFolder(), 'rules.yml');
   writeFileSync(file, rules);

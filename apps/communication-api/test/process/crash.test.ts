@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { NIGHTLY } from 'headgate-testbed/nightly';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { SendStep } from '../../src/journal/sender.ts';
 import {
@@ -21,7 +22,7 @@ let forgetful: Fleet;
 beforeAll(async () => {
   world = await startCrashWorld();
   [fleet, forgetful] = await Promise.all([world.fleet(), world.fleet('forgetful')]);
-}, 60_000);
+});
 
 const retry = (of: Fleet, email: CrashEmail) => world.retry(of, email);
 
@@ -51,8 +52,11 @@ describe('a process that is killed, and Redis loses everything', () => {
   });
 });
 
+/** A change waits for the step whose outcome a process that wakes up may not know. */
+const frozenAt = (steps: readonly SendStep[]) => (NIGHTLY ? steps : steps.filter((step) => step === 'dispatched'));
+
 describe('a process that is frozen longer than its lease, and then goes on', () => {
-  test.concurrent.each(EVERY_STEP)('at "%s": a draft is sent once', async (step) => {
+  test.concurrent.each(frozenAt(EVERY_STEP))('at "%s": a draft is sent once', async (step) => {
     const { email, process, answered } = await sendUntil(fleet, 'draft', step, 'SIGSTOP');
     expect(await retry(fleet, email)).toMatchObject({ status: 201 });
     process.child.kill('SIGCONT');
@@ -60,7 +64,7 @@ describe('a process that is frozen longer than its lease, and then goes on', () 
     expect(await received(email)).toBe(1);
   });
 
-  test.concurrent.each(DIRECT_STEPS)('at "%s": an email without a draft is sent once', async (step) => {
+  test.concurrent.each(frozenAt(DIRECT_STEPS))('at "%s": an email without a draft is sent once', async (step) => {
     const { email, process, answered } = await sendUntil(fleet, 'direct', step, 'SIGSTOP');
     expect((await retry(fleet, email)).status).toBe(step === 'dispatched' ? 409 : 201);
     process.child.kill('SIGCONT');

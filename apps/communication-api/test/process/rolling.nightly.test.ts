@@ -1,5 +1,6 @@
 import { request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
+import { startPostgres } from 'headgate-testbed/postgres-server';
 import { until } from 'headgate-testbed/redis-server';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
@@ -7,7 +8,6 @@ import { type Backend, type Balancer, startBalancer } from '../support/balancer.
 import { cleanUpLater } from '../support/clean-up.ts';
 import { type CrashEmail, type CrashWorld, startCrashWorld } from '../support/crashes.ts';
 import { type MailSink, type SinkUser, startMailSink } from '../support/mail-sink.ts';
-import { startPostgres } from '../support/postgres-server.ts';
 import { type ServiceProcess, startProcess } from '../support/service-process.ts';
 
 /** Longer than an attempt belongs to a process, with this deadline of providers. */

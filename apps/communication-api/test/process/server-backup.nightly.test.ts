@@ -3,12 +3,12 @@ import { execFileSync } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { findPostgres } from 'headgate-testbed/postgres-server';
 import { beforeAll, expect, test } from 'vitest';
 import { openServer } from '../../src/db/database.ts';
 import { cleanUpLater } from '../support/clean-up.ts';
 import { clientOf, inDays } from '../support/client.ts';
 import { commandsOf } from '../support/deploy-files.ts';
-import { findPostgres } from '../support/postgres-server.ts';
 import { SecretFinder } from '../support/secret-finder.ts';
 import { type RunningProcess, runProcess, runToEnd } from '../support/service-process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -66,7 +66,7 @@ beforeAll(async () => {
   expect((await send(service.url, randomUUID())).status).toBe(201);
   service.child.kill('SIGTERM');
   expect(await service.exit).toBe(0);
-}, 60_000);
+});
 
 test('the backup is readable by its owner only, and has no secret in it', () => {
   const file = join(folder, 'mail.dump');

@@ -217,8 +217,8 @@ describe('the example', async () => {
     }
   });
 
-  test('is the one of docs/service/plugins.md', () => {
-    const page = readFileSync(new URL('../../../../docs/service/plugins.md', import.meta.url), 'utf8');
+  test('is the one of apps/communication-api/docs/plugins.md', () => {
+    const page = readFileSync(new URL('../../docs/plugins.md', import.meta.url), 'utf8');
     const [, shown] = /```js\n(\/\/ @ts-check\n.*?)```/s.exec(page) ?? [];
     expect(shown).toBe(readFileSync(join(APP, 'examples/messenger.mjs'), 'utf8'));
   });

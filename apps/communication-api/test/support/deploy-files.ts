@@ -3,15 +3,16 @@ import { join, resolve } from 'node:path';
 
 /** The repository. */
 export const ROOT = resolve(import.meta.dirname, '../../../..');
-const FOLDER = join(ROOT, 'docs/service/deploy');
+const FOLDER = join(ROOT, 'apps/communication-api/docs/deploy');
 
 /** The path of a file for operators. */
 export const deployFile = (name: string): string => join(FOLDER, name);
 
 export const deployText = (name: string): string => readFileSync(deployFile(name), 'utf8');
 
-/** A page of docs/service. */
-export const servicePage = (name: string): string => readFileSync(join(ROOT, 'docs/service', name), 'utf8');
+/** A page of apps/communication-api/docs. */
+export const servicePage = (name: string): string =>
+  readFileSync(join(ROOT, 'apps/communication-api/docs', name), 'utf8');
 
 /** The commands of a page: each block that is marked as `sh`. */
 export const commandsOf = (page: string): readonly string[] =>

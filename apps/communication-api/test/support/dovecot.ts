@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Certificate } from 'headgate-testbed/certificate';
 import { findOrInstall, foldersOnPath } from 'headgate-testbed/find-program';
+import { killWithChildren, startGuard } from 'headgate-testbed/guard';
 import { freePort, until } from 'headgate-testbed/redis-server';
+import { type Owner, serverUser } from 'headgate-testbed/server-user';
 import { inject } from 'vitest';
 import { cleanUpLater } from './clean-up.ts';
-import { killWithChildren, startGuard } from './guard.ts';
 import { secret } from './secret.ts';
-import { type Owner, serverUser } from './server-user.ts';
 
 /** The syntax of the settings changed in 2.4. */
 const VERSION = '2.3';

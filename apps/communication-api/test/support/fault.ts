@@ -1,3 +1,5 @@
+import { NIGHTLY } from 'headgate-testbed/nightly';
+
 /** When a fault happens: before the server gets the request, while it gets it, or after it did the work. */
 export const FAULT_PHASES = ['before', 'in', 'after'] as const;
 /** How the client sees it: the connection ends, nothing happens any more, or an answer makes no sense. */
@@ -8,10 +10,15 @@ export interface Fault {
   readonly kind: (typeof FAULT_KINDS)[number];
 }
 
-/** Every fault at every step, with a name for its test. */
+/**
+ * Every fault at every step, with a name for its test. Each that stalls lasts until a deadline, so those before the last step
+ * run only at night.
+ */
 export const faultsAt = <Step extends string>(steps: readonly Step[]) =>
   steps.flatMap((step) =>
     FAULT_PHASES.flatMap((phase) =>
-      FAULT_KINDS.map((kind) => ({ step, fault: { phase, kind } satisfies Fault, name: `${step}: ${phase}, ${kind}` })),
+      FAULT_KINDS.filter((kind) => NIGHTLY || kind !== 'stall' || step === steps.at(-1)).map((kind) => ({
+        ...{ step, fault: { phase, kind } satisfies Fault, name: `${step}: ${phase}, ${kind}` },
+      })),
     ),
   );

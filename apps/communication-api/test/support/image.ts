@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { basename, join, posix } from 'node:path';
+import type { Owner } from 'headgate-testbed/server-user';
 import { cleanUpLater } from './clean-up.ts';
 import { deployText, dockerInstructions, type Instruction, listOf, ROOT } from './deploy-files.ts';
-import type { Owner } from './server-user.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 /** The image of the Dockerfile, without a container engine: the files of its last stage, and how they are started. */

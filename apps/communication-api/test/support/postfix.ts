@@ -4,11 +4,11 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findOrInstall, foldersOnPath } from 'headgate-testbed/find-program';
+import { startGuard } from 'headgate-testbed/guard';
 import { freePort, until } from 'headgate-testbed/redis-server';
 import { inject } from 'vitest';
 import { cleanUpLater } from './clean-up.ts';
 import type { Dovecot } from './dovecot.ts';
-import { startGuard } from './guard.ts';
 
 /** A real SMTP server for a test file. Users of Dovecot log in to it, and it delivers to Dovecot. */
 export interface Postfix {

@@ -1,8 +1,8 @@
+import { type PostgresServer, startPostgres } from 'headgate-testbed/postgres-server';
 import { sql } from 'kysely';
 import type { TestProject } from 'vitest/node';
 import { openServer } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { type PostgresServer, startPostgres } from './postgres-server.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {

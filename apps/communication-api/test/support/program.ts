@@ -4,9 +4,9 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findOrInstall, foldersOnPath } from 'headgate-testbed/find-program';
+import { startGuard } from 'headgate-testbed/guard';
 import { freePort, until } from 'headgate-testbed/redis-server';
 import { cleanUpLater } from './clean-up.ts';
-import { startGuard } from './guard.ts';
 
 const ATTEMPTS = 5;
 

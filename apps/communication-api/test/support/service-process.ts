@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import type { Owner } from 'headgate-testbed/server-user';
 import { cleanUpLater } from './clean-up.ts';
-import type { Owner } from './server-user.ts';
 
 const MAIN = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 /**

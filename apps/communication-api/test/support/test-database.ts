@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { postgresUrl } from 'headgate-testbed/postgres-server';
 import pg from 'pg';
 import { inject } from 'vitest';
-import { postgresUrl } from './postgres-server.ts';
 
 export interface TestDatabase {
   readonly url: string;

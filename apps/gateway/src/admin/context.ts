@@ -1,4 +1,4 @@
-import type { Idempotency, Limiter } from 'headgate';
+import type { Idempotency, Limiter, Subject } from 'headgate';
 import type { SharedLimits } from 'headgate/shared-limits';
 import type { Accounts } from '../admission/accounts.ts';
 import type { Account, Config } from '../config/schema.ts';
@@ -44,6 +44,17 @@ export function refuseRoute({ routes }: Config, name: string | undefined): Refus
   if (name === undefined || routes.some(({ route, account }) => route === name && account !== undefined))
     return undefined;
   return refuse(404, 'errors/resource_not_found', 'The config has no such route with an account.');
+}
+
+/** The routes on which accounts are limited: one of them, or all. */
+export function limitedRoutes({ routes }: Config, only?: string): readonly string[] {
+  if (only !== undefined) return [only];
+  return routes.filter(({ account }) => account !== undefined).map(({ route }) => route);
+}
+
+/** Whose limits apply to requests of an account on a route. */
+export function subjectOf({ id, provider, plan }: Account, route: string): Subject {
+  return { account: id, route, provider, plan };
 }
 
 /** Says in the log who changed what, and why. Ids that may be personal data have no place in a log. */

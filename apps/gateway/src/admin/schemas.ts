@@ -35,6 +35,14 @@ export const problem = z
   })
   .describe('What every error answer has');
 
+/** A block, as long as it rejects. */
+export const blocked = z.object({
+  scope: z.enum(['account', 'route']).describe('What is blocked: every route of the account, or only this one'),
+  forMs: z.int().describe('How much longer it lasts'),
+  until: moment,
+  reason: z.string().nullable().describe('The client reads it'),
+});
+
 /** A window of a limit, and how full it is. */
 export const windowState = z.object({
   limit: z.enum(['route', 'all-methods']),

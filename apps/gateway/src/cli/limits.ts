@@ -5,9 +5,6 @@ import { alternatives } from '../config/suggest.ts';
 import type { Terminal } from './terminal.ts';
 import { UsageError } from './usage.ts';
 
-const ACTIONS = ['list', 'get', 'put', 'reset', 'history', 'export'] as const;
-type Action = (typeof ACTIONS)[number];
-
 const OPTIONS = {
   admin: { type: 'string' },
   'token-file': { type: 'string' },
@@ -23,9 +20,27 @@ const OPTIONS = {
   confirm: { type: 'boolean' },
 } as const;
 
-/** The flags that only a change has. */
-const OF_CHANGES = ['reason', 'if-version', 'dry-run', 'wait'] as const;
-const OF_PUT = ['for-ms', 'confirm'] as const;
+const TARGET = ['account', 'provider', 'plan', 'route'] as const;
+const CHANGE = ['reason', 'if-version', 'dry-run', 'wait'] as const;
+const BLOCKED = ['account', 'route'] as const;
+
+/** The path of each action, its method, and its flags. */
+const ACTIONS = {
+  list: { path: 'v1/limits?limit=500', flags: ['account', 'provider', 'plan'] },
+  get: { path: 'v1/limit', flags: TARGET },
+  put: { path: 'v1/limit', method: 'PUT', flags: [...TARGET, ...CHANGE, 'for-ms', 'confirm'] },
+  reset: { path: 'v1/limit', method: 'DELETE', flags: [...TARGET, ...CHANGE] },
+  history: { path: 'v1/limits/history', flags: TARGET },
+  export: { path: 'v1/limits/export', flags: TARGET },
+  block: { path: 'v1/block', method: 'PUT', flags: [...BLOCKED, 'reason', 'for-ms'] },
+  unblock: { path: 'v1/block', method: 'DELETE', flags: [...BLOCKED, 'reason'] },
+  blocked: { path: 'v1/block', flags: BLOCKED },
+} as const satisfies Record<
+  string,
+  { readonly path: string; readonly method?: string; readonly flags: readonly (keyof typeof OPTIONS)[] }
+>;
+type Action = keyof typeof ACTIONS;
+
 /** Longest wait for an answer, in milliseconds. */
 const ANSWER_MS = 10_000;
 
@@ -42,10 +57,10 @@ export async function runLimits(
 ): Promise<number> {
   const { values, positionals } = parse(args);
   const [action, ...windows] = positionals;
-  if (!isAction(action)) throw new UsageError(`limits needs an action (use ${alternatives(ACTIONS)})`);
+  if (!isAction(action)) throw new UsageError(`limits needs an action (use ${alternatives(Object.keys(ACTIONS))})`);
   checkFlags(action, values, windows);
-  const url = new URL(pathOf(action), adminUrl(values.admin ?? env.HEADGATE_ADMIN_URL));
-  for (const name of ['account', 'provider', 'plan', 'route'] as const) {
+  const url = new URL(ACTIONS[action].path, adminUrl(values.admin ?? env.HEADGATE_ADMIN_URL));
+  for (const name of TARGET) {
     const value = values[name];
     if (value === undefined) continue;
     if (action !== 'list') url.searchParams.set(name, value);
@@ -56,7 +71,8 @@ export async function runLimits(
   }
   if (values['dry-run'] === true) url.searchParams.set('dryRun', 'true');
   if (values.wait === true) url.searchParams.set('wait', 'applied');
-  if (action === 'reset' && values.reason !== undefined) url.searchParams.set('reason', values.reason);
+  if ((action === 'reset' || action === 'unblock') && values.reason !== undefined)
+    url.searchParams.set('reason', values.reason);
   return await ask(url, requestOf(action, values, windows, tokenIn(values['token-file'], env)), terminal);
 }
 
@@ -71,7 +87,7 @@ function parse(args: readonly string[]) {
 }
 
 function isAction(text: string | undefined): text is Action {
-  return (ACTIONS as readonly (string | undefined)[]).includes(text);
+  return text !== undefined && Object.hasOwn(ACTIONS, text);
 }
 
 function checkFlags(action: Action, values: Values, windows: readonly string[]): void {
@@ -79,19 +95,16 @@ function checkFlags(action: Action, values: Values, windows: readonly string[]):
     throw new UsageError('limits put needs windows such as 10/1m, or recommended');
   if (action !== 'put' && windows.length > 0)
     throw new UsageError(`unexpected ${JSON.stringify(windows[0])}: limits ${action} takes only flags`);
-  if (action === 'list' && values.route !== undefined) throw new UsageError('--route is not for limits list');
-  const isChange = action === 'put' || action === 'reset';
-  const wrong = [...(isChange ? [] : OF_CHANGES), ...(action === 'put' ? [] : OF_PUT)];
-  const flag = wrong.find((name) => values[name] !== undefined);
+  const allowed: readonly string[] = [...ACTIONS[action].flags, 'admin', 'token-file'];
+  const flag = Object.keys(values).find((name) => !allowed.includes(name));
   if (flag !== undefined) throw new UsageError(`--${flag} is not for limits ${action}`);
+  if (ACTIONS[action].path === 'v1/block' && values.account === undefined)
+    throw new UsageError(`limits ${action} needs --account`);
+  if (action === 'block' && values['for-ms'] === undefined)
+    throw new UsageError('limits block needs --for-ms, such as 3600000 for an hour');
   for (const name of ['for-ms', 'if-version'] as const)
     if (values[name] !== undefined && !/^\d{1,15}$/.test(values[name]))
       throw new UsageError(`--${name} must be a whole number`);
-}
-
-function pathOf(action: Action): string {
-  if (action === 'list') return 'v1/limits?limit=500';
-  return action === 'history' || action === 'export' ? `v1/limits/${action}` : 'v1/limit';
 }
 
 function adminUrl(given: string | undefined): string {
@@ -118,15 +131,15 @@ function requestOf(action: Action, values: Values, windows: readonly string[], t
     authorization: `Bearer ${token}`,
     ...(version === undefined ? {} : { 'if-match': `"${version}"` }),
   };
-  if (action === 'reset') return { method: 'DELETE', headers };
-  if (action !== 'put') return { headers };
+  const { method = 'GET' } = ACTIONS[action] as { readonly method?: string };
+  if (method !== 'PUT') return { method, headers };
   const body = {
-    windows: windows[0] === 'recommended' ? 'recommended' : windows,
+    ...(action === 'put' ? { windows: windows[0] === 'recommended' ? 'recommended' : windows } : {}),
     ...(values.reason === undefined ? {} : { reason: values.reason }),
     ...(values['for-ms'] === undefined ? {} : { forMs: Number(values['for-ms']) }),
     ...(values.confirm === true ? { confirm: true } : {}),
   };
-  return { method: 'PUT', headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify(body) };
+  return { method, headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify(body) };
 }
 
 async function ask(url: URL, request: RequestInit, terminal: Terminal): Promise<number> {

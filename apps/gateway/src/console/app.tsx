@@ -20,9 +20,13 @@ const PAGES: readonly { readonly page: string; readonly title: string; readonly 
   {
     page: 'accounts',
     title: 'Accounts',
-    Page: lazyPage(async () => (await import('./pages/accounts.tsx')).AccountsPage),
+    Page: lazyPage(async () => (await import('./pages/accounts-and-limits.ts')).AccountsPage),
   },
-  { page: 'limits', title: 'Limits', Page: lazyPage(async () => (await import('./pages/limits.tsx')).LimitsPage) },
+  {
+    page: 'limits',
+    title: 'Limits',
+    Page: lazyPage(async () => (await import('./pages/accounts-and-limits.ts')).LimitsPage),
+  },
   { page: 'claims', title: 'Claims', Page: lazyPage(async () => (await import('./pages/claims.tsx')).ClaimsPage) },
   { page: 'live', title: 'Live', Page: lazyPage(async () => (await import('./pages/live.tsx')).LivePage) },
   { page: 'shadow', title: 'Shadow', Page: lazyPage(async () => (await import('./pages/shadow.tsx')).ShadowPage) },

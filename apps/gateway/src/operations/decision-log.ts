@@ -1,4 +1,5 @@
 import type { Decision } from 'headgate';
+import { decorateStore } from 'headgate/internal';
 import type { LimitStore } from 'headgate/stores';
 import { isPromise } from '../base/is-promise.ts';
 import type { Account } from '../config/schema.ts';
@@ -51,10 +52,9 @@ export class DecisionLog {
 
   /** The same store; its decisions are numbered in the order in which the store makes those of one account. */
   numbered(store: LimitStore): LimitStore {
-    return {
-      synchronous: store.synchronous,
-      consume: (account, route, plan, cost) => {
-        const result = store.consume(account, route, plan, cost);
+    return decorateStore(store, {
+      consume: (consume) => (account, route, windowSet, cost) => {
+        const result = consume(account, route, windowSet, cost);
         if (!this.#options.isOn()) return result;
         if (!isPromise(result)) return this.#number(result, { order: ++this.#orders, at: 0 });
         const place: Place = { order: undefined, at: 0 };
@@ -62,22 +62,19 @@ export class DecisionLog {
         this.#turn.push(place);
         return result.then((decision) => this.#number(decision, place));
       },
-      settle: (decision, cost) => {
-        if (!this.#options.isOn() || decision.degraded) return store.settle(decision, cost);
+      settle: (settle) => (decision, cost) => {
+        if (!this.#options.isOn() || decision.degraded) return settle(decision, cost);
         // A store sends it at once, and so before the checks of this turn.
         const place: Place = { order: ++this.#orders, at: this.#latest };
         this.#settlements.set(decision, place);
         this.#settling.add(place);
-        const settled = store.settle(decision, cost);
+        const settled = settle(decision, cost);
         const done = (): void => void this.#settling.delete(place);
         if (isPromise(settled)) void settled.then(done, done);
         else done();
         return settled;
       },
-      peek: (account, route, plan) => store.peek(account, route, plan),
-      reset: (target) => store.reset(target),
-      close: () => store.close?.(),
-    };
+    });
   }
 
   /**

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { GateEvent } from 'headgate/gate';
 import type { IdempotencyEvent } from 'headgate/idempotency';
+import { decorateStore } from 'headgate/internal';
 import type { ShadowDecision } from 'headgate/shadow';
 import type { LimitStore } from 'headgate/stores';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
@@ -83,7 +84,7 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     new Counter({ name: `headgate_${name}`, help, labelNames, registers });
   const decisions = counter(
     'decisions_total',
-    'Decisions by route, limit shown in the headers, and outcome',
+    'Decisions by route, limit shown in the headers (block: a block rejected), and outcome',
     'route',
     'limit',
     'outcome',
@@ -238,9 +239,9 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     onEvent(event) {
       switch (event.type) {
         case 'decision': {
-          const { route, shown, accepted, degraded } = event.decision;
+          const { route, shown, accepted, degraded, blocked } = event.decision;
           const outcome = degraded ? 'degraded' : accepted ? 'accepted' : 'rejected';
-          decisions.inc({ route, limit: shown?.limit ?? 'none', outcome });
+          decisions.inc({ route, limit: shown?.limit ?? (blocked === undefined ? 'none' : 'block'), outcome });
           break;
         }
         case 'provider_rejected':
@@ -283,20 +284,24 @@ function statusLabel(status: number): string {
 type Observe = (operation: string, seconds: number) => void;
 
 function measuredStore(store: LimitStore, observe: Observe): LimitStore {
-  const measure = <T>(operation: string, call: () => T): T => {
-    const from = performance.now();
-    const done = (): void => observe(operation, (performance.now() - from) / 1_000);
-    const result = call();
-    if (isPromise(result)) void result.then(done, done);
-    else done();
-    return result;
-  };
-  return {
-    synchronous: store.synchronous,
-    consume: (account, route, plan, cost) => measure('consume', () => store.consume(account, route, plan, cost)),
-    peek: (account, route, plan) => measure('peek', () => store.peek(account, route, plan)),
-    settle: (decision, cost) => measure('settle', () => store.settle(decision, cost)),
-    reset: (target) => measure('reset', () => store.reset(target)),
-    close: () => store.close?.(),
-  };
+  const timed =
+    (operation: string) =>
+    <Args extends unknown[], Result>(call: (...args: Args) => Result) =>
+    (...args: Args): Result => {
+      const from = performance.now();
+      const done = (): void => observe(operation, (performance.now() - from) / 1_000);
+      const result = call(...args);
+      if (isPromise(result)) void result.then(done, done);
+      else done();
+      return result;
+    };
+  return decorateStore(store, {
+    consume: timed('consume'),
+    peek: timed('peek'),
+    settle: timed('settle'),
+    reset: timed('reset'),
+    block: timed('block'),
+    unblock: timed('unblock'),
+    blocked: timed('blocked'),
+  });
 }

@@ -18,10 +18,16 @@ export interface StateChange {
     | 'shadow_started'
     | 'shadow_ended'
     | 'windows_reset'
+    | 'account_blocked'
+    | 'account_unblocked'
     | 'claim_completed'
     | 'claim_released';
   /** Name of the token; undefined for a reload. */
   readonly by?: string | undefined;
+  /** Of a block. */
+  readonly account?: string | undefined;
+  /** Of a block of one route. */
+  readonly route?: string | undefined;
 }
 
 /** Other limits that this process obeys. */
@@ -179,8 +185,9 @@ function dataOf(what: Happening['what']): object {
   if (what.type === 'state') return what.event;
   if (what.type === 'decision') {
     const { requestId, decision } = what.event;
-    const { account, route, cost } = decision;
-    return { req_id: requestId, account, route, cost, outcome: outcomeOf(decision), tightest: tightestOf(decision) };
+    const { account, route, cost, blocked } = decision;
+    const why = blocked === undefined ? { tightest: tightestOf(decision) } : { blocked };
+    return { req_id: requestId, account, route, cost, outcome: outcomeOf(decision), ...why };
   }
   if (what.type === 'shadow') {
     const { requestId, decision } = what.event;

@@ -47,7 +47,7 @@ it('of 100 changes over 1,024 accounts, others run between its slices', async ()
   expect(result.accounts.affected).toBe(1_024);
   expect(result.now).toHaveLength(50);
   expect(result.now[0]).toMatchObject({ used: 1, max: 1, wouldReject: true });
-  // The first run also compiles, and the threads that collect garbage count too.
+  // The first run also compiles.
   expect(Math.min(...runs.map(({ ms }) => ms))).toBeLessThan(MOST_MS);
   await sharedLimits.close();
 });

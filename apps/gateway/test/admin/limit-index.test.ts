@@ -1,5 +1,5 @@
 import type { Adjustment } from 'headgate/stores';
-import { startCpuTimer } from 'headgate-testbed/cpu-timer';
+import { startThreadTimer } from 'headgate-testbed/cpu-timer';
 import { longestHold } from 'headgate-testbed/longest-hold';
 import { describe, expect, it } from 'vitest';
 import { listLimits } from '../../src/admin/limit-index.ts';
@@ -68,7 +68,7 @@ describe('of 20,000 limits', () => {
 });
 
 async function cost<Result>(call: () => Promise<Result>) {
-  const elapsed = startCpuTimer();
+  const elapsed = startThreadTimer();
   const { result, ms } = await longestHold(call);
   return { result, ms, totalMs: elapsed() };
 }

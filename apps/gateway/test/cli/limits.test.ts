@@ -52,6 +52,23 @@ it('puts, gets, lists, exports and resets a limit, and shows its history', async
   ]);
 });
 
+it('blocks an account or a route, shows the block, and lifts it', async () => {
+  const target = ['--account', 'acc_3', '--route', 'GET /api/v1/chats'];
+  const block = await limits(['block', ...target, '--for-ms', '60000', '--reason', 'Unpaid.']);
+  expect(block).toMatchObject({
+    code: 0,
+    value: { account: 'acc_3', route: 'GET /api/v1/chats', blocked: { scope: 'route', reason: 'Unpaid.' } },
+  });
+  expect((await limits(['blocked', ...target])).value.blocked).toMatchObject({ reason: 'Unpaid.' });
+  expect((await limits(['blocked', '--account', 'acc_3'])).value.blocked).toBeNull();
+  expect((await limits(['unblock', ...target, '--reason', 'paid'])).value.blocked).toBeNull();
+  await expect
+    .poll(() => gateway.lines().find(({ msg }) => msg === 'account unblocked'))
+    .toMatchObject({ by: 'olaf', reason: 'paid' });
+  const wrong = await limits(['block', '--account', 'acc_3', '--for-ms', '0']);
+  expect(wrong).toMatchObject({ code: 1, error: expect.stringMatching(/status 422: forMs: /) });
+});
+
 it('what the gateway refuses is 1 with its reason, without the token', async () => {
   const refused = await limits(['put', '9/1m'], TOKENS.viewer);
   expect(refused).toMatchObject({ code: 1, error: expect.stringContaining('needs the role operator') });
@@ -62,12 +79,17 @@ it('what the gateway refuses is 1 with its reason, without the token', async () 
 });
 
 it.each<[string[], RegExp]>([
-  [[], /needs an action \(use list, get, put, reset, history or export\)/],
+  [[], /needs an action \(use list, get, put, reset, history, export, block, unblock or blocked\)/],
   [['put'], /needs windows such as 10\/1m/],
   [['list', '9/1m'], /unexpected "9\/1m": limits list takes only flags/],
   [['list', '--route', 'GET /x'], /--route is not for limits list/],
   [['get', '--reason', 'x'], /--reason is not for limits get/],
   [['reset', '--confirm'], /--confirm is not for limits reset/],
+  [['block', '--for-ms', '1'], /limits block needs --account/],
+  [['unblock', '--route', 'GET /x'], /limits unblock needs --account/],
+  [['block', '--account', 'a'], /limits block needs --for-ms, such as 3600000 for an hour/],
+  [['block', '--account', 'a', '--provider', 'p'], /--provider is not for limits block/],
+  [['blocked', '--account', 'a', '--reason', 'x'], /--reason is not for limits blocked/],
   [['put', '9/1m', '--for-ms', '1h'], /--for-ms must be a whole number/],
   [['list', '--admin', 'localhost'], /--admin must be a URL/],
   [['list', '--token-file', '/does/not/exist'], /--token-file: /],

@@ -1,13 +1,10 @@
 import { checkPage } from 'headgate-testbed/page-checks';
-import { redisForFile } from 'headgate-testbed/redis-for-file';
 import { expect, test } from 'vitest';
-import { blockAccount } from '../support/block-account.ts';
 import { CHATS, EMAILS, startConsole, VIEWS } from './support/console-gateway.ts';
 import { pressAt, tabTo, typeInto } from './support/keyboard.ts';
 
 const IMAGE = '<img src=x onerror=alert(1)>';
-const redis = await redisForFile();
-const gateway = await startConsole({ store: `redis://127.0.0.1:${redis.port}` });
+const gateway = await startConsole();
 const addressOf = (account: string) => `#/accounts/${encodeURIComponent(account)}`;
 
 test.each(VIEWS)(
@@ -163,18 +160,6 @@ test('it says whose limit applies, whether an operator has set it, and that a li
   expect(text).toContain('This route: from the account, adjusted by an operator');
   expect(text).toContain('All methods: from the account, adjusted by an operator');
   expect(text).toContain('This route, 0 per hour0 of 0never room');
-});
-
-test('a block is shown, on the page and in what a request would be told', async () => {
-  await blockAccount(redis.port, { account: 'acc_2' }, { forMs: 60_000, reason: 'Unpaid.' });
-  const page = await gateway.open(addressOf('acc_2'), 'viewer');
-  await page.waitForSelector('text=2 routes of 2 reject requests now');
-  expect(await page.locator('.badge.bad').allTextContents()).toEqual(
-    Array(2).fill(expect.stringMatching(/^blocked, room in /)),
-  );
-  expect(await page.locator('section .notice.bad').first().textContent()).toMatch(/by a block: Unpaid\.$/);
-  await page.click('button:text-is("Ask")');
-  await page.waitForSelector('text=/Rejected with 429 by a block \\(Unpaid\\.\\)\\. It passes in/');
 });
 
 test('the key / searches for an account, from any page', async () => {

@@ -8,7 +8,7 @@ import { startInProcess } from '../support/in-process.ts';
 describe('tables of the pages', () => {
   it('keys of the config', () => {
     const { properties } = JSON.parse(read('apps/gateway/docs/config.schema.json'));
-    const keys = namesOf(rowsOf('apps/gateway/docs/gateway.md', 'key'));
+    const keys = namesOf(rowsOf('apps/gateway/docs/config.md', 'key'));
     expect(['$schema', ...keys].sort()).toEqual(Object.keys(properties).sort());
     const page = 'docs/idempotency.md';
     const settings = [...rowsOf(page, 'setting'), ...rowsOf(page, 'key of the config only')];
@@ -16,7 +16,7 @@ describe('tables of the pages', () => {
   });
 
   it('fields that are not forwarded', () => {
-    const rows = rowsOf('apps/gateway/docs/gateway.md', 'what an upstream may take from it');
+    const rows = rowsOf('apps/gateway/docs/config.md', 'what an upstream may take from it');
     const named = rows.flatMap(([what = '', fields = '']) =>
       /^any|^another field/.test(what) ? [] : [...fields.matchAll(/`([^`]+)`/g)].map(([, name]) => name as string),
     );
@@ -42,7 +42,7 @@ describe('tables of the pages', () => {
 });
 
 it("every line of the gateway's log is on its page", () => {
-  const page = read('apps/gateway/docs/gateway.md');
+  const page = read('apps/gateway/docs/operations.md');
   const calls = filesIn('apps/gateway/src', '.ts').flatMap(
     (file) => read(file).match(/\blogger(\.\w+|\[.*\])\(.*/g) ?? [],
   );

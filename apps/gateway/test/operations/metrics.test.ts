@@ -29,14 +29,16 @@ describe('metrics', () => {
   it('count decisions by route, shown limit and outcome, without accounts', async () => {
     const metrics = create();
     const degraded = { route: 'GET /a', shown: undefined, accepted: true, degraded: true } as Decision;
-    for (const decision of [decide('GET /a'), decide('GET /a'), decide('GET /a'), decide('GET /free'), degraded]) {
-      metrics.onEvent({ type: 'decision', requestId: 'id', decision });
-    }
+    await limiter.block({ account: 'acc_blocked' }, { forMs: 60_000 });
+    const blocked = limiter.consumeSync({ account: 'acc_blocked', route: 'GET /a' });
+    const decided = [decide('GET /a'), decide('GET /a'), decide('GET /a'), decide('GET /free'), degraded, blocked];
+    for (const decision of decided) metrics.onEvent({ type: 'decision', requestId: 'id', decision });
     expect(await samplesOf(metrics, 'decisions_total')).toEqual([
       '{route="GET /a",limit="all-methods",outcome="accepted"} 1',
       '{route="GET /a",limit="all-methods",outcome="rejected"} 2',
       '{route="GET /free",limit="none",outcome="accepted"} 1',
       '{route="GET /a",limit="none",outcome="degraded"} 1',
+      '{route="GET /a",limit="block",outcome="rejected"} 1',
     ]);
     expect((await metrics.render()).text).not.toContain('acc_secret');
   });

@@ -1,11 +1,13 @@
 /** `workers`: several processes that serve behind one primary, which replaces those that end and adds up their metrics. */
 import { writeFileSync } from 'node:fs';
+import { NIGHTLY } from 'headgate-testbed/nightly';
 import { checkMetrics, ownMetrics } from 'headgate-testbed/promtool';
 import { eventually, oneConnection, openRaw, rawRequest, send } from 'headgate-testbed/raw-http';
 import { redisForFile } from 'headgate-testbed/redis-for-file';
 import { startRedis } from 'headgate-testbed/redis-server';
 import { answer, held, startUpstream } from 'headgate-testbed/upstream';
 import { describe, expect, it } from 'vitest';
+import { blockAccount } from '../support/block-account.ts';
 import {
   type Config,
   configOf,
@@ -114,6 +116,20 @@ describe('two workers', () => {
     const statuses = (await Promise.all(asked)).map(({ status }) => status);
     expect(statuses.filter((status) => status === 200)).toHaveLength(40);
     expect(statuses.filter((status) => status === 429)).toHaveLength(60);
+    await gateway.stop();
+  });
+
+  it('S21: obey a block that another program sets, both of them', async () => {
+    const gateway = await start(workersConfig());
+    const statuses = () =>
+      Promise.all(
+        Array.from({ length: 8 }, () =>
+          gateway.ask('GET', '/api/v1/chats?account_id=acc_3', {}, { agent: oneConnection() }),
+        ),
+      ).then((replies) => replies.map(({ status }) => status));
+    expect(await statuses()).toEqual(Array(8).fill(200));
+    await blockAccount(redis.port, { account: 'acc_3' }, { forMs: 60_000 });
+    expect(await statuses()).toEqual(Array(8).fill(429));
     await gateway.stop();
   });
 
@@ -349,7 +365,8 @@ describe('a reload', () => {
     expect((await gateway.stop()).code).toBe(0);
   });
 
-  it('a worker that does not apply it is replaced by one that has it', async () => {
+  // It waits for ten seconds until the primary gives up.
+  it.runIf(NIGHTLY)('a worker that does not apply it is replaced by one that has it', async () => {
     const { gateway, write } = await startWithFile(500);
     const [victim] = workersOf(gateway) as [Worker, Worker];
     process.kill(victim.pid, 'SIGSTOP');

@@ -37,7 +37,7 @@ it('a block that another process has set: the windows and explain say it, and no
   const gateway = await startAdminGateway(upstream.url, config);
   const route = 'GET /api/v1/chats';
   await blockAccount(redis.port, { account: 'acc_1' }, { forMs: 60_000, reason: 'Unpaid.' });
-  const blocked = { forMs: expect.any(Number), reason: 'Unpaid.' };
+  const blocked = expect.objectContaining({ scope: 'account', forMs: expect.any(Number), reason: 'Unpaid.' });
   const windowsOf = async (account: string) =>
     JSON.parse((await gateway.admin('GET', `/v1/windows?account=${account}`)).text).routes;
   expect(await windowsOf('acc_1')).toContainEqual(expect.objectContaining({ route, blocked }));

@@ -2,6 +2,7 @@
 import { connect as connectTcp, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import { createCertificate, createCertificateOf } from 'headgate-testbed/certificate';
+import { NIGHTLY } from 'headgate-testbed/nightly';
 import { eventually, openRaw, pause, rawRequest, send } from 'headgate-testbed/raw-http';
 import { answer, startUpstream, type Upstream } from 'headgate-testbed/upstream';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -120,7 +121,8 @@ describe('a listener with TLS', () => {
     expect(Math.abs(Number(seconds) - Date.now() / 1_000 - DAY_S)).toBeLessThan(600);
   });
 
-  it('a handshake has ten seconds', async () => {
+  // It takes them.
+  it.runIf(NIGHTLY)('a handshake has ten seconds', async () => {
     await eventually(() => isClosed, 'the end of a connection without a handshake', 60_000);
     expect((await ask(gateway)).status).toBe(200);
   });

@@ -1,5 +1,5 @@
+import { startPostgres } from 'headgate-testbed/postgres-server';
 import type { TestProject } from 'vitest/node';
-import { startPostgres } from '../../../communication-api/test/support/postgres-server.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {

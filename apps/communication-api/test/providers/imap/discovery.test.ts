@@ -128,8 +128,8 @@ describe('the file of a domain', () => {
     expect(await find('ann@example.test')).toMatchObject({ kind: 'guess', isKnown: false });
   });
 
-  test('as docs/service/imap.md shows it', () => {
-    const page = readFileSync(join(import.meta.dirname, '../../../../../docs/service/imap.md'), 'utf8');
+  test('as apps/communication-api/docs/imap.md shows it', () => {
+    const page = readFileSync(join(import.meta.dirname, '../../../docs/imap.md'), 'utf8');
     const [, xml = ''] = /```xml\n(.*?)```/s.exec(page) ?? [];
     expect(parseAutoconfig(xml)).toEqual({
       imap: server('imap.example.org', 993, 'tls', '%EMAILADDRESS%'),

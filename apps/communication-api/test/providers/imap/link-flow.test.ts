@@ -135,8 +135,8 @@ describe('an address and a password', () => {
     expect(dovecot.log()).toContain(`Login: user=<${user.address}>`);
   });
 
-  test('in a link that is made as docs/service/imap.md shows it', async () => {
-    const page = readFileSync(join(import.meta.dirname, '../../../../../docs/service/imap.md'), 'utf8');
+  test('in a link that is made as apps/communication-api/docs/imap.md shows it', async () => {
+    const page = readFileSync(join(import.meta.dirname, '../../../docs/imap.md'), 'utf8');
     const [, body = ''] = /-d '(\{.*?\n\})'/s.exec(page) ?? [];
     const { expires_on: _, ...example } = JSON.parse(body);
     const client = await opened(example);

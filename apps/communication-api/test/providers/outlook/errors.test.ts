@@ -6,9 +6,9 @@ import { GraphError } from '../../../src/providers/outlook/graph.ts';
 import { createOutlook } from '../../../src/providers/outlook/outlook.ts';
 import { scopesOf } from '../../../src/providers/outlook/permissions.ts';
 
-const page = readFileSync(new URL('../../../../../docs/service/outlook.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../../docs/outlook.md', import.meta.url), 'utf8');
 
-test('docs/service/outlook.md has settings that are accepted, and the permissions that users are asked for', () => {
+test('apps/communication-api/docs/outlook.md has settings that are accepted, and the permissions that users are asked for', () => {
   const [, block = ''] = /^```sh\n(.*?)```$/ms.exec(page) ?? [];
   const settings = [...block.matchAll(/^export (\w+)=(.*)$/gm)].map(([, name = '', value = '']) => [name, value]);
   expect(settings).toHaveLength(2);
@@ -22,7 +22,7 @@ test('docs/service/outlook.md has settings that are accepted, and the permission
   for (const scope of scopesOf('drafts')) expect(page).toContain(`\`${scope}\``);
 });
 
-test('docs/service/outlook.md has each code of Graph, with the answer that it makes', () => {
+test('apps/communication-api/docs/outlook.md has each code of Graph, with the answer that it makes', () => {
   const [, table = ''] = /^\| Graph says \|.*\n\|.*\n((?:\|.*\n)+)/m.exec(page) ?? [];
   const rows = table.split('\n').flatMap((row) => {
     const [, says = '', answer = ''] = row.split(' | ').length === 2 ? ['', ...row.split(' | ')] : [];

@@ -3,6 +3,7 @@ import type { AdminContext } from '../context.ts';
 import { createDocument } from '../openapi.ts';
 import { type Operation, operation } from '../operation.ts';
 import { accountOperations } from './accounts.ts';
+import { blockOperations } from './blocks.ts';
 import { claimOperations } from './claims.ts';
 import { drainOperations } from './drain.ts';
 import { eventOperations } from './events.ts';
@@ -21,6 +22,7 @@ export function operationsOf(context: AdminContext): Operation[] {
     ...fleetOperations(context),
     ...accountOperations(context),
     ...windowOperations(context),
+    ...blockOperations(context),
     ...trafficOperations(context),
     ...eventOperations(context),
     ...shadowOperations(context),

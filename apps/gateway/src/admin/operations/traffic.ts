@@ -59,6 +59,10 @@ const decision = z.object({
   account: z.string(),
   route: z.string(),
   cost: z.int(),
+  blocked: z
+    .object({ forMs: z.int().describe('How much longer it would have lasted'), reason: z.string().nullable() })
+    .nullable()
+    .describe('The block that rejected before any window was checked'),
   trace: z.array(windowState).describe('Every window that was checked, in order, after the charge'),
 });
 export type Decision = z.output<typeof decision>;
@@ -138,7 +142,7 @@ export function trafficOperations(context: AdminContext): Operation[] {
         if (traced === undefined)
           return refuse(404, 'errors/resource_not_found', 'None of the last 1,000 decisions has this req_id.');
         const { atMs, decision } = traced;
-        const { account, route, cost, trace } = decision;
+        const { account, route, cost, blocked, trace } = decision;
         return {
           req_id: query.req_id,
           at: new Date(atMs).toISOString(),
@@ -146,6 +150,7 @@ export function trafficOperations(context: AdminContext): Operation[] {
           account,
           route,
           cost,
+          blocked: blocked === undefined ? null : { forMs: blocked.forMs, reason: blocked.reason ?? null },
           trace: trace.map(stateOf),
         };
       },

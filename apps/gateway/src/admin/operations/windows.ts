@@ -2,10 +2,11 @@ import type { WindowStatus } from 'headgate';
 import { z } from 'zod';
 import type { Account } from '../../config/schema.ts';
 import { isRefusal, type Refusal, refuse } from '../../exchange/refusal.ts';
-import { type AdminContext, accountOf, audit, refuseRoute } from '../context.ts';
+import { blocksOf } from '../block-state.ts';
+import { type AdminContext, accountOf, audit, limitedRoutes, refuseRoute, subjectOf } from '../context.ts';
 import { LAYERS, type LimitOrigin, originsOf } from '../limit-origins.ts';
 import { type Caller, type Operation, operation } from '../operation.ts';
-import { named, reason, windowState } from '../schemas.ts';
+import { blocked as block, named, reason, windowState } from '../schemas.ts';
 import { peekEach, rounded, stateOf } from '../window-state.ts';
 
 const tag = 'Limits';
@@ -15,10 +16,7 @@ const route = named('A route of the config, such as `POST /api/v1/emails`');
 const from = z.enum(LAYERS).describe('The layer that the limit comes from');
 const adjusted = z.boolean().describe('Whether an operator has set it');
 
-const blocked = z
-  .object({ forMs: z.int(), reason: z.string().nullable() })
-  .nullable()
-  .describe('The block that rejects before any window');
+const blocked = block.nullable().describe('The block that rejects before any window');
 
 const windows = z.object({
   account: z.string(),
@@ -27,6 +25,7 @@ const windows = z.object({
   perMinute: z
     .object({ accepted: z.number(), rejected: z.number() })
     .describe('Its requests at this process, on all routes: the average of the last five to ten minutes'),
+  blocked: blocked.describe('The block of the account: it rejects on every route with a window'),
   routes: z.array(z.object({ route: z.string(), blocked, windows: z.array(windowState.extend({ from, adjusted })) })),
 });
 export type Windows = z.output<typeof windows>;
@@ -58,15 +57,10 @@ export type Explanation = z.output<typeof explanation>;
 
 /** What limits hold for an account, and how full its windows are. */
 export function windowOperations(context: AdminContext): Operation[] {
-  const { config, limiter, sharedLimits, store, traffic } = context;
-  const subjectOf = ({ id, provider, plan }: Account, route: string) => ({ account: id, route, provider, plan });
-  const blockOf = async ({ id }: Account, route: string): Promise<Explanation['blocked']> => {
-    const block = await store.limits.blocked?.({ account: id, route });
-    return block === undefined ? null : { forMs: block.forMs, reason: block.reason ?? null };
-  };
-  const peek = async (of: Account, route: string) => {
+  const { config, limiter, sharedLimits, traffic } = context;
+  const peek = async (of: Account, route: string, blockOn: Awaited<ReturnType<typeof blocksOf>>) => {
     const origins = originsOf(sharedLimits, of, route);
-    const [statuses, block] = await Promise.all([limiter().peek(subjectOf(of, route)), blockOf(of, route)]);
+    const [statuses, block] = await Promise.all([limiter().peek(subjectOf(of, route)), blockOn(route)]);
     // A request without any window is not limited, and so not blocked.
     const blocked = statuses.length === 0 ? null : block;
     return {
@@ -108,11 +102,12 @@ export function windowOperations(context: AdminContext): Operation[] {
         if (isRefusal(of)) return of;
         const refusal = refuseRoute(config(), query.route);
         if (refusal !== undefined) return refusal;
-        const limited = config().routes.filter((each) => each.account !== undefined);
-        const names = query.route === undefined ? limited.map((each) => each.route) : [query.route];
+        const names = limitedRoutes(config(), query.route);
+        const blockOn = await blocksOf(limiter(), of);
         const { accepted, rejected } = traffic.rate(of.id);
         const perMinute = { accepted: rounded(accepted), rejected: rounded(rejected) };
-        return { ...namesOf(of), perMinute, routes: await peekEach(names, (name) => peek(of, name)) };
+        const routes = await peekEach(names, (name) => peek(of, name, blockOn));
+        return { ...namesOf(of), perMinute, blocked: await blockOn(), routes };
       },
     }),
     operation({
@@ -165,7 +160,7 @@ export function windowOperations(context: AdminContext): Operation[] {
         const refusal = refuseRoute(config(), body.route);
         if (refusal !== undefined) return refusal;
         const statuses = await limiter().peek(subjectOf(of, body.route));
-        const blocked = statuses.length === 0 ? null : await blockOf(of, body.route);
+        const blocked = statuses.length === 0 ? null : await (await blocksOf(limiter(), of))(body.route);
         const full = statuses.filter(({ remaining }) => remaining < body.cost);
         const isImpossible = full.some(({ max }) => max < body.cost);
         const waits = [...full.map(({ resetMs }) => resetMs), ...(blocked === null ? [] : [blocked.forMs])];

@@ -1,9 +1,10 @@
 import { useId } from 'preact/hooks';
 import type { Windows } from '../api/answers.ts';
-import { limitName, spanText } from '../parts/format.ts';
+import { limitName } from '../parts/format.ts';
 import { type RouteWindows, verdictOf } from '../parts/verdict.ts';
 import { WindowBar } from '../parts/window-bar.tsx';
 import { may } from '../session.ts';
+import { BlockNotice } from './block-notice.tsx';
 
 type Window = RouteWindows['windows'][number];
 
@@ -18,11 +19,15 @@ export function RouteCard({
   shown,
   onChange,
   onReset,
+  onBlock,
+  onUnblock,
 }: {
   account: Omit<Windows, 'routes'>;
   shown: RouteWindows;
   onChange: OnChange;
   onReset: () => void;
+  onBlock: () => void;
+  onUnblock: () => void;
 }) {
   const id = useId();
   const { route, windows, blocked } = shown;
@@ -33,12 +38,7 @@ export function RouteCard({
         <h3 id={id}>{route}</h3>
         <span class={`badge ${BADGES[kind]}`}>{text}</span>
       </div>
-      {blocked && (
-        <p class="notice bad">
-          Every request is rejected for {spanText(blocked.forMs)} by a block
-          {blocked.reason === null ? '.' : `: ${blocked.reason}`}
-        </p>
-      )}
+      {blocked?.scope === 'route' && <BlockNotice block={blocked} of={route} onUnblock={onUnblock} />}
       {windows.length === 0 && (
         <div class="row">
           <p>No limit: every request passes.</p>
@@ -58,6 +58,9 @@ export function RouteCard({
         <div class="actions">
           <button type="button" class="quiet" aria-label={`Reset counters of ${route}…`} onClick={onReset}>
             Reset counters…
+          </button>
+          <button type="button" class="quiet" aria-label={`Block route ${route}…`} onClick={onBlock}>
+            Block route…
           </button>
         </div>
       )}

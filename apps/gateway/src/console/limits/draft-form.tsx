@@ -1,16 +1,16 @@
 import { useRef } from 'preact/hooks';
 import type { Limit } from '../api/answers.ts';
+import { EndFields } from '../parts/end-fields.tsx';
 import { Choice, Field } from '../parts/field.tsx';
 import { windowsText } from '../parts/format.ts';
 import { ownText } from './current-limit.tsx';
 import type { Draft, End, Wish } from './draft.ts';
 
-const ENDS: readonly (readonly [End, string])[] = [
+const ENDS: readonly (readonly [Exclude<End, 'at'>, string])[] = [
   ['never', 'Never'],
   ['900000', 'In 15 minutes'],
   ['3600000', 'In 1 hour'],
   ['86400000', 'In 1 day'],
-  ['at', 'At a time'],
 ];
 
 /** Asks what the limit shall be, and for how long. */
@@ -51,18 +51,7 @@ export function DraftForm({
       {wish === 'windows' && (
         <WindowRows windows={windows} faults={faults} onWindows={(value) => set({ windows: value })} />
       )}
-      {wish !== 'reset' && <Choice label="Ends" value={end} options={ENDS} onValue={(value) => set({ end: value })} />}
-      {wish !== 'reset' && end === 'at' && (
-        <Field
-          label="Date and time"
-          hint="In your own time zone, at most a year from now."
-          type="datetime-local"
-          step={1}
-          required
-          value={at}
-          onValue={(value) => set({ at: value })}
-        />
-      )}
+      {wish !== 'reset' && <EndFields ends={ENDS} value={{ end, at }} onValue={set} />}
       <button type="submit" aria-disabled={isBusy}>
         Preview
       </button>

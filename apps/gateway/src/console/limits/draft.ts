@@ -1,5 +1,6 @@
 import type { Limit } from '../api/answers.ts';
 import type { ApiError, Asked } from '../api/client.ts';
+import { endOfRequest } from '../parts/end-fields.tsx';
 import { windowText } from '../parts/format.ts';
 import type { Target } from '../parts/target.ts';
 import type { ShownWindow } from '../parts/window-bar.tsx';
@@ -95,7 +96,7 @@ export function requestFor(
     windows: wish === 'windows' ? windows : wish === 'none' ? [] : wish,
     reason: reason.trim(),
     confirm,
-    ...(end === 'at' ? { until: new Date(at).toISOString() } : end !== 'never' && { forMs: Number(end) }),
+    ...(end !== 'never' && endOfRequest({ end, at })),
   };
   return ['PUT', { query: { ...target, ...query }, body }];
 }

@@ -1,6 +1,8 @@
 import { useEffect, useState } from 'preact/hooks';
 import { AccountEvents } from '../account/account-events.tsx';
 import { AdjustedLimits } from '../account/adjusted-limits.tsx';
+import { BlockDialog, type Blocking, UnblockDialog } from '../account/block-dialog.tsx';
+import { BlockNotice } from '../account/block-notice.tsx';
 import { ExplainForm } from '../account/explain-form.tsx';
 import { ResetDialog } from '../account/reset-dialog.tsx';
 import { type OnChange, RouteCard } from '../account/route-card.tsx';
@@ -28,6 +30,8 @@ export function AccountPage({ account }: { account: string }) {
   );
   /** The route whose counters the dialog resets; null: every route. */
   const [resetting, setResetting] = useState<string | null | undefined>();
+  /** The block that a dialog sets or lifts. */
+  const [blocking, setBlocking] = useState<{ readonly what: Blocking; readonly isLifted: boolean }>();
   const [done, setDone] = useState('');
   const [opened, setOpened] = useState<OpenedLimit>();
   const [changes, setChanges] = useState(0);
@@ -39,6 +43,12 @@ export function AccountPage({ account }: { account: string }) {
       beginning: windows.length === 0 ? 'now' : windows.map(windowText),
       presets: presetsOf(windows),
     });
+  };
+  const block = (of?: string): void => setBlocking({ what: { account, route: of }, isLifted: false });
+  const unblock = (of?: string): void => setBlocking({ what: { account, route: of }, isLifted: true });
+  const onDone = (text: string): void => {
+    setDone(text);
+    refresh();
   };
   const { query } = route.value;
   const isRead = value !== undefined;
@@ -61,6 +71,7 @@ export function AccountPage({ account }: { account: string }) {
           <p class="soft">
             Provider {value.provider ?? 'not set'}, plan {value.plan ?? 'not set'}
           </p>
+          {value.blocked && <BlockNotice block={value.blocked} of={account} onUnblock={() => unblock()} />}
           <Summary routes={value.routes} onChange={change} />
           <AdjustedLimits
             account={account}
@@ -71,9 +82,14 @@ export function AccountPage({ account }: { account: string }) {
             <div class="row">
               <h2 id="windows">Windows</h2>
               {may('operator') && value.routes.length > 0 && (
-                <button type="button" class="danger" onClick={() => setResetting(null)}>
-                  Reset all counters…
-                </button>
+                <div class="actions">
+                  <button type="button" class="danger" onClick={() => block()}>
+                    Block account…
+                  </button>
+                  <button type="button" class="danger" onClick={() => setResetting(null)}>
+                    Reset all counters…
+                  </button>
+                </div>
               )}
             </div>
             <div class="columns">
@@ -84,6 +100,8 @@ export function AccountPage({ account }: { account: string }) {
                   shown={each}
                   onChange={change}
                   onReset={() => setResetting(each.route)}
+                  onBlock={() => block(each.route)}
+                  onUnblock={() => unblock(each.route)}
                 />
               ))}
             </div>
@@ -108,15 +126,35 @@ export function AccountPage({ account }: { account: string }) {
           account={account}
           routes={value.routes.filter(({ route }) => resetting === null || resetting === route)}
           route={resetting ?? undefined}
-          onDone={(text) => {
-            setDone(text);
-            refresh();
-          }}
+          onDone={onDone}
           onClose={() => setResetting(undefined)}
         />
       )}
+      {value && blocking && !blocking.isLifted && (
+        <BlockDialog
+          {...blocking.what}
+          unlimited={blocking.what.route === undefined ? unlimitedIn(value) : []}
+          isBlocked={isBlocked(value, blocking.what.route)}
+          onDone={onDone}
+          onClose={() => setBlocking(undefined)}
+        />
+      )}
+      {blocking?.isLifted && (
+        <UnblockDialog {...blocking.what} onDone={onDone} onClose={() => setBlocking(undefined)} />
+      )}
     </>
   );
+}
+
+/** The routes where the account has no limit. */
+function unlimitedIn({ routes }: Windows): string[] {
+  return routes.filter(({ windows }) => windows.length === 0).map(({ route }) => route);
+}
+
+/** Whether the account, or one of its routes, has a block of its own. */
+function isBlocked({ blocked, routes }: Windows, of: string | undefined): boolean {
+  if (of === undefined) return blocked !== null;
+  return routes.some(({ route, blocked }) => route === of && blocked?.scope === 'route');
 }
 
 /** What an operator must find out first: what rejects, and when there is room. It changes each second, so it is not read out. */

@@ -12,6 +12,7 @@ export function ActionDialog({
   isDanger = false,
   isReady = true,
   reasonHint = 'The log has it.',
+  reasonLength,
   fields,
   children,
   work,
@@ -24,6 +25,7 @@ export function ActionDialog({
   /** Whether the button may be pressed. */
   isReady?: boolean;
   reasonHint?: string;
+  reasonLength?: number;
   /** What else the operator fills in. */
   fields?: ComponentChildren;
   /** What it does. */
@@ -45,7 +47,7 @@ export function ActionDialog({
       {children}
       <form onSubmit={submit}>
         {fields}
-        <ReasonField hint={reasonHint} value={reason} onValue={setReason} />
+        <ReasonField hint={reasonHint} maxLength={reasonLength} value={reason} onValue={setReason} />
         <ActionError error={error} />
         <div class="actions">
           <button type="submit" class={isDanger ? 'danger' : undefined} disabled={isRunning || !isReady}>

@@ -2,13 +2,14 @@ import type { ComponentChildren } from 'preact';
 import type { Decision, LimitEntry, StateChange } from '../api/answers.ts';
 import type { StreamEvent } from '../api/event-stream.ts';
 import { href } from '../route.ts';
-import { timeText, windowsText } from './format.ts';
+import { spanText, timeText, windowsText } from './format.ts';
 import { targetText } from './target.ts';
 import { windowName } from './verdict.ts';
 import type { ShownWindow } from './window-bar.tsx';
 
-interface DecisionData extends Omit<Decision, 'trace'> {
+interface DecisionData extends Omit<Decision, 'trace' | 'blocked'> {
   readonly tightest?: Omit<ShownWindow, 'used'>;
+  readonly blocked?: { readonly forMs: number; readonly reason?: string };
 }
 interface ClaimData {
   readonly application: string;
@@ -26,6 +27,8 @@ const STATES: Readonly<Record<StateChange['state'], string>> = {
   shadow_started: 'started shadow limits',
   shadow_ended: 'ended shadow limits',
   windows_reset: 'reset counters',
+  account_blocked: 'blocked',
+  account_unblocked: 'unblocked',
   claim_completed: 'completed a claim by hand',
   claim_released: 'released a claim by hand',
 };
@@ -83,13 +86,20 @@ function DecisionText({
   page: string | undefined;
   onTrace: (requestId: string) => void;
 }) {
-  const { req_id, outcome, account, route, cost, tightest } = data;
+  const { req_id, outcome, account, route, cost, tightest, blocked } = data;
   return (
     <>
       <span>
         <span class={`badge ${OUTCOMES[outcome] ?? ''}`}>{outcome}</span>{' '}
         {account !== page && <a href={href('accounts', account)}>{account}</a>} {route}
         {cost > 1 && `, cost ${cost}`}
+        {blocked && (
+          <span class="soft">
+            {' '}
+            by a block, for {spanText(blocked.forMs)}
+            {blocked.reason && `: ${blocked.reason}`}
+          </span>
+        )}
         {tightest && (
           <span class="soft">
             {' '}
@@ -114,10 +124,17 @@ function ClaimText({ data: { application, key, what, reason } }: { data: ClaimDa
   );
 }
 
-function StateText({ data: { state, by } }: { data: StateChange }) {
+function StateText({ data: { state, by, account, route } }: { data: StateChange }) {
   return (
     <span>
       <span class="badge care">operator</span> {by && <strong>{by}</strong>} {STATES[state] ?? state}
+      {account && (
+        <>
+          {' '}
+          <a href={href('accounts', account)}>{account}</a>
+          {route && ` on ${route}`}
+        </>
+      )}
     </span>
   );
 }

@@ -3,7 +3,7 @@ import { ask } from '../api/client.ts';
 import { ONCE, usePolled } from '../api/polled.ts';
 import { href } from '../route.ts';
 import { Dialog } from './dialog.tsx';
-import { timeText } from './format.ts';
+import { spanText, timeText } from './format.ts';
 import { ErrorNotice } from './notice.tsx';
 import { WindowBar } from './window-bar.tsx';
 
@@ -35,9 +35,15 @@ export function TraceDialog({ requestId, onClose }: { requestId: string; onClose
               <code>{value.req_id}</code>
             </dd>
           </dl>
-          <h3>Every window that was checked, in order, as it was then</h3>
-          {value.trace.length === 0 && (
-            <p class="soft">None: the decision was made without the store, or by a block.</p>
+          {value.blocked && (
+            <p class="notice bad">
+              A block rejected it, before any window was checked. The block had {spanText(value.blocked.forMs)} left
+              {value.blocked.reason === null ? '.' : `: ${value.blocked.reason}`}
+            </p>
+          )}
+          {!value.blocked && <h3>Every window that was checked, in order, as it was then</h3>}
+          {!value.blocked && value.trace.length === 0 && (
+            <p class="soft">None: the decision was made without the store.</p>
           )}
           <div class="list">
             {value.trace.map((each) => (

@@ -1,0 +1,34 @@
+import type { Windows } from '../api/answers.ts';
+import { spanText, timeText } from '../parts/format.ts';
+import { may } from '../session.ts';
+
+type Block = NonNullable<Windows['blocked']>;
+
+/** A block, with its end and its reason. It changes each second, so it is not read out. */
+export function BlockNotice({
+  block: { scope, forMs, until, reason },
+  of,
+  onUnblock,
+}: {
+  block: Block;
+  /** What the buttons name: the account, or the route. */
+  of: string;
+  onUnblock: () => void;
+}) {
+  return (
+    <div class="notice bad">
+      <div class="row">
+        <p>
+          <strong>{scope === 'account' ? 'The account is blocked' : 'This route is blocked'}</strong> for{' '}
+          {spanText(forMs)}, until {timeText(until)}
+          {reason === null ? '.' : `: ${reason}`}
+        </p>
+        {may('operator') && (
+          <button type="button" aria-label={`Unblock ${of}…`} onClick={onUnblock}>
+            Unblock…
+          </button>
+        )}
+      </div>
+    </div>
+  );
+}

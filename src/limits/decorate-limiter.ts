@@ -1,0 +1,23 @@
+import { decorate, type MethodTable, type Wrappers } from '../base/decorate.ts';
+import { keepStore, type Limiter } from './limiter.ts';
+
+const METHODS: MethodTable<Limiter> = {
+  consume: true,
+  consumeSync: true,
+  peek: true,
+  refund: true,
+  settle: true,
+  reset: true,
+  block: true,
+  unblock: true,
+  blocked: true,
+  adjust: true,
+  windowSet: true,
+  close: true,
+};
+
+/** The same limiter, with other methods in place of some of its own. */
+export function decorateLimiter(limiter: Limiter, wrappers: Wrappers<Limiter>): Limiter {
+  const { synchronous } = limiter;
+  return keepStore(limiter, decorate(limiter, METHODS, { synchronous }, wrappers));
+}
