@@ -33,7 +33,7 @@ export function projectOf(root, name, include, { exclude = [], setupFiles = [], 
       testTimeout: 300_000,
       hookTimeout: 300_000,
       // A busy machine may take longer than the default of one second.
-      expect: { poll: { timeout: 10_000 } },
+      expect: { poll: { timeout: 30_000 } },
       slowTestThreshold: 3_000,
       isolate: false,
       ...rest,

@@ -3,8 +3,9 @@
  * service uses every row.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
+import { waitFor } from 'headgate-testbed/patience';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openServer } from '../../src/db/database.ts';
 import { MIGRATION_NAMES, migrate } from '../../src/db/migrate.ts';
 import { SEALED_COLUMNS } from '../../src/db/sealed-values.ts';
@@ -105,7 +106,7 @@ async function makeRows(): Promise<Made> {
     })
     .execute();
   // Both are written after the answer.
-  const event = await vi.waitFor(async () => {
+  const event = await waitFor(async () => {
     await db.selectFrom('tracking_hits').select('id').executeTakeFirstOrThrow();
     const conversation = db.selectFrom('webhook_conversations').select('event_id');
     return (await conversation.executeTakeFirstOrThrow()).event_id;

@@ -1,5 +1,6 @@
 /** Who may ask the Admin API what, and what it says to everything else. On real sockets. */
 
+import { waitFor } from 'headgate-testbed/patience';
 import { openRaw, send } from 'headgate-testbed/raw-http';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { checkConfig } from '../../src/config/config.ts';
@@ -356,7 +357,7 @@ it('a change is logged with the name of its token and its reason; a token is in 
     as: undefined,
     headers: { authorization: 'Bearer a-wrong-token-of-somebody' },
   });
-  await vi.waitFor(() => {
+  await waitFor(() => {
     expect(gateway.lines()).toContainEqual(
       expect.objectContaining({ msg: 'windows reset', by: 'olaf', reason: 'INC-12', route: null }),
     );
