@@ -21,7 +21,7 @@ export interface AdminApiOptions {
 
 /** Answers the requests for the operations. */
 export interface AdminApi {
-  /** Whether there are tokens. Without them there is no Admin API. */
+  /** Whether the config contains tokens. Without them the Admin API is off. */
   readonly isOn: boolean;
   /** Answers every request. Never rejects. */
   handle(request: IncomingMessage, response: ServerResponse): Promise<void>;

@@ -7,7 +7,7 @@ import type { blocked } from './schemas.ts';
 export type ShownBlock = z.output<typeof blocked>;
 
 /**
- * Reads the block of an account, and then those of its routes.
+ * Reads the block of an account, and then the blocks of its routes.
  * @returns the block that rejects requests on a route, or without a route, on all of them
  * @throws the store's errors
  */

@@ -42,7 +42,7 @@ export function shownLimit(
   };
 }
 
-/** Headgate's recommendation for a provider's limit; null if there is none. */
+/** Headgate's recommendation for a provider's limit; null if headgate recommends nothing for it. */
 export function recommendationFor(target: AdjustTarget): string[] | null {
   return limitIn(recommendedSet(target), target.route);
 }

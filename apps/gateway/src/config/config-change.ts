@@ -68,7 +68,7 @@ export interface ConfigChange {
   readonly needsRestart: readonly string[];
 }
 
-/** The effects of a reload. Keys are those of the file's top level, or paths such as `listen.tls`. */
+/** The effects of a reload. Keys are at the file's top level, or paths such as `listen.tls`. */
 export interface ReloadReport {
   /** Keys whose values changed. */
   readonly changed: readonly string[];

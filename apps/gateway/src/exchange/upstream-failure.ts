@@ -23,6 +23,6 @@ export interface UpstreamFailure {
   readonly cause: UpstreamCause;
   /** The error's code, such as `ECONNREFUSED`, if given. */
   readonly code: string | undefined;
-  /** Whether the upstream may already know the request. */
+  /** Whether the upstream may have received the request. */
   readonly isSent: boolean;
 }

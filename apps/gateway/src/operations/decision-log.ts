@@ -4,7 +4,7 @@ import type { LimitStore } from 'headgate/stores';
 import { isPromise } from '../base/is-promise.ts';
 import type { Account } from '../config/schema.ts';
 
-/** The place of a call among those of this process that change the same counters. */
+/** The place of a call among the calls of this process that change the same counters. */
 interface Place {
   /** Undefined until the turn of the event loop ends in which the call was made. */
   order: number | undefined;

@@ -72,7 +72,7 @@ function describeError(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error)) return String(error);
   const { name, message, stack, cause } = error;
   const { code } = error as { code?: unknown };
-  // A stack per refused request would fill the log. The message's stack shows the cause.
+  // A stack per refused request would fill the log. The error's message includes its cause's message.
   if (EXPECTED.some((expected) => isHeadgateError(error, expected))) {
     return { type: name, message: message.slice(0, MAX_MESSAGE), code };
   }

@@ -58,7 +58,7 @@ export class Forwarding implements UpstreamListener {
   readonly #recording: ResponseRecording | undefined;
   #sink: AnswerSink;
   #request: UpstreamRequest | undefined;
-  /** The upstream may already know the request. From here on the charge is not refunded. */
+  /** The upstream may have received something. From here on the charge is not refunded. */
   #isSent = false;
   /** Nothing more is sent to or read from the upstream. */
   #isFinished = false;

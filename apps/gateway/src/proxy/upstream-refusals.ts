@@ -36,7 +36,7 @@ export const PROVIDER_LIMIT = refuse(429, 'provider/too_many_requests', "The pro
 
 /**
  * The answer to a request whose forwarding failed before the head of a response.
- * @param isSent whether the upstream may already know the request
+ * @param isSent whether the upstream may have received something
  */
 export function refusalOf(error: Error, isSent: boolean): Refusal {
   if (isBodyError(error)) return refuseBody(error);

@@ -16,7 +16,7 @@ interface Sum {
   count: number;
   error: number;
   lastMinute: number;
-  /** The most that the listing processes would count for it if they did not list it. */
+  /** Sum of `unlisted` over the processes that list the account. */
   listed: number;
   /** Figures of the process with the most requests of the account, first by the last minute's requests. */
   most: TopAccount;
