@@ -15,7 +15,7 @@ import {
 
 /**
  * A response that is stored for retries. It is recorded while it is sent, and stored before the client can see its end.
- * ResponseRecording continues if the client disconnects (I11).
+ * Recording continues if the client disconnects (I11).
  */
 export class StoredAnswer implements AnswerSink {
   onReady: (() => void) | undefined;
