@@ -40,7 +40,7 @@ export interface Gateway {
   readonly address: Address;
   readonly adminAddress: Address | undefined;
   readonly configMetrics: ConfigMetrics;
-  /** The metrics of now. */
+  /** The current metrics. */
   metrics(): Promise<readonly MetricFamily[]>;
   /**
    * Judges requests by this config from the next one on. Running requests keep the rules that they began with. Counters
@@ -48,18 +48,18 @@ export interface Gateway {
    */
   reload(config: Config): MaybePromise<ReloadReport>;
   /**
-   * Says that it is not ready, and serves on for `shutdownDelayMs`. Then it stops accepting, waits at most `drainMs` for
-   * running requests, and closes everything. Resolves to how many requests were cut off.
+   * Says that it is not ready, and serves on for `shutdownDelayMs`. Then it stops accepting, waits at most `drainMs`
+   * for running requests, and closes everything. Resolves to how many requests were cut off.
    */
   stop(): Promise<number>;
 }
 
-/** Longest wait at the start for the adjustments; the first reading may take so many deadlines of the store. */
+/** Longest wait at the start for the adjustments; the first reading may take this many deadlines of the store. */
 const READY_MS = 2_000;
 const FIRST_READING = 4;
 /** Longest wait at the end for the store to acknowledge outcomes. */
 const CLOSE_MS = 2_000;
-/** A connection on which a request runs may be silent for at least so long. */
+/** A connection on which a request runs may be silent for at least this long. */
 const MIN_SILENCE_MS = 300_000;
 const NO_ADMIN = { tokens: [], hosts: [], console: false };
 

@@ -10,7 +10,7 @@ const BOTTOM = 24;
 const TICKS = 4;
 const BAR = 100;
 
-/** Requests over time: all of them as bars, and in each bar those that are rejected. */
+/** Requests over time as bars, and in each bar the rejected requests. */
 export function timelineChart({ timeline, hasCandidate }: SimulationReport): Html {
   const { buckets, bucketMs } = timeline;
   const most = Math.max(1, ...buckets.map(({ requests }) => requests));

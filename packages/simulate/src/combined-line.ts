@@ -4,7 +4,7 @@ import type { RouteFinder } from './request-route.ts';
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 const TIME = /^(\d{2})\/([A-Z][a-z]{2})\/(\d{4}):(\d{2}):(\d{2}):(\d{2}) ([+-])(\d{2})(\d{2})$/;
 
-/** Reads lines in the common or the combined format, also with more fields behind them. */
+/** Reads lines in the common or the combined format, also with more fields at the end. */
 export function combinedParser(find: RouteFinder, names: Names): LineParser {
   const readTime = cachedTime();
   let lines = 0;

@@ -2,7 +2,7 @@ import type { GroupFigures, OutcomeMatrix } from './report.ts';
 
 /** Groups past this number are counted together. */
 const MAX_GROUPS = 1_000_000;
-/** The group of all names past {@link MAX_GROUPS}. */
+/** The group of all names past `MAX_GROUPS`. */
 export const OTHERS = '(others)';
 
 /** No request yet. */
@@ -27,7 +27,7 @@ export class Groups {
     if (lockedOutMs > group.longestLockedOutMs) group.longestLockedOutMs = lockedOutMs;
   }
 
-  /** Those with the most differences first, then those with the most rejections. */
+  /** Groups with the most differences first, then groups with the most rejections. */
   list(limit = Number.POSITIVE_INFINITY): GroupFigures[] {
     const differences = ({ onlyCandidate, onlyCurrent }: GroupFigures): number => onlyCandidate + onlyCurrent;
     const sorted = [...this.#groups.values()].sort(

@@ -64,7 +64,7 @@ export interface LoggedFigures {
   /** Requests that the current limits judge as the log says. */
   readonly agree: number;
   readonly differ: number;
-  /** The first 20 of those that differ. */
+  /** The first 20 requests that differ. */
   readonly first: readonly LoggedDifference[];
 }
 
@@ -85,7 +85,7 @@ export interface SimulationReport {
   readonly logged: LoggedFigures | undefined;
   readonly routes: readonly GroupFigures[];
   readonly providers: readonly GroupFigures[];
-  /** At most 50: those with the most differences, then those with the most rejections. Others are only counted. */
+  /** At most 50: by the most differences, then by the most rejections. Other accounts are only counted. */
   readonly accounts: readonly AccountFigures[];
   readonly accountsNewlyRejected: number;
   readonly accountsNewlyPassed: number;

@@ -88,7 +88,7 @@ export interface RawConnection {
   received(): string;
   /** The complete responses so far. */
   replies(): RawReply[];
-  /** Waits for so many complete responses. */
+  /** Waits for this many complete responses. */
   waitFor(count: number): Promise<RawReply[]>;
   /** Resolves when the other side closes the connection. */
   readonly closed: Promise<void>;

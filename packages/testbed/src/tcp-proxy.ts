@@ -9,7 +9,7 @@ export interface TcpProxy {
   bytesPerSecond: number;
   /** Delay of everything that is sent to the server from now on, in milliseconds. */
   delayRequestsMs: number;
-  /** Forwards so many bytes of the next reply, then cuts the connection; once. */
+  /** Forwards this many bytes of the next reply, then cuts the connection; once. */
   cutAfterBytes: number | undefined;
   /** Number of replies that are forwarded before `cutAfterBytes` applies. */
   passAnswers: number;

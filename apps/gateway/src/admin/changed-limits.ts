@@ -41,9 +41,9 @@ export function isOf({ id, provider, plan }: Account, { layer, name }: ChangeOfL
 }
 
 /**
- * The limits of an account on a route that would become others.
+ * The limits of an account on a route that would change.
  * @param origins where its limits come from now
- * @param changes those that are about one of its layers
+ * @param changes the changes that are about one of its layers
  */
 export function changedLimits(
   origins: readonly LimitOrigin[],

@@ -41,7 +41,7 @@ const FIELDS = {
 const ENCODERS = { br: promisify(brotliCompress), gzip: promisify(gzip) };
 type Encoding = keyof typeof ENCODERS;
 
-/** @param settings of now */
+/** @param settings the current settings */
 export function createConsolePages(
   settings: () => Pick<NonNullable<Config['admin']>, 'console' | 'hosts'>,
 ): ConsolePages {

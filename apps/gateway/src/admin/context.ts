@@ -13,11 +13,11 @@ import type { Caller } from './operation.ts';
 
 /** The parts of a running gateway that the Admin API shows and changes. */
 export interface AdminContext {
-  /** The config of now. */
+  /** The current config. */
   readonly config: () => Config;
-  /** The limiter of now. */
+  /** The current limiter. */
   readonly limiter: () => Limiter;
-  /** The accounts of the config of now. */
+  /** The accounts of the current config. */
   readonly accounts: () => Accounts;
   /** The config's limits, with the operators' adjustments. */
   readonly sharedLimits: SharedLimits;

@@ -26,7 +26,7 @@ export interface PromotedLimit {
   readonly before: string[] | null;
   /** Null: the adjustment is reset. */
   readonly windows: string[] | null;
-  /** The version of the adjustment of now. */
+  /** The current version of the adjustment. */
   readonly version: number;
 }
 

@@ -22,7 +22,7 @@ export async function sortInSlices<Item>(
   return runs[0] ?? [];
 }
 
-/** Returns the items of two sorted lists as one. Of those with the same name, the one of `later` comes first. */
+/** Returns the items of two sorted lists as one. Of items with the same name, the item of `later` comes first. */
 export function mergeInSlices<Item>(
   list: readonly Item[],
   later: readonly Item[],

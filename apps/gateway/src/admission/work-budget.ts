@@ -47,13 +47,13 @@ export class WorkBudget {
 interface WorkUsage {
   readonly application: string;
   startedAt: number;
-  /** By requests that were refused, and by those that are not decided yet. */
+  /** By refused and by undecided requests. */
   usedMs: number;
-  /** By those that were refused. */
+  /** By refused requests. */
   refusedMs: number;
   /** Requests that are worked on and not decided yet, in their order. */
   readonly undecided: Set<WorkMeter>;
-  /** Called when one of them is decided. */
+  /** Called when an undecided request is decided. */
   waiting: (() => void)[];
 }
 

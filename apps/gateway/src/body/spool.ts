@@ -46,7 +46,7 @@ export interface SpooledBody {
   dispose(): Promise<void>;
 }
 
-/** A file counts as at least so many bytes, so that the budget also bounds how many files are open. */
+/** A file counts as at least this many bytes, so that the budget also bounds how many files are open. */
 const FILE_BYTES = 262_144;
 
 /**

@@ -32,7 +32,7 @@ export function readSecrets(file: JsonObject, folder: string): WithSecrets {
     origins.set(path, secret.origin);
     return secret.text;
   };
-  /** A copy of an object with these secrets read. Anything else than an object is returned as it is. */
+  /** A copy of an object with these secrets read. Any other value is returned unchanged. */
   const copy = <Value>(value: Value, names: readonly string[], path: string): Value => {
     if (!isObject(value)) return value;
     const given = names.filter((name) => Object.hasOwn(value, name));

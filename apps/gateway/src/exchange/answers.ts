@@ -87,7 +87,7 @@ export function discardBody({ request }: Exchange): void {
   request.once('end', () => clearTimeout(timer)).once('close', () => clearTimeout(timer));
 }
 
-/** Whether the request body is still coming in, and is or may be longer than so many bytes. */
+/** Whether the request body is still coming in, and is or may be longer than this many bytes. */
 function hasRest({ request }: Exchange, bytes: number): boolean {
   if (request.complete || !hasBody(request.headers)) return false;
   return !(Number(request.headers['content-length']) <= bytes);

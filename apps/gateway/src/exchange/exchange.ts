@@ -57,7 +57,7 @@ export interface Exchange {
   answered: boolean;
   /** That answer is the gateway's, or a replay, not the upstream's. */
   hasOwnAnswer: boolean;
-  /** The connection closes after this answer. Requests that the client sent behind it are ignored. */
+  /** The connection closes after this answer. Later requests of the client are ignored. */
   closesConnection: boolean;
   /** Stops the forwarding of this exchange; undefined if nothing has to be stopped. */
   release: (() => void) | undefined;

@@ -3,7 +3,7 @@ import type { UpstreamFailure } from '../exchange/upstream-failure.ts';
 import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
 
-/** During an outage every request fails. Each second, so many lines per upstream and cause are written. */
+/** During an outage every request fails. At most this many lines per second, upstream and cause are written. */
 const MAX_LINES = 5;
 const SECOND_MS = 1_000;
 

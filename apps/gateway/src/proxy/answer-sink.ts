@@ -29,7 +29,7 @@ export interface AnswerSink {
   onReady: (() => void) | undefined;
 }
 
-/** A smaller piece of a response waits for those that arrive together with it. */
+/** A smaller piece of a response waits for the pieces that arrive together with it. */
 const SMALL_BYTES = 4_096;
 /** Longest last piece that is sent as a text, in one write with the head. */
 const MAX_TEXT_BYTES = 16_384;

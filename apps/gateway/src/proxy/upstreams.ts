@@ -16,7 +16,9 @@ export interface Upstreams {
    * a URL that is not kept any more.
    */
   forward(url: string, exchange: Exchange, passage: Passage, settings: ForwardSettings): void;
-  /** From now on only these URLs keep idle connections; those to others close as soon as their requests are over. */
+  /**
+   * From now on only these URLs keep idle connections; connections to others close as soon as their requests are over.
+   */
   keep(urls: Iterable<string>): void;
   /** Closes every connection at once. */
   close(): Promise<void>;

@@ -28,7 +28,7 @@ export class WaitingRequests {
     longest.cut();
   }
 
-  /** So many wait no longer. */
+  /** This many requests of a connection stopped waiting. */
   remove(connection: Connection, count: number): void {
     this.#count -= count;
     if (connection.waiting === 0) this.#connections.delete(connection);

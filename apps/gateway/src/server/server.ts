@@ -18,7 +18,7 @@ import { closeSilentConnections, type SilenceLimits } from './silence.ts';
 
 /** The parts of the main listener. */
 export interface ServerOptions {
-  /** The rules of now. Asked once per request, when its turn comes. */
+  /** Returns the current rules. Called once per request, when its turn comes. */
   readonly rules: () => Rules;
   /** The last change of limits that the process obeys. */
   readonly revision: () => string;

@@ -6,7 +6,7 @@ import { candidateOf } from '../config/limits.ts';
 import { shadow } from '../config/schema/shadow.ts';
 import type { Config, ShadowConfig } from '../config/schema.ts';
 
-/** Limits that run beside those in force. */
+/** Limits that run beside the limits in force. */
 export interface Candidate {
   /** Processes with the same id run the same candidate. */
   readonly id: string;

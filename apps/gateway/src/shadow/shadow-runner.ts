@@ -131,7 +131,7 @@ export class ShadowRunner {
     this.#apply();
   }
 
-  /** Runs the candidate of now. If it is the same as before, it goes on with its counters and figures. */
+  /** Runs the current candidate. If it is the same as before, it goes on with its counters and figures. */
   #apply(): void {
     const { log, store } = this.#parts;
     const candidate = this.#put ?? configuredCandidate(this.#config);
@@ -155,7 +155,7 @@ export class ShadowRunner {
       const { source, by, reason } = candidate;
       log.logger.info({ source, by, reason, sample, store: where }, 'shadow: a candidate runs');
     } catch (error) {
-      // One of another process does not fit this config. Requests must not suffer.
+      // Another process's candidate does not fit this config. Requests must not suffer.
       log.logger.warn({ err: error }, 'shadow: the candidate cannot run here');
       this.#stop();
     }

@@ -18,7 +18,7 @@ export interface FleetBoardOptions {
 const TAG = 'headgate:fleet:{fleet}';
 const CANDIDATE = `${TAG}:candidate`;
 const DETAILS = `${TAG}:about:`;
-/** Every so many readings a process says its details. */
+/** A process writes its details once per this many readings. */
 const SAID_EVERY = 4;
 /** How long details are kept at least. A process that ends is not listed for longer. */
 const KEPT_MS = 10_000;

@@ -43,7 +43,7 @@ export interface ShadowEvent {
   readonly decision: ShadowDecision;
 }
 
-/** Something that happened, as it came. Its text is made only for those who listen. */
+/** An event before it is written as text. Its text is made only for listening clients. */
 interface Happening {
   readonly id: number;
   readonly atMs: number;
@@ -114,9 +114,7 @@ export class EventFeed {
     for (const subscriber of this.#subscribers) this.#deliver(subscriber, happening);
   }
 
-  /**
-   * @returns what ends it; or of what there are too many, all clients or those with the same token
-   */
+  /** @returns a function that ends it; or which bound is reached: of all clients, or of clients with the same token */
   subscribe({ token, filter, sink, after }: Subscription): (() => void) | 'clients' | 'token' {
     const ofToken = [...this.#subscribers].filter((each) => each.token === token).length;
     if (ofToken >= MAX_PER_TOKEN) return 'token';

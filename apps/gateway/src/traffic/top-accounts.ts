@@ -11,7 +11,7 @@ export interface TopAccount {
   readonly count: number;
   /** How much of `count` may be of other accounts. */
   readonly error: number;
-  /** How many of `count` are of the last minute. With very many accounts, so many at least. */
+  /** How many of `count` are of the last minute. With very many accounts, a lower bound. */
   readonly lastMinute: number;
   /** The route of its last decision. */
   readonly route: string;
@@ -29,10 +29,12 @@ export interface SeenAccount {
   readonly decidedAt: number;
 }
 
-/** Requests of an account per minute: the average since it is counted, or so many at least if there are very many accounts. */
+/**
+ * Requests of an account per minute: the average since it is counted, or a lower bound if there are very many accounts.
+ */
 export type AccountRate = Readonly<Record<'accepted' | 'rejected', number>>;
 
-/** The accounts at the top: first those with the most requests of the last minute. And how well that is known. */
+/** The top accounts, those with the most requests of the last minute first, and how exact the list is. */
 export interface TopList {
   readonly accounts: readonly TopAccount[];
   readonly exact: boolean;
@@ -99,7 +101,9 @@ export class TopAccounts {
     };
   }
 
-  /** Every account that is counted, the busiest first. Of very many only those with the most requests. */
+  /**
+   * Every account that is counted, the busiest first. If there are very many, only the accounts with the most requests.
+   */
   seen(nowMs: number): SeenAccount[] {
     if (nowMs - this.#current.sinceMs >= HALF_MS) this.#turn(nowMs);
     const merged = new Map<string, SeenAccount>();

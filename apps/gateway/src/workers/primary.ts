@@ -19,8 +19,8 @@ export function workersOf({ workers }: Config): number {
 }
 
 /**
- * Starts worker processes, each with a gateway. This process distributes the connections, serves the metrics of all, and
- * replaces a worker that ends. It serves no request itself.
+ * Starts worker processes, each with a gateway. This process distributes the connections, serves the metrics of all,
+ * and replaces a worker that ends. It serves no request itself.
  * @throws ListenError, or an Error if a worker cannot start
  */
 export async function startWorkers(config: Config, log: Log): Promise<Gateway> {
@@ -44,7 +44,7 @@ export async function startWorkers(config: Config, log: Log): Promise<Gateway> {
   };
   const adminAddress = admin && config.admin && (await listen(admin, config.admin, ADMIN_PLACES));
   const releaseSignals = postponeSignals();
-  // If this process ends before its workers, for example at a second signal, none of them may be left.
+  // If this process ends before its workers, for example at a second signal, no worker may be left.
   process.once('exit', () => pool.kill());
   try {
     return {

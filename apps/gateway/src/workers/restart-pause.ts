@@ -1,4 +1,4 @@
-/** So many workers are replaced at once within {@link WITHIN_MS}. */
+/** This many workers are replaced at once within {@link WITHIN_MS}. */
 const AT_ONCE = 5;
 const WITHIN_MS = 60_000;
 const FIRST_PAUSE_MS = 1_000;

@@ -38,7 +38,7 @@ export interface WorkerProcess {
 /** If a worker's event loop is blocked, a scrape must still end within Prometheus's usual timeout of 10 s. */
 const METRICS_MS = 2_000;
 
-/** A worker that does not reply for so long is taken for dead. */
+/** A worker that does not reply for this long is taken for dead. */
 const RELOAD_MS = 10_000;
 /** Longest wait, after the end of a process, for the messages that it sent. */
 const RECEIVE_MS = 500;

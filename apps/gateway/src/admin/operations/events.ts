@@ -7,7 +7,7 @@ import { type Caller, type Operation, operation } from '../operation.ts';
 import { named } from '../schemas.ts';
 
 const HEARTBEAT_MS = 15_000;
-/** A client that reads nothing for so long is gone. */
+/** A client that reads nothing for this long counts as gone. */
 const STALLED_MS = 60_000;
 
 const TOO_MANY = {

@@ -18,7 +18,7 @@ import { type ShadowState, shadowState } from '../shadow-schemas.ts';
 const tag = 'Limits';
 const PLACE = /^shadow\./;
 
-/** A candidate for other limits, which decides beside those in force and changes no answer. */
+/** A candidate for other limits, which decides beside the limits in force and changes no answer. */
 export function shadowOperations(context: AdminContext): Operation[] {
   const { config, shadow, traffic } = context;
   /** @throws InputError */

@@ -17,7 +17,7 @@ const LONGEST_REASON = 200;
 /** The target of a block: an account, or one of its routes. */
 export interface Blocking {
   readonly account: string;
-  /** Undefined: all of them. */
+  /** Undefined: all routes. */
   readonly route: string | undefined;
 }
 

@@ -12,9 +12,9 @@ export function ResetDialog({
   onClose,
 }: {
   account: string;
-  /** Those whose counters are deleted. */
+  /** The routes whose counters are deleted. */
   routes: readonly RouteWindows[];
-  /** The only one; undefined: all of them. */
+  /** The only route; undefined: all routes. */
   route: string | undefined;
   onDone: (text: string) => void;
   onClose: () => void;

@@ -25,13 +25,13 @@ export interface LiveEvents {
   readonly waiting: number;
   /** Whether the pointer or the focus is in the list, so that it does not move. */
   readonly isHeld: boolean;
-  /** Keeps the list as it is, or lets it go on. */
+  /** Pauses the list, or lets it go on. */
   pause(isPaused: boolean): void;
   /** The same, while the pointer or the focus is in the list. */
   hold(isHeld: boolean): void;
 }
 
-/** Many events may come in a second. To draw each of them at once would cost time, and an eye is not faster. */
+/** Many events may come in a second. To draw each event at once would cost time, and the eye is not faster. */
 const SHOW_EVERY_MS = 250;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 30_000;

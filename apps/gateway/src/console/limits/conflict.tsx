@@ -6,7 +6,7 @@ import type { Target } from '../parts/target.ts';
 import { CurrentLimit } from './current-limit.tsx';
 import { useLimit } from './use-limit.ts';
 
-/** Another operator was faster. Shows the limit of now, and lets the operator go on from there. */
+/** Another operator was faster. Shows the current limit, and lets the operator go on from there. */
 export function Conflict({
   target,
   error,

@@ -8,7 +8,7 @@ import type { ShownWindow } from '../parts/window-bar.tsx';
 /** The kinds of a change of a limit. `reset`: as in the config. */
 export type Wish = 'windows' | 'recommended' | 'none' | 'reset';
 
-/** When a change is over: never, after so many milliseconds, or at a time. */
+/** The end of a change: never, after a number of milliseconds, or at a time. */
 export type End = 'never' | '900000' | '3600000' | '86400000' | 'at';
 
 /** A change that an operator is making. Nothing is written yet. */
@@ -29,10 +29,10 @@ export interface Preset {
   readonly windows: readonly string[];
 }
 
-/** Presets last so long, unless the limit already ends at a set time. */
+/** Presets last this long in milliseconds, unless the adjusted limit's own end applies. */
 const GRANT: End = '3600000';
 
-/** More of a limit: of the windows that are full, or else of all of them. */
+/** Presets that raise a limit: its full windows, or else all of its windows. */
 export function presetsOf(windows: readonly ShownWindow[]): Preset[] {
   const isAnyFull = windows.some(({ remaining }) => remaining <= 0);
   return FACTORS.flatMap(([name, factor]) => {
@@ -54,7 +54,9 @@ export function withPreset(draft: Draft, { windows }: Preset, { adjusted }: Limi
   return { ...draft, wish: 'windows', windows, ...(adjusted === null ? { end: GRANT } : endsOf(adjusted)) };
 }
 
-/** The change that a dialog begins with: the limit of now, a reset, or windows to put back (null: the config applied). */
+/**
+ * The change that a dialog begins with: the current limit, a reset, or windows to put back (null: the config applied).
+ */
 export type Beginning = 'now' | 'reset' | readonly string[] | null;
 
 /**

@@ -144,7 +144,7 @@ function Charts() {
   );
 }
 
-/** Groups of five seconds: the chart is about so many pixels wide. */
+/** Groups of five seconds, because the chart's width allows about as many points. */
 function spansOf(seconds: readonly Second[]): Second[][] {
   const spans = new Map<number, Second[]>();
   for (const second of seconds) {
@@ -164,7 +164,7 @@ function orNull(value: number): number | null {
   return Number.isFinite(value) ? value : null;
 }
 
-/** The seconds of the last 15 minutes. Only those that are new are asked for. */
+/** The seconds of the last 15 minutes. Only new seconds are asked for. */
 function useSeries() {
   const [seconds, setSeconds] = useState<readonly Second[]>([]);
   const last = seconds.at(-1)?.at;

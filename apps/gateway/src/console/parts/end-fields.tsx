@@ -1,6 +1,6 @@
 import { Choice, Field } from './field.tsx';
 
-/** When something ends: never, after so many milliseconds, or at the operator's date and time. */
+/** An end: never, after a number of milliseconds, or at the operator's date and time. */
 export interface Ending<End extends string> {
   readonly end: End | 'at';
   readonly at: string;

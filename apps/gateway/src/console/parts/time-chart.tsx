@@ -15,7 +15,7 @@ export interface Line {
 const HEIGHT = 200;
 
 /**
- * Values over time, on a canvas, with a sentence and a table for those who do not see it.
+ * Values over time, on a canvas, with a sentence and a table for people who do not see it.
  * @param stacked whether each line begins on top of the one before it
  */
 export function TimeChart({
