@@ -48,7 +48,7 @@ export interface Gateway {
    */
   reload(config: Config): MaybePromise<ReloadReport>;
   /**
-   * Says that it is not ready, and serves on for `shutdownDelayMs`. Then it stops accepting, waits at most `drainMs`
+   * Reports that it is not ready, and serves on for `shutdownDelayMs`. Then it stops accepting, waits at most `drainMs`
    * for running requests, and closes everything. Resolves to how many requests were cut off.
    */
   stop(): Promise<number>;
@@ -221,7 +221,7 @@ function createParts(
   };
 }
 
-/** The rules of a config. From now on connections are kept to its upstreams only. */
+/** The rules of a config. From now on only connections to its upstreams stay open. */
 async function adoptRules(config: Config, parts: RuleParts): Promise<LimitedRules> {
   parts.traffic.turn((config.admin?.tokens.length ?? 0) > 0);
   const rules = createRules(config, parts);

@@ -65,7 +65,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     providerAnswers: true,
     // The listener logs failures, with their fields.
     logger: false,
-    // The config is checked separately, and a route without an account is meant.
+    // The config is checked separately, and may contain routes without an account on purpose.
     validate: false,
     onEvent(event) {
       metrics.onEvent(event);

@@ -4,7 +4,7 @@ import type { SkipReason } from './trace.ts';
 /** A parser's result for one line. */
 export type ParsedLine = ReadEvent | SkipReason | 'change';
 
-/** An event, with what its line says beyond it. One shape for all, because there are millions. */
+/** An event, with further fields of its line. One shape for all, because there are millions. */
 export interface ReadEvent {
   /** Undefined for a settlement. */
   account: string;

@@ -49,7 +49,7 @@ export class SimulatedPolicy {
     this.#account = account;
   }
 
-  /** Whose limits apply to the request. */
+  /** Selects the limits that apply to the request. */
   provider(request: TraceRequest): string | undefined {
     return (this.#account?.(request.account) ?? request).provider;
   }

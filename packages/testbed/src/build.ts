@@ -10,7 +10,7 @@ declare module 'vitest' {
 
 /**
  * Builds the package once, because the process and the package are tested as they are published. Tests of other
- * projects run in the meantime; those that need the build wait for it in `built.ts`.
+ * projects run in the meantime; tests that need the build wait for it in `built.ts`.
  */
 export function setup(project: TestProject): () => Promise<void> {
   const { result, stop } = runBuild('dist/', 'scripts/build.mjs', '--if-changed');

@@ -14,7 +14,7 @@ export function needSystemdAnalyze(): void {
 export const unitSettings = (unit: string, name: string): string[] =>
   [...unit.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value]) => value as string);
 
-/** What `systemd-analyze verify` says about a file. A unit without a fault: 0, and nothing. */
+/** The exit code and output of `systemd-analyze verify` for a file. A unit without a fault: 0, and no output. */
 export function verifyUnit(path: string): {
   readonly status: number | null;
   readonly stdout: string;

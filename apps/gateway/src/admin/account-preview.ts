@@ -26,7 +26,7 @@ interface PreviewedAccount {
   readonly wouldReject: boolean;
   /** Its requests at this process, on all routes. */
   readonly perMinute: number;
-  /** At this rate, when the first of the windows would be full that were empty now; null: none would. */
+  /** Time until the first of the windows, if all were empty now, would be full at this rate; null if none would. */
   readonly fullAfterMs: number | null;
 }
 

@@ -52,7 +52,7 @@ export function limitedRoutes({ routes }: Config, only?: string): readonly strin
   return routes.filter(({ account }) => account !== undefined).map(({ route }) => route);
 }
 
-/** Whose limits apply to requests of an account on a route. */
+/** Selects the limits that apply to requests of an account on a route. */
 export function subjectOf({ id, provider, plan }: Account, route: string): Subject {
   return { account: id, route, provider, plan };
 }

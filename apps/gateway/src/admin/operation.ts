@@ -12,7 +12,9 @@ export interface Caller extends Pick<AdminToken, 'name' | 'role'> {
   readonly tokenId: string;
   /** `x-request-id` of the answer, and `req_id` of its error and of its log lines. */
   readonly requestId: string;
-  /** Whether the token would still be let in. An answer that goes on must ask: a token ends, and a reload removes it. */
+  /**
+   * Whether the token is still valid. A streamed answer must ask, because a token expires, and a reload may remove it.
+   */
   isPermitted(): boolean;
 }
 
@@ -25,7 +27,7 @@ export class Answered {
   ) {}
 }
 
-/** An answer that goes on until the client or the process ends it. */
+/** A streamed answer, until the client or the process ends it. */
 export interface Streaming {
   stream(response: ServerResponse): void;
 }

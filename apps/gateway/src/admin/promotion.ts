@@ -14,7 +14,7 @@ import { MAX_CHANGES } from './limit-schemas.ts';
 export interface Promotion {
   /** At most as many as one batch accepts. */
   readonly changes: readonly PromotedLimit[];
-  /** How many more there are. */
+  /** Number of further changes. */
   readonly left: number;
   /** Differences that adjustments cannot express. */
   readonly obstacles: readonly string[];

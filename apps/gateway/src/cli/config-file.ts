@@ -31,7 +31,7 @@ export async function readConfigFile(name: string): Promise<ConfigFile> {
 export async function readConfigFileAgain(name: string): Promise<ConfigFile> {
   const canBeRead = await stat(name).then(
     (stats) => stats.isFile(),
-    // The reading says why.
+    // Reading the file reports the reason.
     () => true,
   );
   if (!canBeRead) throw new UsageError(`--config ${name}: it is not a regular file, so it cannot be read again`);

@@ -18,7 +18,7 @@ export function parseAccountSource(text: string): AccountSource {
 }
 
 /**
- * Why a route cannot take its account from there; undefined if it can.
+ * The reason why a route cannot take its account from this source; undefined if it can.
  * @param parameters names of the route's path parameters
  */
 export function unusableSource(text: string, parameters: readonly string[]): string | undefined {

@@ -129,7 +129,7 @@ export function shadowIssues({ limits, store }: JsonObject, file: JsonObject): C
   ];
 }
 
-/** The figures of one worker would say nothing about the others. */
+/** The figures of one worker would not cover the others. */
 function shadowStoreFlaw({ workers = 1 }: JsonObject): string | undefined {
   return workers === 1
     ? undefined

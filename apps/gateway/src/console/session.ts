@@ -2,7 +2,7 @@ import { signal } from '@preact/signals';
 import type { Status } from '../admin/operations/status.ts';
 import { linkedToken } from './route.ts';
 
-/** Who uses the console, as the gateway says. */
+/** The user of the console, as the gateway reports. */
 type Caller = Status['caller'];
 export type Role = Caller['role'];
 

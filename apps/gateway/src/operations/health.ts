@@ -8,7 +8,7 @@ export type HealthCheck = 'GET /healthz' | 'GET /livez' | 'GET /readyz';
 export interface Health {
   /** From now on the gateway is alive, but not ready. Nothing makes it ready again. */
   drain(): void;
-  /** Says that the gateway is not ready, so that a load balancer takes it out, or that it is ready again. */
+  /** Reports that the gateway is not ready, so that a load balancer takes it out, or that it is ready again. */
   setReady(isReady: boolean): void;
   readonly isReady: boolean;
   answer(check: HealthCheck): Promise<Reply>;

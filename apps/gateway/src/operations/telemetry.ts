@@ -11,7 +11,7 @@ export interface Telemetry {
   close(): Promise<void>;
 }
 
-/** A collector that is away must not keep the process from ending. */
+/** A collector that does not answer must not keep the process from ending. */
 const FLUSH_MS = 2_000;
 
 /**

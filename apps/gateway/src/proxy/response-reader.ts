@@ -22,7 +22,7 @@ const STATUS_LINE = /^HTTP\/1\.([01]) (\d{3})(?: ([\t\x20-\x7e\x80-\xff]*))?$/;
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const VALUE = /^[\t\x20-\xff]*$/;
 const LENGTH = /^\d{1,15}$/;
-/** The size of a chunk, and perhaps extensions, which say nothing to a gateway. */
+/** The size of a chunk, and perhaps extensions, which a gateway ignores. */
 const CHUNK_SIZE = /^([\da-fA-F]{1,13})(?:;[\t\x20-\x7e\x80-\xff]*)?$/;
 /** Longest line in front of a chunk, in bytes. */
 const MAX_SIZE_LINE = 1_024;

@@ -24,7 +24,7 @@ export interface Upstreams {
   close(): Promise<void>;
 }
 
-/** Begins without a URL that is kept. */
+/** Keeps idle connections to no URL at first. */
 export function createUpstreams(options: UpstreamsOptions): Upstreams {
   const proxies = new Map<string, UpstreamProxy>();
   let kept: ReadonlySet<string> = new Set();

@@ -7,7 +7,7 @@ export interface StoredCandidate {
   readonly text: string;
 }
 
-/** Times that are given to a {@link FleetBoard}, in milliseconds. */
+/** Times of a {@link FleetBoard}, in milliseconds. */
 export interface FleetBoardOptions {
   readonly deadlineMs: number;
   /** How often other processes are asked for their candidate. */
@@ -47,7 +47,7 @@ export class FleetBoard {
     this.#options = options;
   }
 
-  /** From now on the process says its details again and again. */
+  /** From now on the process writes its details again and again. */
   start(name: string, details: () => string): void {
     const keptMs = Math.max(KEPT_MS, 2 * SAID_EVERY * this.#options.refreshMs);
     this.#say = () => this.#client.set(DETAILS + name, details(), 'PX', keptMs);

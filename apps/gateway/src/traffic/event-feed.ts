@@ -60,7 +60,7 @@ export interface EventFilter {
   readonly types: readonly EventType[];
   readonly account?: string | undefined;
   readonly route?: string | undefined;
-  /** Of decisions. */
+  /** Outcome of the decisions. */
   readonly outcome?: Outcome | undefined;
   /** Share of the decisions, from 0 to 1. */
   readonly sample: number;

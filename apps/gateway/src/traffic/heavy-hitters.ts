@@ -7,16 +7,17 @@ export interface Hitter<Note> {
   readonly count: number;
   /** How much of `count` may be of other names. 0 if the count is exact. */
   readonly error: number;
-  /** How often it was counted in the last minute, or so often at least if `error` is not 0. */
+  /** How often it was counted in the last minute, or a lower bound if `error` is not 0. */
   readonly lastMinute: number;
   /** The note of its last count. */
   readonly note: Note;
 }
 
 /**
- * Counts the most frequent of any number of names, in bounded memory (Space-Saving, by Metwally, Agrawal and El Abbadi).
- * A new name takes the place of the name with the least count, and inherits that count as its error. So every name that
- * makes up more than 1/size of all counts is in it, and no count is too low. Up to `size` names all counts are exact.
+ * Counts the most frequent of any number of names, in bounded memory (Space-Saving, by Metwally, Agrawal and El
+ * Abbadi). A new name takes the place of the name with the least count, and inherits that count as its error. So every
+ * name that makes up more than 1/size of all counts is in it, and no count is too low. Up to `size` names all counts
+ * are exact.
  */
 export class HeavyHitters<Note> {
   readonly #slots = new Map<string, number>();

@@ -23,7 +23,7 @@ export interface SaidShadow {
   readonly total: ShadowCounts;
 }
 
-/** Largest text that a process may say about itself. */
+/** Largest text of a process's details. */
 const MAX_BYTES = 8_192;
 /** Most accounts of each list. */
 export const TOP = 20;
@@ -43,7 +43,7 @@ const list = z.object({
   rows: z.array(row).max(TOP),
   lastMinute: z.array(count).max(TOP).default([]),
 });
-/** The text that a process says. A later version of headgate may add properties, so unknown ones are ignored. */
+/** The text of a process's details. A later version of headgate may add properties, so unknown ones are ignored. */
 const said = z.object({
   version: z.string().max(MAX_NAME),
   host: z.string().max(MAX_NAME),

@@ -38,7 +38,7 @@ export type AccountRate = Readonly<Record<'accepted' | 'rejected', number>>;
 export interface TopList {
   readonly accounts: readonly TopAccount[];
   readonly exact: boolean;
-  /** At most so often was an account counted that is not in the list. */
+  /** Upper bound of the count of an account that is not in the list. */
   readonly unlisted: number;
   /** Since when it was counted, in milliseconds since 1970. */
   readonly sinceMs: number;
@@ -140,7 +140,7 @@ export class TopAccounts {
   }
 
   #turn(nowMs: number): void {
-    // After a pause of a whole half, nothing of before is recent.
+    // After a pause of a whole half, no earlier count is recent.
     this.#before = nowMs - this.#current.sinceMs < 2 * HALF_MS ? this.#current : undefined;
     this.#current = createHalf(nowMs);
   }

@@ -17,7 +17,7 @@ export interface WorkerProcess {
   readonly pid: number | undefined;
   /**
    * Resolves when the worker listens.
-   * @throws ListenError, or another Error that says why the worker cannot serve
+   * @throws ListenError, or another Error with the reason why the worker cannot serve
    */
   readonly started: Promise<Address>;
   readonly exited: Promise<WorkerExit>;

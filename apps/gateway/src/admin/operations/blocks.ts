@@ -34,7 +34,7 @@ interface Target {
   readonly route: string | undefined;
 }
 
-/** Blocks of accounts and of their routes. They hold in every process with the same store. */
+/** Blocks of accounts and of their routes. They apply in every process with the same store. */
 export function blockOperations(context: AdminContext): Operation[] {
   const { config, limiter, traffic } = context;
   const targetOf = (query: BlockTarget): Target | Refusal => {
@@ -48,7 +48,7 @@ export function blockOperations(context: AdminContext): Operation[] {
     const read = await blocksOf(limiter(), at.of);
     return { account: at.of.id, route: at.route ?? null, blocked: await read(at.route), unlimited: unlimited(at) };
   };
-  /** Says in the log and in the events who did what. */
+  /** Reports the operator and the action in the log and in the events. */
   const report = (
     { of, route }: Target,
     caller: Caller,

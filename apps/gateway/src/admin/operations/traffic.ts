@@ -161,7 +161,7 @@ export function trafficOperations(context: AdminContext): Operation[] {
 async function topOfFleet(context: AdminContext, by: Ranking, limit: number) {
   const others = (await listFleet(context)).filter(({ self }) => !self);
   const sum = new FleetSum();
-  // This process knows more of itself than it says to the others.
+  // This process knows more of itself than it reports to the others.
   sum.add(context.traffic.top(by, MAX_TOP));
   const processes = { counted: 1, of: others.length + 1 };
   await inSlices(others, ({ details }) => {

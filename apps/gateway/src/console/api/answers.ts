@@ -1,4 +1,4 @@
-/** The answers of the Admin API, as the schemas of the gateway say. */
+/** The answers of the Admin API, typed by the gateway's schemas. */
 export type { Limit, LimitChanged, LimitEntry, LimitPreview } from '../../admin/limit-schemas.ts';
 export type { ListedAccount } from '../../admin/operations/accounts.ts';
 export type { Claim, MetOrphan } from '../../admin/operations/claims.ts';

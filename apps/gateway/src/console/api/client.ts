@@ -69,7 +69,7 @@ export async function open(
   });
   if (response.ok) return response;
   const error = await errorOf(response);
-  // An answer to an earlier token says nothing about this one.
+  // An answer to an earlier token does not concern the current token.
   if (response.status === 401 && token.value === used) endSession(error.message);
   throw error;
 }

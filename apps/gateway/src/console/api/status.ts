@@ -9,7 +9,7 @@ const EVERY_MS = 2_000;
 
 /** How the process does, for every page. */
 export const status = signal<Status | undefined>(undefined);
-/** Why it was not told lately. */
+/** The error of the last reading. */
 export const statusError = signal<ApiError | undefined>(undefined);
 
 /** Keeps {@link status} up to date while a session lasts. */

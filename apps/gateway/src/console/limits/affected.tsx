@@ -14,7 +14,7 @@ export function affectedText(affected: number, now: LimitPreview['now']): string
 
 type Account = LimitPreview['now'][number];
 
-/** How long the changed limit would do for an account. */
+/** How long the changed limit would be enough for an account. */
 function rateText({ account, perMinute, fullAfterMs }: Account): string {
   const rate = `${account} makes ${numberText(perMinute)} requests per minute at this process. Those at other processes count too; by these alone,`;
   if (fullAfterMs === null) return `${rate} the new limit is never full.`;

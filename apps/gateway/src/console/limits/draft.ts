@@ -84,7 +84,7 @@ export function effectOf({ wish, windows, end, at }: Draft): string {
   return JSON.stringify(wish === 'reset' ? [wish] : [wish, wish === 'windows' && windows, end, at]);
 }
 
-/** When a change would be over if it were made now. */
+/** When a change would end if it were made now. */
 export function endOf({ end, at }: Draft): Date | undefined {
   return end === 'never' ? undefined : new Date(end === 'at' ? at : Date.now() + Number(end));
 }

@@ -57,7 +57,7 @@ export function EventList({
   live: LiveEvents;
   label: string;
   nothing: string;
-  /** Whose events they are, if they are of one account. */
+  /** The account, if all events are of one account. */
   account?: string;
 }) {
   const [traced, setTraced] = useState<string>();

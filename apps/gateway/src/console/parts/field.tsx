@@ -14,7 +14,7 @@ export function Field({
   label: string;
   hint?: string;
   fault?: string | undefined;
-  /** Says that something is needed. Spaces are nothing. Without this text the field may be empty. */
+  /** Shown if the field is empty or contains only spaces. Without this text the field may be empty. */
   blankFault?: string | undefined;
   value: string;
   onValue: (value: string) => void;

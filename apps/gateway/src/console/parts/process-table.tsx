@@ -2,7 +2,9 @@ import type { Instance } from '../api/answers.ts';
 import { changeText, numberText, spanText, timeText } from './format.ts';
 import { Wide } from './wide.tsx';
 
-/** The processes with the same store, and the change of limits that each obeys. A dash: the process does not say it. */
+/**
+ * The processes with the same store, and the change of limits that each obeys. A dash: the process does not report it.
+ */
 export function ProcessTable({ instances }: { instances: readonly Instance[] }) {
   const here = instances.find(({ self }) => self)?.revision;
   return (
