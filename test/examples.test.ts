@@ -74,7 +74,7 @@ describe('examples in README and docs', () => {
     async ({ name, output }) => {
       const { stdout: printed, stderr } = await run(process.execPath, [`${name}.mjs`], {
         cwd: FOLDER,
-        timeout: 60_000,
+        timeout: 100_000,
         env: { ...process.env, REDIS_PORT: String(inject('redis').port) },
       });
       if (output !== undefined) expect(printed).toBe(output);
@@ -89,7 +89,7 @@ describe('examples in README and docs', () => {
     try {
       const ask = () => fetch(`http://127.0.0.1:${port}/`, { headers: { 'x-account': 'a' } });
       const answer = await expect
-        .poll(() => ask().catch(() => undefined), { timeout: 10_000 })
+        .poll(() => ask().catch(() => undefined), { timeout: 60_000 })
         .toBeDefined()
         .then(ask);
       expect(answer.status).toBe(200);

@@ -1,7 +1,7 @@
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { listen } from 'headgate-testbed/listen';
 import { describe, it } from 'vitest';
-import { adapterSuite } from '../../src/testing/index.ts';
+import { adapterSuite } from '../support/adapter-suite/suite.ts';
 import { listenFastify } from '../support/listen-fastify.ts';
 import { nestOnFastify, nestSubject } from '../support/suite-nest.ts';
 

@@ -1,4 +1,6 @@
 /** Shared limits of processes with one store. The stores are tested with `adjustmentStoreSuite`. */
+
+import { waitFor } from 'headgate-testbed/patience';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { isHeadgateError } from '../../src/base/errors.ts';
 import type { AdjustmentEntry, AdjustmentState } from '../../src/core/adjustment.ts';
@@ -18,8 +20,6 @@ import { createFakeClock } from '../../src/testing/fake-clock.ts';
 const opened: SharedLimits[] = [];
 afterEach(() => Promise.all(opened.splice(0).map((limits) => limits.close())));
 
-/** For what takes some milliseconds, unless the machine is busy. */
-const PATIENCE_MS = 10_000;
 const START = 1_800_000_000_000;
 const BASE = { default: { allMethods: ['60/1m'] }, providers: { linkedin: { allMethods: ['20/1m'] } } };
 const JANE = { by: 'jane' };
@@ -167,16 +167,16 @@ describe('a change', () => {
     const { limits, maxOf, events } = start(store);
     const change = limits.put({ account: 'acc_1' }, ['50/1m'], { ...JANE, reason: '🙂'.repeat(500) });
     await expect(change).rejects.toThrow('no answer in time');
-    await vi.waitFor(() => expect(maxOf()).toEqual([50]));
+    await waitFor(() => expect(maxOf()).toEqual([50]));
     expect(events).toMatchObject([{ type: 'changed', entries: [{ version: 1, by: 'jane', source: 'change' }] }]);
     // It is told once: what comes later is not that change.
     await start(memory).limits.put({ account: 'acc_2' }, ['40/1m'], JANE);
-    await vi.waitFor(() => expect(limits.state.version).toBe(2), PATIENCE_MS);
+    await waitFor(() => expect(limits.state.version).toBe(2));
     const { recent, adjustments } = memory.state as AdjustmentState;
     const [own, second] = recent as [AdjustmentEntry, AdjustmentEntry];
     const head = { version: 2, nonce: 'another' };
     memory.replace({ head, recent: [own, { ...second, ...head }], adjustments });
-    await vi.waitFor(() => expect(limits.state.revision).toBe('2.another'), PATIENCE_MS);
+    await waitFor(() => expect(limits.state.revision).toBe('2.another'));
     expect(events.findLast(({ type }) => type === 'changed')).toMatchObject({ entries: [] });
   });
 
@@ -198,14 +198,14 @@ describe('an end', () => {
     const store = createMemoryAdjustments({ clock });
     const [one, other] = [start(store), start(store)];
     await one.limits.put({ account: 'acc_1' }, ['100/1m'], { ...JANE, forMs: 60_000 });
-    await vi.waitFor(() => expect(other.maxOf()).toEqual([100]), PATIENCE_MS);
+    await waitFor(() => expect(other.maxOf()).toEqual([100]));
     // A process estimates the time of the store between two replies, on its own clock.
     const until = other.limits.list()[0]?.until ?? 0;
     expect(until - START).toBeGreaterThanOrEqual(60_000);
     expect(until - START).toBeLessThan(90_000);
     clock.set(until);
-    await vi.waitFor(() => expect([one.maxOf(), other.maxOf()]).toEqual([[60], [60]]), PATIENCE_MS);
-    await vi.waitFor(async () => expect(await one.limits.history()).toHaveLength(2), PATIENCE_MS);
+    await waitFor(() => expect([one.maxOf(), other.maxOf()]).toEqual([[60], [60]]));
+    await waitFor(async () => expect(await one.limits.history()).toHaveLength(2));
     expect(await one.limits.history({ limit: 1 })).toMatchObject([
       { source: 'expiry', by: 'headgate', version: 2, limits: [{ target: { account: 'acc_1' }, to: undefined }] },
     ]);
@@ -217,7 +217,7 @@ describe('an end', () => {
     await limits.put({ account: 'acc_1' }, ['100/1m'], { ...JANE, forMs: 300 });
     state.isAway = true;
     expect(maxOf()).toEqual([100]);
-    await vi.waitFor(() => expect(maxOf()).toEqual([60]), PATIENCE_MS);
+    await waitFor(() => expect(maxOf()).toEqual([60]));
     expect(limits.list()).toEqual([]);
   });
 
@@ -250,10 +250,10 @@ describe('without the store', () => {
     const { limits, maxOf } = start(store);
     await limits.put({ account: 'acc_1' }, ['100/1m'], JANE);
     state.isAway = true;
-    await vi.waitFor(() => expect(limits.state.source).toBe('kept'), PATIENCE_MS);
+    await waitFor(() => expect(limits.state.source).toBe('kept'));
     expect([maxOf(), limits.state]).toMatchObject([[100], { adjustments: 1, revision: expect.stringMatching(/^1\./) }]);
     state.isAway = false;
-    await vi.waitFor(() => expect(limits.state.source).toBe('store'), PATIENCE_MS);
+    await waitFor(() => expect(limits.state.source).toBe('store'));
   });
 
   it('a store that lost everything gets it back, and a new process obeys it', async () => {
@@ -261,7 +261,7 @@ describe('without the store', () => {
     const one = start(store);
     await one.limits.put({ account: 'acc_1' }, ['100/1m'], JANE);
     store.replace(undefined);
-    await vi.waitFor(() => expect(store.state?.head.version).toBe(1), PATIENCE_MS);
+    await waitFor(() => expect(store.state?.head.version).toBe(1));
     expect(one.events).toContainEqual({ type: 'restored', revision: one.limits.state.revision });
     const late = start(store);
     await late.limits.ready();
@@ -280,7 +280,7 @@ describe('without the store', () => {
     store.replace(
       before && { ...before, head: { version: 2, nonce: 'other' }, recent: [...before.recent, entry as never] },
     );
-    await vi.waitFor(() => expect(limits.state.revision).toBe('2.other'), PATIENCE_MS);
+    await waitFor(() => expect(limits.state.revision).toBe('2.other'));
     expect(maxOf({ provider: 'linkedin', account: 'b' })).toEqual([20]);
     expect(events.find(({ type }) => type === 'forked')).toMatchObject({ lost: [{ version: 2, by: 'jane' }] });
     expect(log).toHaveBeenCalledWith(

@@ -1,3 +1,4 @@
+import { patient } from 'headgate-testbed/patience';
 import { describe, expect, inject, it } from 'vitest';
 import { waitInProcesses } from '../support/waiting-processes.ts';
 
@@ -29,7 +30,7 @@ describe('workers of several processes that share windows in Redis', () => {
     const best = 3 * 1_000 + 9 * 100;
     const took = Math.max(...times) - Math.min(...times);
     expect(took).toBeGreaterThanOrEqual(best);
-    expect(took).toBeLessThan(2 * best);
+    expect(took).toBeLessThan(patient(2 * best));
     expect(reports.reduce((sum, { calls }) => sum + calls, 0)).toBeLessThanOrEqual(1.2 * JOBS);
   });
 });

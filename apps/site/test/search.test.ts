@@ -5,7 +5,7 @@ import { useSite } from './support/browser.ts';
 const SEARCHES: readonly (readonly [query: string, page: string])[] = [
   ['express', '/docs/adapters/express'],
   ['block an account', '/docs/gateway/admin-api'],
-  ['fake clock', '/docs/guide'],
+  ['fake clock', '/docs/reference'],
   ['redis cluster', '/docs/redis'],
   ['idempotency key', '/docs/idempotency'],
   ['client address', '/docs/client-ip'],

@@ -61,7 +61,7 @@ export const oneConnection = (): Agent => new Agent({ keepAlive: true, maxSocket
 export async function eventually<T>(
   probe: () => T | Promise<T>,
   what: string,
-  withinMs = 20_000,
+  withinMs = 60_000,
 ): Promise<Exclude<T, undefined | null | false>> {
   const end = performance.now() + withinMs;
   for (;;) {

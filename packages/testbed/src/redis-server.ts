@@ -93,7 +93,7 @@ async function startAt(port: number, binary: string, argumentsOf: (place: Place)
 export async function until(
   condition: () => boolean | Promise<boolean>,
   what: string,
-  withinMs = 20_000,
+  withinMs = 60_000,
 ): Promise<void> {
   const deadline = performance.now() + withinMs;
   for (;;) {

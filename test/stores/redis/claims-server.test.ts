@@ -58,7 +58,7 @@ describe.each(['ioredis by default', 'node-redis by default'])("on the server's 
     const other = { ...begin, token: 'b' };
     const reply = await store.begin(ID, other);
     if (reply.kind === 'in_progress') expect(reply.remainingMs).toBeLessThanOrEqual(200);
-    await until(async () => (await store.begin(ID, other)).kind === 'claimed', 'the lease is over', 5_000);
+    await until(async () => (await store.begin(ID, other)).kind === 'claimed', 'the lease is over');
     expect(await store.dispatch(ID, held)).toEqual({ kind: 'lost' });
     expect(await store.dispatch(ID, { ...held, token: 'b', generation: 2 })).toEqual({ kind: 'ok' });
   });
@@ -84,7 +84,7 @@ describe.each(['ioredis by default', 'node-redis by default'])("on the server's 
     await isAbout(25_000);
     await store.complete(ID, { ...completing, retentionMs: 300 });
     expect(await ttl()).toBeLessThanOrEqual(300);
-    await until(async () => (await admin.exists(key)) === 0, 'it is forgotten', 5_000);
+    await until(async () => (await admin.exists(key)) === 0, 'it is forgotten');
     await store.complete(ID, { ...completing, retentionMs: 0 });
     expect(await admin.exists(key)).toBe(0);
   });

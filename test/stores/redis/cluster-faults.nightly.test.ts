@@ -3,6 +3,7 @@
  * themselves (S17).
  */
 
+import { patient } from 'headgate-testbed/patience';
 import { accountOn, type RedisCluster, startCluster, tell } from 'headgate-testbed/redis-cluster';
 import { Caller, HEALTHY, type Load, startLoad, totals } from 'headgate-testbed/redis-load';
 import { until } from 'headgate-testbed/redis-server';
@@ -13,7 +14,7 @@ import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLUSTER_CLIENTS, type ConnectedClient } from '../../support/redis-clients.ts';
 
 const DEADLINE_MS = 250;
-const SLACK_MS = 1_000;
+const SLACK_MS = patient(1_000);
 const MAX = 1_000;
 const NAMES = Object.keys(CLUSTER_CLIENTS);
 const windowSet = createWindowSet([], parseLimit([`${MAX}/1h`, `${MAX * 2}/1d`]));

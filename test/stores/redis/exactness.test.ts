@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { bundle } from 'headgate-testbed/bundle';
+import { patient } from 'headgate-testbed/patience';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import type { WorkerOrder, WorkerReport } from '../../support/redis-worker.ts';
 
@@ -21,7 +22,7 @@ afterAll(() => rmSync(dirname(worker), { recursive: true, force: true }));
 
 /** Runs one child process and returns its report. It must end by itself. */
 async function work(order: WorkerOrder): Promise<WorkerReport> {
-  const { stdout, stderr } = await run(process.execPath, [worker, JSON.stringify(order)], { timeout: 20_000 });
+  const { stdout, stderr } = await run(process.execPath, [worker, JSON.stringify(order)], { timeout: 90_000 });
   expect(stderr).toBe('');
   return JSON.parse(stdout);
 }
@@ -50,6 +51,6 @@ describe('one key, many processes', () => {
     const before = performance.now();
     expect(await work({ ...order, prefix: `exit-${process.pid}` })).toMatchObject({ accepted: 5, unhandled: 0 });
     // The deadline of its calls is 10 s, so a timer that is left would be noticed.
-    expect(performance.now() - before).toBeLessThan(10_000);
+    expect(performance.now() - before).toBeLessThan(patient(10_000));
   });
 });

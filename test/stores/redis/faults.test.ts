@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { patient } from 'headgate-testbed/patience';
 import { Caller, HEALTHY, type Outcome } from 'headgate-testbed/redis-load';
 import { type RedisServer, startRedis, until } from 'headgate-testbed/redis-server';
 import { describe, expect, it } from 'vitest';
@@ -9,7 +10,7 @@ import type { OnStoreFailure } from '../../../src/stores/shared/failover.ts';
 import { CLIENTS } from '../../support/redis-clients.ts';
 
 const DEADLINE_MS = 200;
-const SLACK_MS = 1_000;
+const SLACK_MS = patient(1_000);
 const MAX = 20;
 const windowSet = createWindowSet([], parseLimit([`${MAX}/1h`]));
 

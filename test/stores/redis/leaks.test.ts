@@ -3,13 +3,14 @@
  * unhandled rejection is left.
  */
 
+import { patient } from 'headgate-testbed/patience';
 import { type RedisServer, startRedis } from 'headgate-testbed/redis-server';
 import { describe, expect, it } from 'vitest';
 import { CLIENTS } from '../../support/redis-clients.ts';
 import { loadProcesses } from '../../support/redis-load-processes.ts';
 
 /** Far below the deadline in the healthy case, so that a timer that is left would be noticed. */
-const EXIT_MS = 5_000;
+const EXIT_MS = patient(5_000);
 const start = loadProcesses();
 
 const ENDS = [

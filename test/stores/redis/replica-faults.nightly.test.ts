@@ -1,5 +1,6 @@
 /** Without a cluster: a replica that replaces its master, manually and by Sentinel (S17). */
 
+import { patient } from 'headgate-testbed/patience';
 import { tell } from 'headgate-testbed/redis-cluster';
 import { Caller, HEALTHY, startLoad } from 'headgate-testbed/redis-load';
 import { masterOf, SENTINEL_NAME, startReplica, startSentinel } from 'headgate-testbed/redis-sentinel';
@@ -12,7 +13,7 @@ import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { CLIENTS, type Connect, ofIoredis } from '../../support/redis-clients.ts';
 
 const DEADLINE_MS = 250;
-const SLACK_MS = 1_000;
+const SLACK_MS = patient(1_000);
 
 /**
  * Stops a server at the end of the test with this context. Concurrent tests can only be identified by their context.

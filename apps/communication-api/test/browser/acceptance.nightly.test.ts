@@ -162,7 +162,7 @@ test('a program replies in a thread with 25 MB attached: it arrives once, is fil
   await expect
     .poll(() => received('email.sent'), { timeout: PATIENCE_MS })
     .toMatchObject([{ account_id: accountId, data: { tracking_id, provider_id } }]);
-}, 120_000);
+});
 
 test('the connection to Postfix is cut, and the program retries with the same key: there is no second email', async () => {
   const key = randomUUID();
@@ -190,4 +190,4 @@ test('the connection to Postfix is cut, and the program retries with the same ke
   // The reply, and these three: Postfix has taken no other email of Ann.
   expect(postfix.log().match(/ from=<ann@example\.test>, .*\(queue active\)/g)).toHaveLength(4);
   await expect.poll(() => received('email.sent'), { timeout: PATIENCE_MS }).toHaveLength(3);
-}, 120_000);
+});

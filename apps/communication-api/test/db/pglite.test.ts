@@ -12,7 +12,7 @@ beforeAll(async () => {
   ({ db } = await openInMemory());
   cleanUpLater(() => db.destroy());
   await migrate(db);
-}, 60_000);
+});
 
 const insert = (id: string) =>
   db.insertInto('applications').values({ id, name: id, environment: 'development', created_at: new Date(0) });

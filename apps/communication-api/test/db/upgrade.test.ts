@@ -3,8 +3,9 @@
  * service uses every row.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
+import { waitFor } from 'headgate-testbed/patience';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openServer } from '../../src/db/database.ts';
 import { MIGRATION_NAMES, migrate } from '../../src/db/migrate.ts';
 import { SEALED_COLUMNS } from '../../src/db/sealed-values.ts';
@@ -59,7 +60,7 @@ const ok = async (...args: Parameters<typeof call>) => {
 beforeAll(async () => {
   made = await makeRows();
   rows = await readRows(source.db, await columnsOf(source.db));
-}, 60_000);
+});
 
 /** Uses the service until each of its tables has a row. */
 async function makeRows(): Promise<Made> {
@@ -105,11 +106,11 @@ async function makeRows(): Promise<Made> {
     })
     .execute();
   // Both are written after the answer.
-  const event = await vi.waitFor(async () => {
+  const event = await waitFor(async () => {
     await db.selectFrom('tracking_hits').select('id').executeTakeFirstOrThrow();
     const conversation = db.selectFrom('webhook_conversations').select('event_id');
     return (await conversation.executeTakeFirstOrThrow()).event_id;
-  }, 10_000);
+  });
   return {
     ...{ account, scope, scopedToken, revokedToken: revoked.api_key, email, idempotencyKey, sent, event },
     ...{ linkPath, cookies: new Map(browser.cookies), ownerCookie },
@@ -129,7 +130,7 @@ describe.each(MIGRATION_NAMES.slice(0, -1))('a database with the schema of %s', 
   let opened: Awaited<ReturnType<typeof upgrade>>;
   beforeAll(async () => {
     opened = await upgrade(name);
-  }, 60_000);
+  });
 
   test('is migrated, and no row is lost or changed', async () => {
     expect(opened.ran).toEqual(MIGRATION_NAMES.slice(MIGRATION_NAMES.indexOf(name) + 1));

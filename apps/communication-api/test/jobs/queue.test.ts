@@ -1,3 +1,4 @@
+import { waitFor } from 'headgate-testbed/patience';
 import { until } from 'headgate-testbed/redis-server';
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -270,7 +271,7 @@ describe.each(DATABASES)('jobs on %s', (_, open) => {
       const { queue } = makeQueue({ run: () => new Promise(() => undefined), deadlineMs: HOUR_MS });
       await add(queue, job('a', '1'), job('a', '2'), job('a', '3'));
       void queue.runDue();
-      await vi.waitFor(async () => expect((await rows()).filter((row) => row.is_taken)).toHaveLength(2), 10_000);
+      await waitFor(async () => expect((await rows()).filter((row) => row.is_taken)).toHaveLength(2));
       const closed = queue.close();
       await vi.advanceTimersByTimeAsync(5_000);
       await closed;

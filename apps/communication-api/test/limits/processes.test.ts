@@ -1,3 +1,4 @@
+import { patient } from 'headgate-testbed/patience';
 import { startRedis } from 'headgate-testbed/redis-server';
 import { afterAll, describe, expect, test } from 'vitest';
 import { limitProvider } from '../../src/limits/book.ts';
@@ -27,7 +28,7 @@ const [here, there] = [clientOf(one.url, token), clientOf(other.url, token)];
 const provider = limitProvider(applicationId, 'mock');
 const route = 'POST /api/v1/emails';
 
-const soon = { timeout: NOTICED_MS, interval: 20 };
+const soon = { timeout: patient(NOTICED_MS), interval: 20 };
 
 describe('a change in one process holds in the other one within a second', () => {
   test('of a limit', async () => {
@@ -94,7 +95,7 @@ test('all processes count together in Redis, and a reset in one of them holds in
   expect([await consume(one), await consume(other)]).toEqual([false, false]);
   expect((await here('POST', '/v2/limits/counters/reset', { account_id: account })).status).toBe(200);
   // A process remembers a rejection for up to a second.
-  await expect.poll(() => consume(other), { timeout: 2 * NOTICED_MS }).toBe(true);
+  await expect.poll(() => consume(other), { timeout: patient(2 * NOTICED_MS) }).toBe(true);
 });
 
 test('changes of one limit at the same time in both processes leave both with the same limit', async () => {

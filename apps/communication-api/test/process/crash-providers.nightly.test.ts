@@ -15,7 +15,7 @@ let users = 0;
 beforeAll(async () => {
   world = await startCrashWorld({ ...google.environment, ...microsoft.environment });
   fleet = await world.fleet('forgetful');
-}, 60_000);
+});
 
 const SENT = { status: 201, body: { object: 'EmailSent' } };
 const NOT_SENT_AGAIN = { status: 409, body: { type: 'errors/conflict' } };

@@ -22,7 +22,7 @@ let forgetful: Fleet;
 beforeAll(async () => {
   world = await startCrashWorld();
   [fleet, forgetful] = await Promise.all([world.fleet(), world.fleet('forgetful')]);
-}, 60_000);
+});
 
 const retry = (of: Fleet, email: CrashEmail) => world.retry(of, email);
 

@@ -12,7 +12,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 let image: Image;
 beforeAll(() => {
   image = buildImage();
-}, 240_000);
+});
 
 /** A path of the image, here. */
 const at = (path: string): string => join(image.root, path);

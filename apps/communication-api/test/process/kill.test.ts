@@ -52,4 +52,4 @@ test('kill -9 in the middle of writes loses nothing that was stored, and the nex
     const kept = await stored();
     expect(acknowledged.filter((id) => !kept.has(id))).toEqual([]);
   }
-}, 60_000);
+});

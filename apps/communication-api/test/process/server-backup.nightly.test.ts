@@ -66,7 +66,7 @@ beforeAll(async () => {
   expect((await send(service.url, randomUUID())).status).toBe(201);
   service.child.kill('SIGTERM');
   expect(await service.exit).toBe(0);
-}, 60_000);
+});
 
 test('the backup is readable by its owner only, and has no secret in it', () => {
   const file = join(folder, 'mail.dump');

@@ -1,8 +1,9 @@
 /** Limits that operators change over the Admin API. */
 import { hostname } from 'node:os';
 import { startCpuTimer } from 'headgate-testbed/cpu-timer';
+import { waitFor } from 'headgate-testbed/patience';
 import { startUpstream, type Upstream } from 'headgate-testbed/upstream';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkConfig } from '../../src/config/config.ts';
 import { ADMIN, type AdminAsk, type AdminGateway, startAdminGateway } from '../support/admin.ts';
 import { configOf, expectProblem, ratesOf } from '../support/gateway.ts';
@@ -61,7 +62,7 @@ describe('a limit', () => {
   it('is logged twice: who asked for it, and what changed, with the same revision', async () => {
     const { value } = await put(ACC, { windows: ['200/1m'], reason: 'INC-12' });
     const { revision } = value;
-    await vi.waitFor(() =>
+    await waitFor(() =>
       expect(gateway.lines().filter((line) => 'revision' in line)).toEqual([
         expect.objectContaining({ msg: 'limits adjusted', by: 'olaf', reason: 'INC-12', revision }),
         expect.objectContaining({ msg: 'admin request', operation: 'putLimit', by: 'olaf', status: 200, revision }),

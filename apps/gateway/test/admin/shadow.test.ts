@@ -1,8 +1,9 @@
 /** A candidate for other limits, over the Admin API (S27). */
 
+import { waitFor } from 'headgate-testbed/patience';
 import { openRaw } from 'headgate-testbed/raw-http';
 import { startUpstream, type Upstream } from 'headgate-testbed/upstream';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkConfig } from '../../src/config/config.ts';
 import { ADMIN, type AdminAsk, type AdminGateway, startAdminGateway, TOKENS } from '../support/admin.ts';
 import { configOf, expectProblem } from '../support/gateway.ts';
@@ -35,7 +36,7 @@ async function ask(method: string, path = '/v1/shadow', more: AdminAsk = {}) {
 const put = (json: object, path = '/v1/shadow') => ask('PUT', path, { json });
 const chats = (account = 'acc_1') => gateway.ask('GET', `/api/v1/chats?account_id=${account}`);
 const totalIs = (expected: object) =>
-  vi.waitFor(async () => expect((await ask('GET')).value.figures.total).toEqual({ ...counts, ...expected }));
+  waitFor(async () => expect((await ask('GET')).value.figures.total).toEqual({ ...counts, ...expected }));
 
 describe('a candidate at run time', () => {
   it('counts beside the limits, is shown, and ends', async () => {
@@ -66,13 +67,13 @@ describe('a candidate at run time', () => {
     await put(TIGHT);
     for (let i = 0; i < 2; i++) await chats();
     await totalIs({ none: 1, onlyCandidate: 1 });
-    await vi.waitFor(() => expect(gateway.lines().filter(({ msg }) => msg === 'request')).toHaveLength(2));
+    await waitFor(() => expect(gateway.lines().filter(({ msg }) => msg === 'request')).toHaveLength(2));
     const lines = gateway.lines().filter(({ msg }) => msg === 'request');
     expect(lines.map(({ shadow }) => shadow)).toEqual([undefined, 'rejected']);
     const client = await openRaw(gateway.adminPort);
     const fields = `Host: localhost\r\nAuthorization: Bearer ${TOKENS.viewer}\r\n`;
     client.write(`GET /v1/events?types=shadow,state&after=0 HTTP/1.1\r\n${fields}\r\n`);
-    await vi.waitFor(() => expect(client.received()).toContain('event: shadow\n'));
+    await waitFor(() => expect(client.received()).toContain('event: shadow\n'));
     client.destroy();
     expect(client.received()).toContain('"state":"shadow_started","by":"olaf"');
     const event = JSON.parse(/event: shadow\ndata: (.*)/.exec(client.received())?.[1] ?? '');

@@ -80,7 +80,7 @@ beforeAll(async () => {
       ),
     'the proxy and a gateway',
   );
-}, 120_000);
+});
 
 const listeners = (port: number, adminPort: number) => ({
   listen: { host: '127.0.0.1', port },

@@ -128,4 +128,4 @@ it('reject: never a second effect; reexecute: perhaps; in both every retry gets 
   }
   expect(outcomes.filter(({ size }) => size === 1).length).toBeGreaterThan(keys.length / 2);
   for (const gateway of gateways) expect((await gateway.stop()).code).toBe(0);
-}, 90_000);
+});

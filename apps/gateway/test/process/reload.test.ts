@@ -264,7 +264,7 @@ describe('SIGHUP', () => {
     expect(perVersion.size).toBeGreaterThan(RELOADS / 2);
     expect(perVersion.get(RELOADS)).toBeGreaterThan(0);
     expect(await gateway.stop()).toEqual({ code: 0, signal: null });
-  }, 120_000);
+  });
 });
 
 describe('--watch', () => {
