@@ -39,8 +39,8 @@ const WHOLE = {
   './client': 2_600,
   './client-ip': 3_100,
   './otel': 2_900,
-  './internal': 32_000,
-  './testing': 51_000,
+  './internal': 20_800,
+  './testing': 11_300,
 };
 
 /** What a server bundles to mount a gate, limits by address included; the bridge under the adapter, `./node` over Node's requests or `./fetch` over the web's. */

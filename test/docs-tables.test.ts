@@ -1,5 +1,5 @@
-import { existsSync, readdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { filesIn, namesOf, plain, ROOT, read, rowsOf } from 'headgate-testbed/docs';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
@@ -65,15 +65,15 @@ function membersOfNamed(name: ts.Node, [of, picked]: readonly ts.TypeNode[] = []
 
 describe('tables in the docs say what the code has', () => {
   it.each([
-    ['docs/guide.md', 'option of createLimiter', 'LimiterOptions'],
-    ['docs/guide.md', 'method of a limiter', 'Limiter'],
-    ['docs/guide.md', 'field of Decision', 'Decision'],
-    ['docs/guide.md', 'field of WindowStatus', 'WindowStatus'],
-    ['docs/guide.md', 'option of createJobWorker', 'JobWorkerOptions'],
-    ['docs/guide.md', 'option of acquire', 'AcquireOptions'],
-    ['docs/guide.md', 'method of a worker', 'JobWorker'],
-    ['docs/guide.md', 'option of createGate', 'GateOptions'],
-    ['docs/guide.md', 'option of createMemoryStore', 'MemoryStoreOptions'],
+    ['docs/reference.md', 'option of createLimiter', 'LimiterOptions'],
+    ['docs/reference.md', 'method of a limiter', 'Limiter'],
+    ['docs/reference.md', 'field of Decision', 'Decision'],
+    ['docs/reference.md', 'field of WindowStatus', 'WindowStatus'],
+    ['docs/reference.md', 'option of createJobWorker', 'JobWorkerOptions'],
+    ['docs/reference.md', 'option of acquire', 'AcquireOptions'],
+    ['docs/reference.md', 'method of a worker', 'JobWorker'],
+    ['docs/reference.md', 'option of createGate', 'GateOptions'],
+    ['docs/reference.md', 'option of createMemoryStore', 'MemoryStoreOptions'],
     ['docs/answers.md', 'field of the context', 'AnswerContext'],
     ['docs/adapters/README.md', 'option of one route', 'RouteOptions'],
     ['docs/adapters/README.md', 'option of idempotentRequest', 'IdempotentRequestOptions'],
@@ -119,7 +119,7 @@ describe('tables in the docs say what the code has', () => {
   });
 
   it.each([
-    ['docs/guide.md', 'src/gate/events.ts'],
+    ['docs/reference.md', 'src/gate/events.ts'],
     ['docs/idempotency.md', 'src/idempotency/events.ts'],
   ])('%s has the types of events in %s', (page, file) => {
     expect(namesOf(rowsOf(page, 'event type')).sort()).toEqual([...new Set(literalsOfType.get(file))].sort());
@@ -168,49 +168,5 @@ describe('adapters in the docs', () => {
       return /^all/.test(subpaths) ? !isNamed : isNamed;
     });
     expect(namesOf(rows).sort()).toEqual(exported.sort());
-  });
-});
-
-describe('pages', () => {
-  const pages = [
-    'README.md',
-    'CONTRIBUTING.md',
-    'CHANGELOG.md',
-    ...filesIn('docs', '.md'),
-    ...filesIn('apps/gateway', '.md'),
-    ...filesIn('packages/simulate', '.md'),
-  ].filter((page) => !page.includes('node_modules'));
-  const proseOf = (page: string): string => read(page).replace(/^```.*?^```/gms, '');
-  /** As GitHub makes an anchor of a heading. */
-  const anchorsOf = (page: string): string[] =>
-    [...proseOf(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
-      heading
-        .toLowerCase()
-        .replace(/[^\p{L}\p{N} _-]/gu, '')
-        .replaceAll(' ', '-'),
-    );
-
-  it.each(pages)('%s: every link leads to a file and a heading', (page) => {
-    const broken = [...proseOf(page).matchAll(/\]\(([^)\s]+)\)/g)]
-      .map(([, target]) => target as string)
-      .filter((target) => !/^\w+:/.test(target))
-      .filter((target) => {
-        const [path, anchor] = target.split('#');
-        const file = path ? join(dirname(page), path) : page;
-        return !existsSync(join(ROOT, file)) || (anchor !== undefined && !anchorsOf(file).includes(anchor));
-      });
-    expect(broken).toEqual([]);
-  });
-
-  it('CONTRIBUTING.md names files and scripts that exist', () => {
-    const text = read('CONTRIBUTING.md');
-    const paths = [...text.matchAll(/`((?:apps|src|test|docs|bench)\/[\w./-]+)`/g)].map(([, path]) => path as string);
-    expect(paths.length).toBeGreaterThan(40);
-    // NAME is the reader's own; drafts of benchmarks are not in the repository.
-    const missing = paths.filter((path) => !/NAME|\/draft$/.test(path) && !existsSync(join(ROOT, path)));
-    expect(missing).toEqual([]);
-    const { scripts } = JSON.parse(read('package.json'));
-    const used = [...text.matchAll(/npm run ([\w:]+)/g)].map(([, script]) => script as string);
-    expect([...new Set(used)].filter((script) => !(script in scripts))).toEqual([]);
   });
 });

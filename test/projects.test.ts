@@ -46,7 +46,7 @@ it('the nightly run has every test file, once; some of the service run on PGlite
 
 it('a change waits for every test file but those named nightly, of the benchmarks and of the model', () => {
   const expected = FILES.filter(
-    (file) => !/\.nightly\.test\.tsx?$|(^|\/)test\/(bench|model)\/|^packages\/bench\//.test(file),
+    (file) => !/\.nightly\.test\.tsx?$|(?:^|\/)test\/(bench|model)\/|^packages\/bench\//.test(file),
   );
   expect([...PROJECTS.keys()].sort()).toEqual(expected.sort());
 });

@@ -10,8 +10,7 @@ import { OptionError } from '../base/errors.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { enterGate } from './node/bridge.ts';
-import { isNodeRequest, type NodeMiddleware, type NodeRequest } from './node/http.ts';
-import { nodePeer } from './node/peer.ts';
+import { isNodeRequest, type NodeMiddleware, type NodeRequest, nodePeer } from './node/http.ts';
 import { sendReply } from './node/send.ts';
 import { checkHandler, gateForRoute, refuseMount } from './shared/mount.ts';
 

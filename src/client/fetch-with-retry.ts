@@ -5,9 +5,8 @@
 
 import { OptionError } from '../base/errors.ts';
 import { BodyNotReplayableError, RequestFailedError } from './errors.ts';
-import { type RetryOptions, type RetrySettings, retrySettings } from './options.ts';
+import { type ClientTimers, type RetryOptions, type RetrySettings, retrySettings } from './options.ts';
 import { retryDelay } from './retry-delay.ts';
-import { signalWithTimeout, sleep } from './time.ts';
 
 export { isHeadgateError, OptionError } from '../base/errors.ts';
 export { BodyNotReplayableError, RequestFailedError } from './errors.ts';
@@ -83,4 +82,33 @@ function isReplayable(body: unknown): boolean {
   if (body === undefined || body === null || typeof body === 'string') return true;
   if (body instanceof ArrayBuffer || ArrayBuffer.isView(body)) return true;
   return body instanceof Blob || body instanceof FormData || body instanceof URLSearchParams;
+}
+
+/** @throws the reason of the signal, if that is aborted first */
+function sleep(timers: ClientTimers, ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const onAbort = (): void => {
+      cancel();
+      reject(signal?.reason);
+    };
+    const cancel = timers.after(ms, () => {
+      signal?.removeEventListener('abort', onAbort);
+      resolve();
+    });
+    signal?.addEventListener('abort', onAbort, { once: true });
+  });
+}
+
+/**
+ * A signal that is aborted by `outer`, and after `ms` unless `stopTimer` was called. The caller stops the timer before
+ * it returns the response, so that reading the body may take longer.
+ */
+function signalWithTimeout(timers: ClientTimers, ms: number, outer: AbortSignal | undefined) {
+  const controller = new AbortController();
+  const stopTimer = timers.after(ms, () => {
+    controller.abort(new DOMException(`no response within ${ms} ms`, 'TimeoutError'));
+  });
+  const signal = outer === undefined ? controller.signal : AbortSignal.any([outer, controller.signal]);
+  return { signal, stopTimer };
 }

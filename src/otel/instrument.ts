@@ -9,11 +9,11 @@ import { OptionError } from '../base/errors.ts';
 import { checkOptions } from '../base/options.ts';
 import { STORE_CHANNEL, type StoreCall } from '../core/store-channel.ts';
 import { GATE_CHANNEL, type GateEvent } from '../gate/events.ts';
-import { ACCOUNT_FORMS, type AccountForm, accountWriter } from './account.ts';
 import { GateTelemetry } from './gate-telemetry.ts';
 import { StoreTelemetry } from './store-telemetry.ts';
 
-export type { AccountForm } from './account.ts';
+/** How spans name the account. */
+export type AccountForm = 'none' | 'hash' | 'plain';
 
 /** Options of {@link instrument}. */
 export interface InstrumentOptions {
@@ -41,7 +41,13 @@ interface DiagnosticsChannel {
   unsubscribe(name: string, listener: (message: unknown) => void): void;
 }
 
+interface Crypto {
+  createHash(name: 'sha256'): { update(text: string): { digest(encoding: 'hex'): string } };
+}
+
 const SCOPE = 'headgate';
+const ACCOUNT_FORMS: readonly AccountForm[] = ['none', 'hash', 'plain'];
+const HASH_DIGITS = 16;
 const OPTIONS = ['account', 'meterProvider', 'tracerProvider'];
 /** How many instrumentations run in this process, whichever copy of this module started them. */
 const running = globalThis as { [key: symbol]: number | undefined };
@@ -114,4 +120,12 @@ function guarded<Message>(listener: (message: Message) => void): (message: unkno
 function checkProvider(name: string, provider: unknown, method: string): void {
   if (typeof Object(provider)[method] === 'function') return;
   throw new OptionError(`options.${name}`, provider, `must have the method ${method} of OpenTelemetry`);
+}
+
+/** Returns what spans have for an account; undefined for nothing. */
+function accountWriter(form: AccountForm): (account: string) => string | undefined {
+  if (form === 'none') return () => undefined;
+  if (form === 'plain') return (account) => account;
+  const crypto = builtinModule<Crypto>('node:crypto');
+  return (account) => crypto?.createHash('sha256').update(account).digest('hex').slice(0, HASH_DIGITS);
 }

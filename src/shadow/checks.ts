@@ -11,7 +11,6 @@ import type { LimitRequest } from '../limits/limiter.ts';
 import type { WindowSetSource } from '../limits/window-sets.ts';
 import { PendingCalls } from './calls.ts';
 import { type ShadowCounts, type ShadowFigures, type ShadowOutcome, ShadowTally } from './figures.ts';
-import { isInSample } from './sample.ts';
 
 /** What the limits in force and the candidate say about one request. */
 export interface ShadowDecision {
@@ -49,6 +48,8 @@ export interface ShadowRequest {
   finalCost: number | undefined;
 }
 
+/** Accounts that share so many last characters are in the sample together. It bounds the time for a long account. */
+const MAX_SAMPLED_LENGTH = 256;
 /** Checks that begin in one turn of the event loop: the requests of the process must not wait for more. */
 const AT_ONCE = 100;
 
@@ -298,4 +299,20 @@ export class ShadowChecks {
 function outcomeOf(isAcceptedNow: boolean, wouldBeAccepted: boolean): ShadowOutcome {
   if (isAcceptedNow) return wouldBeAccepted ? 'none' : 'onlyCandidate';
   return wouldBeAccepted ? 'onlyCurrent' : 'both';
+}
+
+/** Whether an account is in a sample. It depends on nothing else, so every process has the same accounts in it. */
+function isInSample(account: string, sample: number): boolean {
+  return sample >= 1 || shareOf(account) < sample;
+}
+
+/** A number from 0 up to 1, evenly spread over accounts: FNV-1a, and the last steps of MurmurHash3. */
+function shareOf(account: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = Math.max(0, account.length - MAX_SAMPLED_LENGTH); i < account.length; i++)
+    hash = Math.imul(hash ^ account.charCodeAt(i), 0x01000193);
+  // Without these steps, accounts that differ in their last characters only would have similar numbers.
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32;
 }

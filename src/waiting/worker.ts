@@ -38,8 +38,8 @@ export interface JobWorker {
   /** Jobs that wait now, those that ask the store included. */
   readonly waiting: number;
   /**
-   * Resolves with an accepted decision, as soon as the windows of the job have room. The jobs of one account and route
-   * are served in the order of their calls.
+   * Resolves with an accepted decision, as soon as the windows of the job have room. In one process, the jobs of one
+   * account and route are served in the order of their calls. There is no order across processes.
    *
    * It rejects with the reason of `signal` if that is aborted, and with what the store throws if its failure policy is
    * to refuse. Other policies decide, and the decision is marked `degraded`.

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { NodeRequest } from '../../src/adapters/node/http.ts';
-import { nodePeer } from '../../src/adapters/node/peer.ts';
+import { type NodeRequest, nodePeer } from '../../src/adapters/node/http.ts';
 import { createClientIp } from '../../src/address/client-ip.ts';
 import { createAddressGate } from '../../src/address/gate.ts';
 import { createLimiter } from '../../src/index.ts';

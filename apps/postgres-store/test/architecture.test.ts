@@ -18,6 +18,7 @@ test('src imports headgate by its published subpaths only, and node-postgres onl
     'node:crypto',
     'node:fs',
     'type headgate',
+    'type headgate/limits',
     'type headgate/stores',
     'type pg',
   ];

@@ -23,7 +23,7 @@ export const GROUPS: readonly Group[] = [
   {
     text: 'Start',
     entries: [
-      ['docs/guide.md', 'Guide: limits'],
+      'docs/guide.md',
       ['apps/site/pages/playground.md', 'Playground'],
       ['docs/idempotency.md', 'Guide: idempotency'],
       ['docs/README.md', 'Find a page by task'],
@@ -43,6 +43,7 @@ export const GROUPS: readonly Group[] = [
   {
     text: 'Limits in depth',
     entries: [
+      'docs/reference.md',
       'docs/shared-limits.md',
       'packages/simulate/docs/simulate.md',
       'docs/shadow.md',
@@ -74,6 +75,7 @@ export const GROUPS: readonly Group[] = [
       'apps/gateway/docs/production.md',
       'apps/gateway/docs/metrics.md',
       'apps/gateway/docs/runbook.md',
+      'apps/gateway/docs/decisions.md',
     ],
   },
   {

@@ -4,8 +4,8 @@ import { useSite } from './support/browser.ts';
 /** What people type, and the page that answers it. */
 const SEARCHES: readonly (readonly [query: string, page: string])[] = [
   ['express', '/docs/adapters/express'],
-  ['block an account', '/docs/guide'],
-  ['fake clock', '/docs/guide'],
+  ['block an account', '/docs/gateway/admin-api'],
+  ['fake clock', '/docs/reference'],
   ['redis cluster', '/docs/redis'],
   ['idempotency key', '/docs/idempotency'],
   ['client address', '/docs/client-ip'],

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from 'node:http2';
+import type { PeerReader } from '../../address/peer.ts';
 import { checkArgument } from '../shared/mount.ts';
 
 /** A request of `node:http`, or of the compatibility API of `node:http2`. */
@@ -43,4 +44,18 @@ export function streamOf(message: NodeRequest | NodeResponse): ServerHttp2Stream
 /** Whether the client is gone. */
 export function isGone(message: NodeRequest | NodeResponse): boolean {
   return streamOf(message)?.destroyed ?? (message as IncomingMessage).destroyed;
+}
+
+/**
+ * What Node knows of the client of a request, for limits by address.
+ * @param unwrap returns Node's request
+ */
+export function nodePeer<Context>(
+  unwrap: (context: Context) => Pick<NodeRequest, 'socket' | 'headers'>,
+): PeerReader<Context> {
+  return {
+    // Requests that a platform or a test has made up may have no socket.
+    address: (context) => unwrap(context).socket?.remoteAddress,
+    fields: (context) => unwrap(context).headers,
+  };
 }

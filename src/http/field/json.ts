@@ -1,6 +1,6 @@
 import { BodyError } from '../body-error.ts';
 import { type JsonHandler, JsonLexer } from '../parse/json.ts';
-import { parseJsonString } from '../parse/json-string.ts';
+import { parseJsonString } from '../parse/utf8.ts';
 import { BoundedBuffer } from './bounded-buffer.ts';
 import type { FieldReader, FieldValue } from './field-value.ts';
 

@@ -1,5 +1,5 @@
 import { type JsonHandler, JsonLexer } from '../parse/json.ts';
-import { parseJsonString } from '../parse/json-string.ts';
+import { parseJsonString } from '../parse/utf8.ts';
 import {
   type BodyEntry,
   type BodyFingerprint,

@@ -49,3 +49,12 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
   if (check.pending > 0) return undefined;
   return isShort ? text : DECODER.decode(bytes);
 }
+
+/**
+ * Decodes a JSON string.
+ * @param lexeme its bytes as the lexer passed them, quotes included
+ */
+export function parseJsonString(lexeme: Uint8Array): string {
+  const text = decodeUtf8(lexeme) ?? '""';
+  return text.includes('\\') ? (JSON.parse(text) as string) : text.slice(1, -1);
+}

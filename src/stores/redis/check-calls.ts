@@ -5,8 +5,7 @@
  * Then TypeScript applies the same rule again, to the counters in the script's reply. The reason is coalescing:
  *
  * 1. Equal requests of one turn of the event loop (same account, route, window set and cost) are sent as one number. So
- *    a
- *    burst on one account costs one script call with few arguments. The script charges as many requests as fit.
+ *    a burst on one account costs one script call with few arguments. The script charges as many requests as fit.
  * 2. The reply is small as well: the server's time, and the counters as they were before these requests.
  * 3. From there `#settle` runs `evaluate` and `charge` of core/decision.ts for one request after the other. So each
  *    request gets its own decision, with the exact trace and headers that it would have got if it had been sent alone.

@@ -1,6 +1,6 @@
 --[[
-  Decides requests of one plan and one cost, and charges those that fit (S2 to S5, S11). core/decision.ts has the same
-  rule; the comment at the top of stores/redis/limits.ts explains why it is applied twice.
+  Decides requests of one window set and one cost, and charges those that fit (S2 to S5, S11). core/decision.ts applies
+  the same rule; the comment at the top of stores/redis/check-calls.ts explains why it is applied twice.
 
   A check is one (account, route) with the number of its requests, which are decided one after the other.
 
@@ -9,7 +9,7 @@
                record of the (account, route), then the one of the account.
     ARGV[1]    time in milliseconds, or '' for this server's clock (S15)
     ARGV[2]    a list in JSON: cost of a request; records per check (1 or 2); then max and duration of each window of
-               the plan. One argument, because an argument costs both sides more time than the parsing does.
+               the set. One argument, because an argument costs both sides more time than the parsing does.
     ARGV[3..]  for each record of a check two arguments:
                  head    the windows in the record, in the order of checking. Each is its limit ('r' or 'a') and its
                          duration in milliseconds. '|' ends the head.
@@ -24,9 +24,9 @@
     first count is 0. If there are such checks, a list in JSON follows the doubles: for each of them a list of the
     milliseconds until the block ends, the reason, and whether the whole account is blocked.
 
-  Record: one string: its head, then start and count of each window in the head as doubles. Windows of an earlier plan
-    follow those of the plan until they are over. The key expires with the window that ends last. The expiry only saves
-    memory: every window is compared with the time as well.
+  Record: one string: its head, then start and count of each window in the head as doubles. Windows of an earlier set
+    follow the windows of this set until they are over. The key expires with the window that ends last. The expiry only
+    saves memory: every window is compared with the time as well.
 
   Blocks of an account (see block.lua) have a key in the same hash slot. It is not in KEYS: while a cluster moves the
     slot, it refuses a call if only one of its keys exists, and few accounts have a block. During that time a block may
@@ -49,8 +49,8 @@ else
   -- This server counts expiries by its own clock, which the caller's clock can differ from.
   minExpiry = 3600000
 end
-local plan = cjson.decode(ARGV[2])
-local cost, recordsPerCheck = plan[1], plan[2]
+local windowSet = cjson.decode(ARGV[2])
+local cost, recordsPerCheck = windowSet[1], windowSet[2]
 
 -- The part of a record's name that names the blocks of its account. Only the account's end has '}:' behind the last
 -- brace.
@@ -68,16 +68,16 @@ if #KEYS == 1 and not ARGV[5] then
   mayBeBlocked = found[2] ~= false
   if packed and #packed == #head + size and find(packed, head, 1, true) == 1 then
     local numbers, active, fits = { unpackBytes(layout, packed, #head + 1) }, true, true
-    for i = 1, #plan - 2, 2 do
+    for i = 1, #windowSet - 2, 2 do
       local start, count = numbers[i], numbers[i + 1]
       -- A start that is not a time, or a count that is not a number of requests, is left to the general case as well.
-      active = active and now < start + plan[i + 3] and start <= now and start % 1 == 0
+      active = active and now < start + windowSet[i + 3] and start <= now and start % 1 == 0
         and count >= 0 and count <= LARGEST_INTEGER and count % 1 == 0
-      fits = fits and cost <= plan[i + 2] - count
+      fits = fits and cost <= windowSet[i + 2] - count
       numbers[i + 1] = count + cost
     end
     if active then
-      if fits then call('SETRANGE', KEYS[1], #head, pack(layout, unpack(numbers, 1, #plan - 2))) end
+      if fits then call('SETRANGE', KEYS[1], #head, pack(layout, unpack(numbers, 1, #windowSet - 2))) end
       return pack('<d', now) .. sub(packed, -size)
     end
   end
@@ -93,14 +93,14 @@ local function areValid(start, count)
 end
 
 --[[
-  Reads a record that is missing or that has other windows than the plan.
+  Reads a record that is missing, or whose windows differ from the set.
 
   Input:
     packed   the record, '' if it is missing
-    head     the head that the plan gives it
+    head     its head by the set
     windows  number of windows in the head
-    before   number of windows of the plan before these, which are in the check's other record
-  Output: list of numbers: start and count of the plan's windows, then of other windows that are not over. Its fields
+    before   number of windows of the set before these, which are in the check's other record
+  Output: list of numbers: start and count of the set's windows, then of other windows that are not over. Its fields
     `names` and `ends` are the names of these other windows and when the last of them ends; `isNew` says that the
     whole record must be written. Nil if headgate did not write the record.
 ]]
@@ -126,7 +126,7 @@ local function readOtherRecord(packed, head, windows, before)
   local i = 1
   for name in string.gmatch(head, '[ra]%d+') do
     -- A window that has never had an instance is given one that is over.
-    local window = found[name] or { now - plan[2 * (before + i) + 2], 0 }
+    local window = found[name] or { now - windowSet[2 * (before + i) + 2], 0 }
     numbers[2 * i - 1], numbers[2 * i] = window[1], window[2]
     i = i + 1
   end
@@ -141,7 +141,7 @@ end
 local function writeRecord(key, numbers, head, windows, before)
   if #numbers == 0 then return end
   local ends = numbers.ends or 0
-  for i = 1, windows do ends = math.max(ends, numbers[2 * i - 1] + plan[2 * (before + i) + 2]) end
+  for i = 1, windows do ends = math.max(ends, numbers[2 * i - 1] + windowSet[2 * (before + i) + 2]) end
   -- struct.unpack appends the next offset as an extra result, which must not be written.
   local size = numbers.names and #numbers or 2 * windows
   if numbers.names and numbers.names ~= '' then head = string.sub(head, 1, -2) .. numbers.names .. '|' end
@@ -195,7 +195,7 @@ local findBlock = mayBeBlocked and function(record)
 end
 
 -- A part of the reply without counters, which says why there are none. It must have its usual length.
-local function unusual(number) return pack('<dd', 0 / 0, number) .. string.rep('\0', 8 * #plan - 32) end
+local function unusual(number) return pack('<dd', 0 / 0, number) .. string.rep('\0', 8 * #windowSet - 32) end
 
 --[[
   Decides and charges the requests of one check. One function, because a call or a table more per check is noticeable.
@@ -235,7 +235,7 @@ local function decideCheck(check, requests)
     if not numbers then return unusual(i) end
     records[i] = numbers
     for window = 1, windows do
-      local max, duration = plan[2 * (before + window) + 1], plan[2 * (before + window) + 2]
+      local max, duration = windowSet[2 * (before + window) + 1], windowSet[2 * (before + window) + 2]
       if isOver(numbers[2 * window - 1], duration) then
         numbers[2 * window - 1], numbers[2 * window], numbers.isNew = now, 0, true
       end
