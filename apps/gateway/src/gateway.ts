@@ -44,7 +44,7 @@ export interface Gateway {
   metrics(): Promise<readonly MetricFamily[]>;
   /**
    * Judges requests by this config from the next one on. Running requests keep the rules that they began with. Counters
-   * and claims stay. New certificates are used from the next handshake on. If it throws, nothing has changed.
+   * and claims stay. New certificates are used from the next handshake on. If it throws, nothing changes.
    */
   reload(config: Config): MaybePromise<ReloadReport>;
   /**
@@ -144,7 +144,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   };
   const close = async (): Promise<void> => {
     for (const server of [main.server, admin]) cut(server);
-    // A request that is cut off here still has an outcome, which must be stored before the store closes.
+    // The outcome of a request that is cut off here must be stored before the store closes.
     await upstreams.close();
     parts.shadow.close();
     await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), sharedLimits.close(), limits.close?.()]);
@@ -171,7 +171,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   }
 }
 
-/** What there is before the other parts. */
+/** The parts that are created before the others. */
 interface PartsOptions extends Pick<RuleParts, 'log' | 'traffic'> {
   readonly store: GatewayStore;
 }

@@ -21,13 +21,13 @@ import type { Rules } from './server/rules.ts';
 import type { ShadowRunner } from './shadow/shadow-runner.ts';
 import type { Traffic } from './traffic/traffic.ts';
 
-/** What lasts as long as the process. All rules share it. */
+/** Parts that last as long as the process. All rules share them. */
 export interface RuleParts {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly traffic: Traffic;
   readonly limits: LimitStore;
-  /** The limits of the config, with what operators have adjusted. */
+  /** The config's limits, with the operators' adjustments. */
   readonly sharedLimits: SharedLimits;
   readonly shadow: ShadowRunner;
   readonly idempotency: Idempotency;
@@ -46,7 +46,7 @@ export interface LimitedRules extends Rules {
 /** The rules that a config describes. */
 export function createRules(config: Config, parts: RuleParts): LimitedRules {
   const { log, metrics, traffic, limits, shadow, idempotency, shares, workBudget, upstreams } = parts;
-  // Accounts, providers and routes of a request come from the config, which has checks of its own.
+  // Accounts, providers and routes of a request come from the config, which is checked separately.
   const accounts = createAccounts(config.accounts);
   const current = createLimiter({ store: limits, limits: parts.sharedLimits, validate: false });
   const limiter = createShadowedLimiter(current, () => shadow.checks);
@@ -55,7 +55,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     idempotency,
     idempotent: ({ idempotent }) => idempotent?.request,
     account: ({ account }) => account?.id,
-    // A route of the config without an account is not limited. On every other route admission has found the account.
+    // A route of the config without an account is not limited. On every other route admission found the account.
     onNoAccount: 'pass',
     route: ({ route }) => route?.name,
     provider: ({ account }) => account?.provider,
@@ -65,7 +65,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     providerAnswers: true,
     // The listener logs failures, with their fields.
     logger: false,
-    // The config has checks of its own, and a route without an account is meant.
+    // The config is checked separately, and a route without an account is meant.
     validate: false,
     onEvent(event) {
       metrics.onEvent(event);

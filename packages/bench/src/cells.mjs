@@ -14,7 +14,7 @@ export function createCells(figures, defaultClient) {
       const measured = rounds(...cell);
       return measured && median(measured.map((figure) => figure[field]));
     },
-    /** What a bar of a chart shows. */
+    /** The value and spread of a chart's bar. */
     spread(field, ...cell) {
       const measured = rounds(...cell);
       return measured && spreadOf(measured.map((figure) => figure[field]));
@@ -38,8 +38,8 @@ export function bar(label, kind, spread) {
 
 /**
  * A table of rates per second: each candidate that was run, with its ratio to the floor.
- * @param what what is counted, for the head of the first column
- * @param candidates one per row: `[candidate, client, title, what it does less]`
+ * @param what the counted things, for the head of the first column
+ * @param candidates one per row: `[candidate, client, title, missing features]`
  */
 export function ratesTable(what, cells, workloads, candidates) {
   const rows = candidates.map(([candidate, client, title, less = '']) => [

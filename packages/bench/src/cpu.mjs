@@ -1,4 +1,4 @@
-/** CPU time that this process has used so far, in microseconds. */
+/** CPU time of this process so far, in microseconds. */
 export function cpuMicros() {
   const { user, system } = process.cpuUsage();
   return user + system;

@@ -26,7 +26,7 @@ export function createFleet(file, profile, nodeFlags = []) {
     return message;
   }
   return {
-    /** @returns the id of the process, which has started */
+    /** @returns the id of the started process */
     async start(name, settings) {
       // The standard output is for the report only.
       const stdio = ['ignore', 'ignore', 'inherit', 'ipc'];

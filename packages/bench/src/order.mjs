@@ -1,4 +1,4 @@
-/** A fixed random order, the same for all candidates. Sequential keys would favour a store that has them in a row. */
+/** A fixed random order, the same for all candidates. Sequential keys would favour a store that keeps them in a row. */
 export function pseudoRandomOrder(keyCount, length = 1 << 20) {
   const order = new Uint32Array(length);
   let seed = 42;

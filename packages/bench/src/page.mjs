@@ -4,7 +4,7 @@ import { table } from './table.mjs';
 
 /**
  * One section, as the page and a terminal show it.
- * @param report what the topic's `report` gives: `{ title, markdown, targets, chart }`
+ * @param report the result of the topic's `report`: `{ title, markdown, targets, chart }`
  * @param image path of its chart, relative to the page; undefined in a terminal
  */
 export function section(topic, { title, markdown, targets = [], chart }, provenance, image) {

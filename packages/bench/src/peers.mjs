@@ -7,7 +7,7 @@ import { versionOf } from './provenance.mjs';
 
 const MANIFEST = new URL('../versus/package.json', import.meta.url);
 
-/** Installs the peers if one is missing. They have their own package, because only the benchmarks need them. */
+/** Installs the peers if one is missing. They are in a separate package, because only the benchmarks need them. */
 export function installPeers() {
   const folder = fileURLToPath(new URL('.', MANIFEST));
   const { dependencies } = JSON.parse(readFileSync(MANIFEST, 'utf8'));

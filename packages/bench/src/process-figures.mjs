@@ -17,15 +17,15 @@ function statusBytes(pid, field) {
   return Number(kib) * 1_024;
 }
 
-/** Memory of processes in bytes. What several of them share is counted once. Only on Linux. */
+/** Memory of processes in bytes. Memory that several of them share is counted once. Only on Linux. */
 export function sharedMemoryOf(pids) {
   const kib = pids.map((pid) => /^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))[1]);
   return kib.reduce((total, one) => total + Number(one) * 1_024, 0);
 }
 
 /**
- * Processor time that the main thread of a process has used, in milliseconds, exact to a few milliseconds. It does not
- * grow while the process waits for a core, so other work on the machine does not change it.
+ * Processor time of the main thread of a process, in milliseconds, exact to a few milliseconds. It does not grow while
+ * the process waits for a core, so other work on the machine does not change it.
  * @returns undefined outside Linux
  */
 export function mainThreadMs(pid) {
@@ -34,8 +34,8 @@ export function mainThreadMs(pid) {
 }
 
 /**
- * Processor time that processes have used, with all their threads, in microseconds. It does not grow while they wait
- * for a core. Only Linux can tell.
+ * Processor time of processes with all their threads, in microseconds. It does not grow while they wait for a core.
+ * Only on Linux.
  * @param pids processes of one candidate
  */
 export function cpuMicrosOf(pids) {
@@ -50,14 +50,14 @@ export function cpuMicrosOf(pids) {
 
 /**
  * @param pidsOf the processes of one candidate, which may start and end others meanwhile
- * @returns a function: microseconds since now, without those of processes that have ended. Only on Linux.
+ * @returns a function: microseconds since now, without the time of ended processes. Only on Linux.
  */
 export function cpuMeter(pidsOf) {
   const before = new Map(pidsOf().map((pid) => [pid, cpuMicrosOf([pid])]));
   return () => pidsOf().reduce((sum, pid) => sum + cpuMicrosOf([pid]) - (before.get(pid) ?? 0), 0);
 }
 
-/** The process and all that it has started, and so on. Only on Linux. */
+/** The process and all that it started, and so on. Only on Linux. */
 export function processTree(root) {
   const children = new Map();
   for (const name of readdirSync('/proc')) {
@@ -70,10 +70,10 @@ export function processTree(root) {
   return tree;
 }
 
-/** @returns undefined if the process has ended */
+/** @returns undefined if the process ended */
 function parentOf(pid) {
   try {
-    // The name of the program, in brackets, may have spaces.
+    // The name of the program, in brackets, may contain spaces.
     const [, parent] = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1].split(' ');
     return Number(parent);
   } catch {

@@ -1,6 +1,6 @@
 /**
- * Shows progress on stderr, so that stdout has only the report: one line that is overwritten on a terminal, a new line
- * each time if stderr is not a terminal.
+ * Shows progress on stderr, so that stdout shows only the report: one line that is overwritten on a terminal, a new
+ * line each time if stderr is not a terminal.
  */
 export function progress(text) {
   process.stderr.write(

@@ -8,7 +8,7 @@ const ANSWER_MS = 10_000;
 /**
  * Starts a Redis server for the benchmark, on a free loopback port and without persistence.
  * @param more more options of the server
- * @returns `admin`: a connection of its own, apart from the measured ones; `port`, `pid`, `version` and `stop()`
+ * @returns `admin`: a connection apart from the measured ones; `port`, `pid`, `version` and `stop()`
  */
 export async function startRedisServer(more = [], at = freePort()) {
   const port = await at;
@@ -47,7 +47,7 @@ export async function scriptStats(admin) {
   return { calls: Number(calls ?? 0), micros: Number(micros ?? 0) };
 }
 
-/** Resets the server's counts. The returned function resolves to what {@link scriptStats} has counted since. */
+/** Resets the server's counts. The returned function resolves to the {@link scriptStats} since then. */
 export async function meterScripts(admin) {
   await admin.config('RESETSTAT');
   return () => scriptStats(admin);

@@ -3,7 +3,7 @@ import { folderOf } from './topics.mjs';
 
 const ROOT = new URL('../../../', import.meta.url);
 
-/** Where a full run writes, and where a quick or partial run writes, so that it does not replace published results. */
+/** Outputs of a full run (`published`), and of a quick or partial run, which must not replace published results. */
 export const PLACES = {
   published: {
     /** Folder of the results, in the folder of a house's benchmarks. */

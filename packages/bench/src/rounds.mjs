@@ -1,5 +1,5 @@
 /**
- * Lets candidates take turns. In every round each candidate does each of its workloads once; every other round has the
+ * Lets candidates take turns. In every round each candidate does each of its workloads once; every other round uses the
  * opposite order. The first round only warms up.
  * @param workloads `{ name, contestants: [{ name }] }`, and anything else that `measure` needs
  * @param measure `(contestant, workload, isWarmUp) => figure`

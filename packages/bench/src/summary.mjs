@@ -2,7 +2,7 @@ import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { table } from './table.mjs';
 
-/** The targets of the page's first table, by topic: what a user asks first. */
+/** The targets of the page's first table, by topic: the figures that a user asks for first. */
 const FIGURES = {
   memory: [
     'accepted, 1 key: consumeSync relative to the floor',

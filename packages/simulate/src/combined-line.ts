@@ -33,7 +33,7 @@ export function combinedParser(find: RouteFinder, names: Names): LineParser {
       account: names.get(found.account),
       route: found.route,
       at,
-      // Seconds are all that the log has: among equal ones the order of the lines counts.
+      // The log shows whole seconds: among equal ones the order of the lines counts.
       order: lines,
       provider: undefined,
       plan: undefined,
@@ -46,7 +46,7 @@ export function combinedParser(find: RouteFinder, names: Names): LineParser {
   };
 }
 
-/** Place of the quote that ends a field. In the field a quote has a backslash before it. */
+/** Place of the quote that ends a field. Inside the field a backslash comes before each quote. */
 function closingQuote(line: string, from: number): number {
   let at = line.indexOf('"', from);
   while (at > from && isEscaped(line, at)) at = line.indexOf('"', at + 1);
@@ -67,7 +67,7 @@ export function targetOf(request: string): { readonly method: string; readonly t
   return first < 1 || !target.startsWith('/') ? undefined : { method: request.slice(0, first), target };
 }
 
-/** Many lines have the same second. */
+/** Many lines share a second. */
 function cachedTime(): (text: string) => number | undefined {
   let last = '';
   let ms: number | undefined;

@@ -2,7 +2,7 @@ import type { GroupFigures, OutcomeMatrix } from './report.ts';
 
 /** Groups past this number are counted together. */
 const MAX_GROUPS = 1_000_000;
-/** The group of those that have no place of their own. */
+/** The group of all names past {@link MAX_GROUPS}. */
 export const OTHERS = '(others)';
 
 /** No request yet. */

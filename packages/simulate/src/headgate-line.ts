@@ -1,7 +1,7 @@
 import type { LineParser, Names, ParsedLine } from './line.ts';
 import type { SkipReason } from './trace.ts';
 
-/** The fields of a line of the gateway's log that are read here. Any other line may have anything in them. */
+/** The fields of a line of the gateway's log that are read here. In any other line they may contain anything. */
 interface LoggedLine {
   readonly msg?: unknown;
   readonly time?: unknown;
@@ -19,7 +19,7 @@ interface LoggedLine {
   readonly blocked?: unknown;
 }
 
-/** Lines after which the counters or the limits are other ones than the log and the config say. */
+/** Lines after which the counters or the limits may differ from those in the log and the config. */
 const CHANGES: readonly unknown[] = ['limits adjusted', 'adjustments read', 'windows reset', 'config reloaded'];
 
 /** No Date is later. */
@@ -31,7 +31,7 @@ export function headgateParser(names: Names): LineParser {
   return (lines) => {
     number++;
     const line = readObject(lines.text);
-    // Each line of the log has a level and a message.
+    // Each line of the log contains a level and a message.
     if (line === undefined || typeof line.msg !== 'string') return undefined;
     if (line.msg === 'refund') return settlement(line);
     if (line.msg !== 'request' && line.msg !== 'decision') return CHANGES.includes(line.msg) ? 'change' : 'other';
@@ -71,7 +71,7 @@ function skipReason({ msg, at, decision, degraded, blocked }: LoggedLine): SkipR
   if (blocked === true) return 'blocked';
   if (decision === 'unlimited') return 'no_account';
   if (decision !== 'accepted' && decision !== 'rejected') return 'refused';
-  // A line of its own says when the limits decided about a long request.
+  // A separate line says when the limits decided about a long request.
   return msg === 'request' && at === null ? 'other' : undefined;
 }
 
@@ -92,14 +92,14 @@ function settlement({ req_id, at, order, cost = 0 }: LoggedLine): ParsedLine {
   };
 }
 
-/** Whether it is a cost that a request can have (S11). */
+/** Whether a request can have this cost (S11). */
 export function isCost(cost: unknown): cost is number {
   return Number.isSafeInteger(cost) && (cost as number) >= 1;
 }
 
 /** Undefined if the text is not an object in JSON. */
 export function readObject(text: string): Record<string, unknown> | undefined {
-  // What cannot be an object is not parsed, because an error costs more than an object.
+  // A text that cannot be an object is not parsed, because an error costs more than an object.
   if (!/^\s*\{/.test(text) || !/\}\s*$/.test(text.slice(-8))) return undefined;
   try {
     const value: unknown = JSON.parse(text);

@@ -1,5 +1,5 @@
 /**
- * Lets the requests of a log pass limits, and reports what they would have decided.
+ * Lets the requests of a log pass limits, and reports the decisions of the limits.
  * @module headgate-simulate
  */
 

@@ -6,7 +6,7 @@ import type { LineParser, Names } from './line.ts';
 import { type RouteFinder, textIn } from './request-route.ts';
 import type { SkipReason } from './trace.ts';
 
-/** Which field of a JSON line has what. A field inside another one is written with dots, such as `http.method`. */
+/** The fields of a JSON line that are read. A nested field is written with dots, such as `http.method`. */
 export interface FieldMap {
   /**
    * The time: ISO 8601, seconds or milliseconds since 1970, or as in the combined format.
@@ -22,11 +22,11 @@ export interface FieldMap {
   readonly path?: string | undefined;
   /** Method and path in one, such as `GET /chats HTTP/1.1`, in place of the two. */
   readonly request?: string | undefined;
-  /** The query, if `path` does not have it. */
+  /** The query, if `path` does not contain it. */
   readonly query?: string | undefined;
-  /** The account, if each line has it; `account` of the trace and of its routes is not read then. */
+  /** The account, if each line names it; `account` of the trace and of its routes is not read then. */
   readonly account?: string | undefined;
-  /** The name of the route, if each line has it; method and path are not read then. */
+  /** The name of the route, if each line names it; method and path are not read then. */
   readonly route?: string | undefined;
   /** Address of the client, for `remote_addr`. */
   readonly remote_addr?: string | undefined;

@@ -2,7 +2,7 @@ const LINE_FEED = 10;
 /** A byte order mark inside the source is a character like any other. */
 const DECODER = /* @__PURE__ */ new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** The lines of a part of the source, one at a time. There are millions, so no line is an object of its own. */
+/** The lines of a part of the source, one at a time. There are millions, so lines are not separate objects. */
 export class LineCursor {
   readonly bytes: Uint8Array;
   /** The current line is `bytes` from here, */
@@ -13,18 +13,19 @@ export class LineCursor {
   #textFrom = 0;
   #textEnd = -1;
   readonly #text: string;
-  /** Whether each byte is one character, so that both have the same places. Most logs are ASCII. */
+  /** Whether each byte is one character, so that positions in both are the same. Most logs are ASCII. */
   readonly #isAligned: boolean;
 
   /** @param bytes whole lines; the last one may lack its line feed */
   constructor(bytes: Uint8Array) {
     this.bytes = bytes;
     this.#text = DECODER.decode(bytes);
-    // No character has more UTF-16 units than it has bytes in UTF-8, so equal lengths leave no other way.
+    // A character never takes more UTF-16 units than bytes in UTF-8, so if the lengths are equal, each byte is one
+    // character.
     this.#isAligned = this.#text.length === bytes.length;
   }
 
-  /** Moves to the next line. False if there is none. */
+  /** Moves to the next line. Returns false at the end. */
   next(): boolean {
     const { bytes } = this;
     const from = this.end + 1;

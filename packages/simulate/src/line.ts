@@ -1,7 +1,7 @@
 import type { LineCursor } from './line-cursor.ts';
 import type { SkipReason } from './trace.ts';
 
-/** What a parser makes of one line. */
+/** A parser's result for one line. */
 export type ParsedLine = ReadEvent | SkipReason | 'change';
 
 /** An event, with what its line says beyond it. One shape for all, because there are millions. */

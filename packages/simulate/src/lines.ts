@@ -25,8 +25,8 @@ export class TraceError extends HeadgateError {
 }
 
 /**
- * Returns the lines of a source, all that a piece of it completes at a time. Of a line that is longer than
- * {@link MAX_LINE} only the beginning is there, which is longer, too.
+ * Returns the lines of a source: at a time, all lines that a piece of it completes. A line longer than
+ * {@link MAX_LINE} is cut, but stays longer than this bound.
  * @throws TraceError
  */
 export async function* linesOf(source: TraceSource, figures: TraceFigures): AsyncGenerator<LineCursor> {
@@ -40,7 +40,7 @@ export async function* linesOf(source: TraceSource, figures: TraceFigures): Asyn
 
 /** Cuts bytes into whole lines, whatever their pieces are. */
 class LineSplitter {
-  /** The beginning of a line whose end has not come yet. */
+  /** The beginning of a line whose end is still to come. */
   #rest: Uint8Array[] = [];
   #restLength = 0;
 
@@ -100,7 +100,7 @@ async function* bytesOf(source: TraceSource, figures: TraceFigures): AsyncGenera
         half = HALF.exec(text)?.[0] ?? '';
         yield encoder.encode(text.slice(0, text.length - half.length));
       } else {
-        // A Buffer becomes what it is, because its `slice` does not copy.
+        // A Buffer becomes a Uint8Array, because a Buffer's `slice` does not copy.
         yield new Uint8Array(piece.buffer as ArrayBuffer, piece.byteOffset + from, end - from);
       }
     }

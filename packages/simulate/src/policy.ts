@@ -7,11 +7,11 @@ import type { TraceRequest } from './trace.ts';
 /** The limits that a trace is judged by. */
 export interface Policy {
   readonly limits: Limits | WindowSetSource;
-  /** Provider and customer's plan of an account. If it returns undefined, those of the trace count. */
+  /** Provider and customer's plan of an account. If it returns undefined, the values of the trace count. */
   readonly account?: ((account: string) => AccountLimits | undefined) | undefined;
 }
 
-/** What selects the limits of an account. */
+/** Selects the limits of an account. */
 export interface AccountLimits {
   readonly provider?: string | undefined;
   readonly plan?: string | undefined;
@@ -34,7 +34,7 @@ export class TraceClock implements Clock {
   }
 }
 
-/** One policy: the limiter and the store that a process has, on the clock of the trace. */
+/** One policy: a process's limiter and store, on the clock of the trace. */
 export class SimulatedPolicy {
   readonly #limiter: Limiter;
   readonly #account: Policy['account'];
@@ -54,7 +54,7 @@ export class SimulatedPolicy {
     return (this.#account?.(request.account) ?? request).provider;
   }
 
-  /** Undefined if the limits do not have the customer's plan of the request. */
+  /** Undefined if the customer's plan of the request is missing in the limits. */
   decide(request: TraceRequest): Decision | undefined {
     const { account, route, cost } = request;
     const { provider, plan } = this.#account?.(account) ?? request;
@@ -67,7 +67,7 @@ export class SimulatedPolicy {
   }
 
   settle(decision: Decision, cost: number): void {
-    // The store is synchronous, so this has happened when the call returns.
+    // The store is synchronous, so this is done when the call returns.
     void this.#limiter.settle(decision, cost);
   }
 }

@@ -23,7 +23,7 @@ export interface ReadTraceOptions {
   readonly routes?: readonly (string | TraceRoute)[] | undefined;
   /** Where requests of an access log name their account, such as `query.account_id`, for all routes. */
   readonly account?: string | undefined;
-  /** Which field of a JSON line has what. */
+  /** The fields of a JSON line that are read. */
   readonly map?: FieldMap | undefined;
   /**
    * Lines that are so much out of order are sorted, in milliseconds. That many of the log are in memory.
@@ -33,7 +33,7 @@ export interface ReadTraceOptions {
 }
 
 const FORMATS: readonly TraceFormat[] = ['auto', 'headgate', 'combined', 'json'];
-/** Such a line does not show what format the log has. */
+/** Such a line does not show the format of the log. */
 const UNDECIDED: readonly ParsedLine[] = ['unreadable', 'other', 'change'];
 const CARRIAGE_RETURN = 13;
 const DEFAULT_SORT_MS = 10_000;
@@ -126,7 +126,7 @@ class TraceReader {
   }
 }
 
-/** Reads lines of one format. `auto` tries each until a line has one. */
+/** Reads lines of one format. `auto` tries each format until one fits a line. */
 function parserOf(
   format: TraceFormat,
   { routes = [], account, map = {} }: ReadTraceOptions,
@@ -140,7 +140,7 @@ function parserOf(
   };
   const formats = format === 'auto' ? (['headgate', 'combined', 'json'] as const) : [format];
   const parsers = new Map<Exclude<TraceFormat, 'auto'>, LineParser>();
-  // An option that does not fit is told at once, if the format is known.
+  // If the format is known, an option that does not fit it is reported at once.
   if (format !== 'auto') parsers.set(format, make[format]());
   let chosen: LineParser | undefined = format === 'auto' ? undefined : parsers.get(format);
   if (format !== 'auto') figures.format = format;
@@ -161,7 +161,10 @@ function parserOf(
   };
 }
 
-/** Whether it is worth a try: an account of the config that an access log cannot have is a fault only for such a log. */
+/**
+ * Whether a format is worth a try: an account setting that an access log cannot provide is a mistake only for an access
+ * log.
+ */
 function looksLike(format: TraceFormat, line: string): boolean {
   return format === 'combined' ? / \[[^\]]+\] "/.test(line) : line.startsWith('{');
 }

@@ -3,7 +3,7 @@ import type { Recommendation } from './recommend.ts';
 import { traceLines } from './report-text.ts';
 import { shownJson, shownName, shownNumber, shownShare } from './shown.ts';
 
-/** What a recommendation cannot know. */
+/** The caveat of every recommendation. */
 const ACCEPTED_ONLY =
   'The log of a service that has limits shows the demand that they allow: clients may want more. The log has';
 

@@ -22,7 +22,7 @@ export interface RecommendOptions {
    * @default 'requests'
    */
   readonly by?: 'requests' | 'accounts' | undefined;
-  /** Called from time to time, with what was read so far. */
+  /** Called from time to time, with the figures so far. */
   readonly onProgress?: ((figures: TraceFigures) => void) | undefined;
 }
 
@@ -33,7 +33,7 @@ export interface RecommendedLimit {
   readonly duration: string;
   /** Undefined if even 1,000,000 is too small. */
   readonly max: number | undefined;
-  /** Part of the requests, or of the accounts, that this window alone would have rejected. */
+  /** Part of the requests, or of the accounts, that this window alone would reject. */
   readonly rejected: number;
 }
 
@@ -49,9 +49,12 @@ export interface Recommendation {
     readonly accounts: number;
     readonly windows: readonly RecommendedLimit[];
   }[];
-  /** `limits` of a config, with the routes for which every window has a max. */
+  /** `limits` of a config, with the routes for which every window got a max. */
   readonly limits: { readonly default: { readonly routes: Readonly<Record<string, readonly string[]>> } };
-  /** Whether the log has rejections: then it shows only what the limits of its time let through and what they met. */
+  /**
+   * Whether the log contains rejections: then it shows only the demand that the limits of its time let through, and
+   * their rejections.
+   */
   readonly isLimited: boolean;
 }
 
@@ -64,7 +67,7 @@ const MAX_KEYS = 16_000_000;
 const MAX_WINDOWS = 4;
 const DEFAULT_KEEP = 0.999;
 
-/** A window with one max, and what it rejected of each route. */
+/** A window with one max, and the number of its rejections per route. */
 interface Step {
   readonly windowSet: WindowSet;
   readonly store: MemoryStore;
@@ -77,8 +80,8 @@ interface RouteCount {
 }
 
 /**
- * Finds, for each route of a trace, the smallest limit that would have rejected at most so many requests or accounts. It
- * tries each max of the ladder 1, 2, 5, 10, … with the core and the memory store of headgate. What may be rejected is
+ * Finds, for each route of a trace, the smallest limit that would reject at most so many requests or accounts. It tries
+ * each max of the ladder 1, 2, 5, 10, … with the core and the memory store of headgate. The allowed rejections are
  * divided evenly among the windows.
  * @throws OptionError, LimitError with the place of the fault; TraceError if the trace is damaged
  */

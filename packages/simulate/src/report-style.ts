@@ -1,4 +1,4 @@
-/** Style of the page. Colours of text have a contrast of 4.5 or more on their ground, in both schemes. */
+/** Style of the page. The contrast of text to its ground is 4.5 or more, in both schemes. */
 export const STYLE = `
 :root{--paper:#fff;--ink:#1f2328;--faint:#59636e;--line:#d1d9e0;--ground:#f6f8fa;--all:#c8d1da;--current:#9a6700;--candidate:#cf222e;--some:#0969da;--much:#9a6700;--full:#cf222e}
 @media (prefers-color-scheme:dark){:root{--paper:#0d1117;--ink:#e6edf3;--faint:#9198a1;--line:#30363d;--ground:#151b23;--all:#3d444d;--current:#d29922;--candidate:#f85149;--some:#4493f8;--much:#d29922;--full:#f85149}}

@@ -3,7 +3,7 @@ import type { OutcomeMatrix, SimulationReport, WindowHeadroom } from './report.t
 import { shownName, shownNumber, shownShare, shownSpan, shownTime } from './shown.ts';
 import type { SkipReason, TraceFigures } from './trace.ts';
 
-/** Rows of a group in the text. JSON and HTML have all. */
+/** Rows of a group in the text. JSON and HTML show all. */
 const MAX_ROWS = 20;
 
 /** Each reason why a line was skipped, in words. */
@@ -19,11 +19,11 @@ export const SKIP_REASONS: Readonly<Record<SkipReason, string>> = {
   blocked: 'rejected by a block',
 };
 
-/** What every report says of its own value. */
+/** The caveat of every report. */
 export const CAVEAT =
   'Clients would have acted differently: those that are rejected wait, retry or give up, and the log has only what they did.';
 
-/** The report for a terminal: plain text, without control characters, whatever the log has. */
+/** The report for a terminal: plain text, without control characters even if the log contains some. */
 export function reportText(report: SimulationReport): string {
   const { trace, matrix, requests, hasCandidate } = report;
   const text = [
@@ -44,17 +44,17 @@ export function reportText(report: SimulationReport): string {
   return `${text.join('\n')}\n`;
 }
 
-/** What was read of a log, for people. */
+/** The figures of reading a log, for people. */
 export function traceLines({ lines, requests, skipped, format }: TraceFigures): string[] {
   const reasons = Object.entries(skipped).map(
     ([reason, count]) => `  ${shownNumber(count)} skipped: ${SKIP_REASONS[reason as SkipReason]}`,
   );
-  // A list of events has requests without a line.
+  // A list of events contains requests without a line.
   if (lines === 0 && requests > 0) return [`${shownNumber(requests)} requests of a list`];
   return [`${shownNumber(lines)} lines (format ${format ?? 'unknown'}), ${shownNumber(requests)} requests`, ...reasons];
 }
 
-/** What makes the figures of a report less certain. */
+/** Notes on facts that make the figures of a report less certain. */
 export function noteLines({ trace, lostSettlements, unknownPlans }: SimulationReport): string[] {
   const notes: readonly (readonly [number, string])[] = [
     [trace.late, 'requests came too late to be sorted: raise the time for sorting'],

@@ -22,7 +22,7 @@ export interface GroupFigures extends OutcomeMatrix {
   longestLockedOutMs: number;
 }
 
-/** The rejected requests of an account. Those that nobody rejects are not counted by account. */
+/** The rejected requests of an account. Requests that neither policy rejects are not counted by account. */
 export type AccountFigures = Omit<GroupFigures, 'none'>;
 
 /** How full a window was after each request that it accepted. */
@@ -32,7 +32,7 @@ export interface WindowHeadroom {
   /** Such as `60/1m`. */
   readonly window: string;
   readonly requests: number;
-  /** Used part of the window: of the requests, that of the 50th, 95th and 99th percentile, and the largest. */
+  /** Used part of the window, over the requests: the 50th, 95th and 99th percentile, and the largest. */
   readonly p50: number;
   readonly p95: number;
   readonly p99: number;
@@ -49,7 +49,7 @@ export interface TimelineBucket {
   readonly rejectedByCandidate: number;
 }
 
-/** A request whose logged outcome is another one than that of the current limits. */
+/** A request whose logged outcome differs from the outcome under the current limits. */
 export interface LoggedDifference {
   readonly at: number;
   readonly account: string;
@@ -57,7 +57,7 @@ export interface LoggedDifference {
   readonly logged: 'accepted' | 'rejected';
 }
 
-/** How the current limits judge what the log has an outcome of. */
+/** The current limits' decisions on requests whose outcome is in the log. */
 export interface LoggedFigures {
   readonly accepted: number;
   readonly rejected: number;
@@ -71,7 +71,7 @@ export interface LoggedFigures {
 /** What {@link simulate} found. */
 export interface SimulationReport {
   readonly trace: Readonly<TraceFigures>;
-  /** Whether a candidate was simulated. Without one its figures are those of the current limits. */
+  /** Whether a candidate was simulated. Without one its figures equal the current limits' figures. */
   readonly hasCandidate: boolean;
   /** Requests that were simulated. */
   readonly requests: number;
@@ -81,7 +81,7 @@ export interface SimulationReport {
   readonly matrix: Readonly<OutcomeMatrix>;
   /** `matrix.onlyCandidate` of all requests, from 0 to 1. */
   readonly newlyRejected: number;
-  /** Undefined if the log has no outcomes. */
+  /** Undefined if the log contains no outcomes. */
   readonly logged: LoggedFigures | undefined;
   readonly routes: readonly GroupFigures[];
   readonly providers: readonly GroupFigures[];
@@ -93,6 +93,6 @@ export interface SimulationReport {
   readonly timeline: { readonly bucketMs: number; readonly buckets: readonly TimelineBucket[] };
   /** Corrections of a cost whose request was not in the trace, or came too late. */
   readonly lostSettlements: number;
-  /** Requests with a customer's plan that the limits do not have. They were not simulated. */
+  /** Requests with a customer's plan that is missing in the limits. They were not simulated. */
   readonly unknownPlans: number;
 }

@@ -2,7 +2,7 @@ import { OptionError } from 'headgate';
 import { parseTemplate } from './route-template.ts';
 import { createRouteTree } from './route-tree.ts';
 
-/** Where a request of an access log names its account: `field` is one of a JSON line. */
+/** The part of an access log's request that names its account: `field` is a field of a JSON line. */
 export type AccountPlace = `path.${string}` | `query.${string}` | `field.${string}` | 'remote_addr' | 'remote_user';
 
 /** A route, as in the config of a gateway: `GET /chats/{chat_id}`. */
@@ -15,7 +15,7 @@ export interface TraceRoute {
   readonly account?: string | undefined;
 }
 
-/** What is known of a request besides its method and path. */
+/** The known parts of a request besides its method and path. */
 export interface RequestFields {
   readonly remoteAddress: string | undefined;
   readonly remoteUser: string | undefined;
@@ -87,7 +87,7 @@ function accountReader(
   if (kind === 'query' && name !== '') return (_segments, query) => queryValue(query, name);
   if (kind === 'path' && name !== '') {
     const at = parameters.get(name);
-    // Other routes may have the parameter.
+    // Other routes may contain the parameter.
     return at === undefined ? undefined : (segments) => segments[at];
   }
   if (kind === 'field' && name !== '' && isJson) return (_segments, _query, { line }) => textIn(line?.[name]);

@@ -15,7 +15,7 @@ const LITERAL = /^[A-Za-z0-9._~!$&'()+,;=@:-]*$/;
 const PARAMETER = /^\{([A-Za-z][A-Za-z0-9_-]*)\}$/;
 const DOTS = /^\.\.?(;.*)?$/;
 
-/** Takes a route such as `GET /chats/{id}` apart, or returns what is wrong with it. */
+/** Takes a route such as `GET /chats/{id}` apart, or returns the reason why it is invalid. */
 export function parseTemplate(text: string): RouteTemplate | { readonly reason: string } {
   const match = /^([A-Z]+) (\/.*)$/s.exec(text);
   if (match === null) {
@@ -34,7 +34,7 @@ export function shapeOf({ method, segments }: RouteTemplate): string {
 
 function shapeOfSegment(segment: Segment): string {
   if ('literal' in segment) return segment.literal;
-  // No literal can have these characters.
+  // A literal cannot contain these characters.
   return 'parameter' in segment ? '{}' : WILDCARD;
 }
 

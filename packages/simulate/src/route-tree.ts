@@ -5,7 +5,7 @@ export interface RouteTree<Value> {
   /** Two routes that match the same requests share a place, which the first one keeps. */
   add(template: RouteTemplate, value: Value): void;
   /**
-   * A HEAD without a route of its own gets that of GET.
+   * A HEAD without a HEAD route gets the value of the GET route.
    * @param segments of a path, decoded
    */
   find(method: string, segments: readonly string[], lookUp?: LookUp): Value | undefined;
@@ -18,7 +18,7 @@ interface Node<Value> {
   readonly literals: Map<string, Node<Value>>;
   parameter: Node<Value> | undefined;
   value: Value | undefined;
-  /** The value of all paths below this place that have none of their own. */
+  /** The value of all paths below this place that match no other route. */
   wildcard: Value | undefined;
 }
 

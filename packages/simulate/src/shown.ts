@@ -3,9 +3,9 @@ import { formatDuration } from 'headgate';
 const LONGEST = 80;
 /** Control characters, marks that change the direction of text, broken pairs: a terminal or a page would obey them. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\\]/gu;
-/** JSON itself escapes what is below. */
+/** JSON itself escapes lower characters. */
 const CONTROLS = /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
-/** A Date has no later moment. */
+/** The latest moment that a Date can express. */
 const LAST_MOMENT = 8_640_000_000_000_000;
 const UNITS = [
   [86_400_000, 'd'],
@@ -14,7 +14,7 @@ const UNITS = [
   [1_000, 's'],
 ] as const;
 
-/** A name as a report shows it: one line, without characters that change what is around it. */
+/** A name for a report: one line, without characters that change the text around it. */
 export function shownName(name: string): string {
   const cut = name.length > LONGEST ? `${name.slice(0, LONGEST)}…` : name;
   return cut.replace(UNPRINTABLE, (character) =>

@@ -14,13 +14,13 @@ export type { AccountLimits, Policy } from './policy.ts';
 export interface SimulateOptions {
   /** The limits that judged the requests of the trace. */
   readonly current: Policy;
-  /** The limits that are compared with them. Without them the report says what the current limits do. */
+  /** The limits that are compared with them. Without a candidate the report shows the current limits' decisions. */
   readonly candidate?: Policy | undefined;
   /** What `readTrace` returned, or events in the order of their times. */
   readonly trace: Trace | Iterable<TraceEvent>;
   /** Called for each request. For tests and tools: it is in the way of the next one. */
   readonly onRequest?: ((request: TraceRequest, current: Decision, candidate: Decision) => void) | undefined;
-  /** Called from time to time, with what was read so far. */
+  /** Called from time to time, with the figures so far. */
   readonly onProgress?: ((figures: Trace['figures']) => void) | undefined;
 }
 
@@ -141,7 +141,7 @@ class Simulation {
     this.#matrix[outcome]++;
     this.#routes.add(route, outcome, at, lockedOutMs);
     this.#providers.add(this.#current.provider(request) ?? NO_PROVIDER, outcome, at, lockedOutMs);
-    // Accounts that nobody rejects are only counted in the sums: there may be millions.
+    // Accounts without rejections are only counted in the sums: there may be millions.
     if (outcome !== 'none') this.#accounts.add(account, outcome, at, lockedOutMs);
     this.#timeline.add(at, !current.accepted, !candidate.accepted);
     if (current.accepted) this.#headroom.current.add(current);

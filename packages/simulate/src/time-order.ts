@@ -1,12 +1,12 @@
-/** What a heap compares: the time, and among equal times a number. */
+/** The sort key of an entry of the heap: the time, and among equal times a number. */
 export interface Timed {
   readonly at: number;
   readonly order: number;
 }
 
 /**
- * Sorts events that arrive almost in the order of their times: an event waits until one has arrived that is `sortMs`
- * later. One that arrives later than that is let through at once.
+ * Sorts events that arrive almost in the order of their times: an event waits until an event arrives that is `sortMs`
+ * later. An event that arrives later than that is let through at once.
  */
 export class TimeOrder<Event extends Timed> {
   readonly #heap: Event[] = [];

@@ -9,7 +9,7 @@ export interface TraceRequest {
   readonly plan?: string | undefined;
   /** @default 1 */
   readonly cost?: number | undefined;
-  /** What the log says of it; undefined if the log does not know. */
+  /** The outcome in the log; undefined if the log does not show it. */
   readonly logged?: 'accepted' | 'rejected' | undefined;
   /** Its name, if a {@link TraceSettlement} of the trace corrects its cost. */
   readonly id?: string | undefined;
@@ -20,7 +20,7 @@ export interface TraceSettlement {
   readonly at: number;
   /** The `id` of the request. */
   readonly settles: string;
-  /** What the request cost in the end; 0 is a refund. */
+  /** The request's final cost; 0 is a refund. */
   readonly cost: number;
 }
 
@@ -37,7 +37,7 @@ export type SkipReason =
   | 'other'
   /** No route of the config matches. */
   | 'no_route'
-  /** The route has no account, so it is not limited; or the line has no account. */
+  /** The route names no account, so it is not limited; or the line names no account. */
   | 'no_account'
   /** The gateway answered before any limit decided: 401, 404, 409, 422 and the like. */
   | 'refused'
@@ -48,7 +48,7 @@ export type SkipReason =
   /** A block rejected it, which no limit of a config knows (S21). */
   | 'blocked';
 
-/** What was read of a trace so far. */
+/** Figures of reading a trace so far. */
 export interface TraceFigures {
   /** Lines that are not empty. */
   lines: number;
@@ -60,7 +60,7 @@ export interface TraceFigures {
   late: number;
   /** Lines without the exact moment of the decision, which is taken from other fields. */
   inexact: number;
-  /** Changes of the limits that the log tells of: counters or limits were other ones than those of the config. */
+  /** Changes of the limits in the log: counters or limits differed from the config's. */
   changes: number;
   /** Bytes or characters of the source, before decompression. */
   size: number;
@@ -71,7 +71,7 @@ export interface TraceFigures {
 /** `headgate`: the gateway's log; `combined`: of nginx and Apache; `json`: one object per line; `auto`: decided by the lines. */
 export type TraceFormat = 'auto' | 'headgate' | 'combined' | 'json';
 
-/** Events in the order of their times, in batches, and what was read so far. */
+/** Events in the order of their times, in batches, with figures of the reading so far. */
 export interface Trace extends AsyncIterable<readonly TraceEvent[]> {
   readonly figures: TraceFigures;
 }

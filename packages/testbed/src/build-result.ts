@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
 /**
- * Waits until a build has ended.
+ * Waits until a build ends.
  * @param result the file that exists then
  */
 export async function buildHasEnded(result: string): Promise<void> {

@@ -1,4 +1,4 @@
-/** Before each test file that needs the built package: waits until the build has ended. */
+/** Before each test file that needs the built package: waits until the build ends. */
 import { inject } from 'vitest';
 import { buildHasEnded } from './build-result.ts';
 

@@ -5,7 +5,7 @@ import { findOrInstall, foldersOnPath, isOnPath } from './find-program.ts';
 /** Chromium without a window: the same pages take 40 % less CPU time than in the whole browser. */
 const HEADLESS = 'chromium-headless-shell';
 
-/** Browsers that do as well, where that one cannot be installed. */
+/** Browsers that do as well, if Chromium's shell cannot be installed. */
 const OTHERS = ['chromium', 'chromium-browser', 'google-chrome'];
 
 const ARGS = [
@@ -23,8 +23,8 @@ let found: string | undefined;
 
 /**
  * The Chromium to run: CHROMIUM_BIN, or `chromium-headless-shell`, which is installed now if this process may do so, or
- * another one on the PATH.
- * @throws Error if none is found: tests that need a browser must not be left out silently
+ * another Chromium on the PATH.
+ * @throws Error if no browser is found: tests that need a browser must not be left out silently
  */
 export function findChromium(): string {
   found ??=

@@ -12,18 +12,19 @@ export function startCpuTimer(): () => number {
 }
 
 /**
- * @returns the processor time of this thread alone from now on, in milliseconds. On a busy machine, the threads that collect
- * garbage and compile run while this one waits, so their time does not tell how long this one keeps others waiting.
+ * @returns the processor time of this thread alone from now on, in milliseconds. On a busy machine, the threads that
+ *   collect garbage and compile run while this thread waits, so their time does not show how long this thread keeps
+ *   others waiting.
  */
 export function startThreadTimer(): () => number {
-  // Only Linux tells it.
+  // Only Linux shows it.
   if (!existsSync(OF_THREAD)) return startCpuTimer();
   const start = threadMs();
   return () => threadMs() - start;
 }
 
 function threadMs(): number {
-  // The kernel brings its own figure up to date when it is asked for that of the process.
+  // The kernel updates the thread's figure when it is asked for the process's figure.
   process.cpuUsage();
   return Number(readFileSync(OF_THREAD, 'latin1').split(' ')[0]) / 1e6;
 }

@@ -13,7 +13,7 @@ export const filesIn = (folder: string, ending: string): string[] =>
     .filter((file) => file.endsWith(ending))
     .map((file) => `${folder}/${file}`);
 
-/** Cells of the rows of the table whose first column has this head. */
+/** Cells of the rows of the table whose first column is headed `head`. */
 export function rowsOf(page: string, head: string): readonly (readonly string[])[] {
   const lines = read(page).split('\n');
   const cells = (line: string): string[] => line.split(' | ').map((cell) => cell.replace(/^\| | \|$/g, '').trim());

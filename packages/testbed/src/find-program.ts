@@ -31,7 +31,7 @@ function install(debianPackage: string): unknown {
   // RUNLEVEL keeps the package from starting its own service.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' };
   try {
-    // apt-get fails if another one runs, so the test runs of this machine take turns.
+    // apt-get fails while another apt-get runs, so the test runs of this machine take turns.
     execFileSync('flock', ['/var/lib/apt', 'sh', '-c', INSTALL, 'sh', debianPackage], {
       stdio: ['ignore', 'ignore', 'pipe'],
       env,

@@ -1,10 +1,10 @@
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { afterEach, expect } from 'vitest';
 
-/** Opens a page with cookies and an address of its own, since forms are counted by address. It is closed after the test. */
+/** Opens a page with its own cookies and address, since forms are counted by address. It is closed after the test. */
 export type OpenPage = (options?: BrowserContextOptions) => Promise<Page>;
 
-/** Opens pages in a browser. A test fails if a page has an error, or if its policy has blocked something of ours. */
+/** Opens pages in a browser. A test fails if a page reports an error or breaks its Content Security Policy. */
 export function openPages(browser: Browser): OpenPage {
   const contexts: BrowserContext[] = [];
   const faults: string[] = [];

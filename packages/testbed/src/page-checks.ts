@@ -34,7 +34,7 @@ export async function checkPage(page: Page, language: string): Promise<string> {
   return heading;
 }
 
-/** By how many pixels a page is too wide if the text has a size. */
+/** By how many pixels a page is too wide at a text size. */
 const overflowAt = (page: Page, fontSize: string): Promise<number> =>
   page.evaluate((size) => {
     const root = document.documentElement;

@@ -12,11 +12,11 @@ export function findPromtool(): string {
 
 /** What `promtool check metrics` finds in this text: one line per problem. Throws if it cannot read the text. */
 export function checkMetrics(text: string): string[] {
-  // 3 means that it could read the text, and has findings.
+  // 3 means that it could read the text, and reports findings.
   return run(['check', 'metrics'], [0, 3], text).lines;
 }
 
-/** What is wrong with a file of rules: one line per problem. */
+/** The mistakes in a file of rules: one line per problem. */
 export function checkRules(file: string): string[] {
   const { status, lines } = run(['check', 'rules', '--lint-fatal', file], [0, 1, 3]);
   return status === 0 ? [] : lines;

@@ -90,7 +90,7 @@ export interface RawConnection {
   replies(): RawReply[];
   /** Waits for so many complete responses. */
   waitFor(count: number): Promise<RawReply[]>;
-  /** Resolves when the other side has closed the connection. */
+  /** Resolves when the other side closes the connection. */
   readonly closed: Promise<void>;
   destroy(): void;
   /** Ends it with a reset. */

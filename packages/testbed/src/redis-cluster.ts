@@ -7,7 +7,9 @@ const SLOTS = 16_384;
 const KEYS_PER_MOVE = 10;
 const MEET_AGAIN_MS = 5_000;
 const OPTIONS = ['--cluster-enabled', 'yes', '--repl-diskless-sync-delay', '0', '--cluster-node-timeout'];
-/** A replica takes over soon. Where there is none, a server that a busy machine does not run for seconds is not given up. */
+/**
+ * A replica takes over soon. Without replicas, a server that a busy machine does not run for seconds is not given up.
+ */
 const NODE_TIMEOUT_MS = { withReplicas: '1000', without: '15000' };
 
 /** A cluster for one test, which may damage it. */
@@ -75,7 +77,7 @@ async function join(ports: readonly number[], masters: number): Promise<void> {
   }
 }
 
-/** Makes a server the replica of a master, and waits until it has the data and can be elected. */
+/** Makes a server the replica of a master, and waits until it is in step and can be elected. */
 async function follow(replica: number, master: number): Promise<void> {
   await tell(replica, 'CLUSTER', 'REPLICATE', await idOf(master));
   const isCopied = async (): Promise<boolean> =>
@@ -104,8 +106,8 @@ export async function accountOn(cluster: RedisCluster, port: number): Promise<{ 
 }
 
 /**
- * Moves a slot group of keys by group of keys, as `redis-cli --cluster reshard` does. Meanwhile each master has some of
- * the keys.
+ * Moves a slot group of keys by group of keys, as `redis-cli --cluster reshard` does. Meanwhile each master stores some
+ * of the keys.
  * @param pauseMs after each group
  */
 export async function migrateSlot(

@@ -113,7 +113,7 @@ export function startLoad(caller: Caller, { inFlight = 4, pauseMs = 5, routes = 
     }
   };
   const all = Promise.all(Array.from({ length: inFlight }, checkAgain));
-  // `stop` handles an error, but by then Node would have reported an unhandled rejection.
+  // `stop` handles an error, but until then Node would report an unhandled rejection.
   all.catch(() => {});
   return {
     caller,

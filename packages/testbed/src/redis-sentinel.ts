@@ -5,7 +5,7 @@ import { findServer, type RedisServer, startRedis, startServer, until } from './
 
 export const SENTINEL_NAME = 'headgate';
 
-/** Starts a replica of a master, and waits until it has all the data. */
+/** Starts a replica of a master, and waits until it received all the data. */
 export async function startReplica(master: number, ...options: string[]): Promise<RedisServer> {
   const replica = await startRedis('--replicaof', `127.0.0.1 ${master}`, ...options);
   const isCopied = async (): Promise<boolean> =>

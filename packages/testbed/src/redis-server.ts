@@ -8,7 +8,7 @@ import { findOrInstall, isOnPath } from './find-program.ts';
 
 /** The servers of a cluster also listen on their port plus this number. */
 const BUS = 10_000;
-/** Both ports must be below 32,768, where the ports begin that systems assign themselves. */
+/** Both ports must be below 32,768: systems assign ports from there on themselves. */
 const LOWEST_PORT = 12_000;
 const PORTS = 9_000;
 const ATTEMPTS = 5;
@@ -48,7 +48,7 @@ export async function startServer(binary: string, argumentsOf: (place: Place) =>
     try {
       return await startAt(await freePort(), binary, argumentsOf);
     } catch (error) {
-      // Another process may have taken the port meanwhile.
+      // Another process may take the port meanwhile.
       if (attempt === ATTEMPTS) throw error;
     }
   }
@@ -106,7 +106,7 @@ export async function until(
 /**
  * The Redis server to run: REDIS_SERVER_BIN, the one on the PATH, or one that is installed now, if this process may do
  * so.
- * @throws Error if there is none: tests that need a server must not be left out silently
+ * @throws Error if no server is found: tests that need a server must not be left out silently
  */
 export function findServer(): string {
   return (
@@ -119,7 +119,7 @@ export function findServer(): string {
   );
 }
 
-/** Waits until this process, and not another one, responds on the port. */
+/** Waits until this process, and not another process, responds on the port. */
 async function responds(port: number, process: ChildProcess): Promise<void> {
   let failure: Error | undefined;
   process.once('error', (error) => {

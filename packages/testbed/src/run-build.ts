@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 /** A build that runs while tests of other projects do. */
 export interface RunningBuild {
-  /** Exists when the build has ended: `built` or `failed`. */
+  /** Exists when the build is over: `built` or `failed`. */
   readonly result: string;
   stop(): Promise<void>;
 }
@@ -15,7 +15,7 @@ const shared = globalThis as { headgateBuilds?: Map<string, RunningBuild>; headg
 
 /**
  * Starts a build, once per run of the tests. Builds run one after the other, because a house needs the built library.
- * @param title what is built
+ * @param title name of the build
  * @param args of Node, from the root of the repository
  */
 export function runBuild(title: string, ...args: string[]): RunningBuild {

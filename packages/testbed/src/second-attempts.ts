@@ -4,8 +4,8 @@ import type { Reporter, TestModule } from 'vitest/node';
 const MOST = 5;
 
 /**
- * A test of processes, browsers or servers may be late on a busy machine, so it has a second attempt. Each one is named
- * here, with the error of the first attempt: it is a fault to mend, in the test or in the product.
+ * A test of processes, browsers or servers may be late on a busy machine, so it gets a second attempt. Each one is
+ * named here, with the error of the first attempt: it is a fault to mend, in the test or in the product.
  */
 export default class SecondAttempts implements Reporter {
   onTestRunEnd(modules: ReadonlyArray<TestModule>): void {

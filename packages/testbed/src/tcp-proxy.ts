@@ -19,7 +19,7 @@ export interface TcpProxy {
 /** Most bytes that wait in a limited link, as in the buffer of a router. */
 const LINK_BUFFER = 262_144;
 
-/** One direction of a link whose speed is limited: what it takes waits behind everything that it took before. */
+/** One direction of a link whose speed is limited: each chunk waits behind all earlier chunks. */
 class Link {
   #freeAt = 0;
   /** Timers of almost the same time can fire in any order; the chunks stay in theirs. */
@@ -27,7 +27,7 @@ class Link {
 
   constructor(private readonly bytesPerSecond: () => number) {}
 
-  /** Writes the chunk when it has crossed the link. Reads no more from the source while the buffer is full. */
+  /** Writes the chunk when it crossed the link. Reads no more from the source while the buffer is full. */
   carry(chunk: Buffer, from: Socket, write: (chunk: Buffer) => void): void {
     const rate = this.bytesPerSecond() / 1_000;
     if (rate === Number.POSITIVE_INFINITY && this.#waiting.length === 0) {

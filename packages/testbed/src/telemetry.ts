@@ -49,7 +49,7 @@ class AsyncContext implements ContextManager {
   disable = (): this => this;
 }
 
-/** Providers that record what they get, and the context of requests. The tests with the real SDK are in test/otel/. */
+/** Providers that record their data, and the context of requests. The tests with the real SDK are in test/otel/. */
 export function recordTelemetry() {
   context.setGlobalContextManager(new AsyncContext());
   afterFile(() => context.disable());
@@ -104,7 +104,7 @@ export function recordTelemetry() {
     meterProvider,
     spans,
     measured,
-    /** What a scrape finds now. */
+    /** The values that a scrape finds now. */
     gauge: (name: string): Omit<Measured, 'name'>[] => {
       const values: Omit<Measured, 'name'>[] = [];
       const observe = (value: number, attributes: Attributes) => void values.push({ value, attributes });

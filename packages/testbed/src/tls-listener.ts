@@ -7,7 +7,7 @@ let certificate: { readonly cert: string; readonly key: string } | undefined;
 
 /**
  * Gateways that this test file starts listen with TLS, and `send` and `openRaw` use TLS for them. After it a file can
- * import the tests of another one, with a query, because files share modules.
+ * import the tests of another file, with a query, because files share modules.
  */
 export function listenWithTls(): void {
   const { certFile: cert, keyFile: key, remove } = createCertificate();
@@ -21,7 +21,7 @@ export function listenWithTls(): void {
 
 export const listensWithTls = (): boolean => certificate !== undefined;
 
-/** What the config's `listen` has besides its address. */
+/** Further properties of the config's `listen`, besides its address. */
 export const listenDefaults = (): object => (certificate === undefined ? {} : { tls: certificate });
 
 /** Call it with the port on which a gateway with `listenDefaults` listens. */

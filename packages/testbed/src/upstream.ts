@@ -42,7 +42,7 @@ export interface Upstream {
   last(): Seen;
   /** Handles all requests from now on with this behaviour. */
   behave(behaviour: Behaviour): void;
-  /** As at its start: it has seen nothing, and handles requests with its first behaviour. */
+  /** Returns to the start: forgets its requests, and handles requests with its first behaviour. */
   reset(): void;
   close(): Promise<void>;
 }

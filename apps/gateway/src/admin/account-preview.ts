@@ -7,17 +7,20 @@ import { type ChangedLimit, type ChangeOfLayer, changedLimits, changeOfLayer, is
 import type { AdminContext } from './context.ts';
 import { peekEach, rounded } from './window-state.ts';
 
-/** What a change of limits would do to the accounts that were seen lately. */
+/** The effect that a change of limits would show on recently seen accounts. */
 export interface AccountPreview {
   readonly accounts: { readonly affected: number };
-  /** Those with the most requests: the ones that would be rejected first, then by how full their windows would be. */
+  /**
+   * The accounts with the most requests: first the accounts that would be rejected, then by how full their windows
+   * would be.
+   */
   readonly now: PreviewedAccount[];
 }
 
 interface PreviewedAccount {
   readonly account: string;
   readonly route: string;
-  /** Of the fullest window of the limits that change. */
+  /** Used part of the fullest window of the limits that change. */
   readonly used: number;
   readonly max: number;
   readonly wouldReject: boolean;
@@ -39,13 +42,13 @@ const MINUTE_MS = 60_000;
 /**
  * Says which accounts a change would affect, and which of them it would reject now. Peeks at their windows, and charges
  * nothing.
- * @throws what the store throws
+ * @throws the store's errors
  */
 export async function previewAccounts(context: AdminContext, changes: readonly LimitChange[]): Promise<AccountPreview> {
   const { accounts, traffic, store, sharedLimits } = context;
   const effectOf = createEffects(context, changes.map(changeOfLayer));
   const touched: { readonly account: Account; readonly effect: Effect }[] = [];
-  // Each of these takes a slice: what the caller has done, and the list of those that were seen.
+  // Each of these takes a slice: the caller's earlier work, and the list of seen accounts.
   await nextTurn();
   const all = traffic.seen();
   await nextTurn();
@@ -72,7 +75,7 @@ export async function previewAccounts(context: AdminContext, changes: readonly L
 /** Finds the effect of changes on an account; undefined if none of its limits changes. */
 function createEffects({ config, sharedLimits }: AdminContext, changes: readonly ChangeOfLayer[]) {
   const hasOwn = ownLimits(config(), sharedLimits.list(), changes);
-  // Accounts without limits of their own have those of their provider and plan, so there are few different ones.
+  // Accounts without their own limits share the limits of their provider and plan, so there are few different effects.
   const known = new Map<string, Effect | undefined>();
   const effectOn = ({ id, provider, plan }: Account, route: string, own: readonly ChangeOfLayer[]) => {
     const limits = changedLimits(sharedLimits.explain({ account: id, route, provider, plan }), own, route);
@@ -93,7 +96,7 @@ function createEffects({ config, sharedLimits }: AdminContext, changes: readonly
   };
 }
 
-/** Whether an account has limits of its own, or would have. */
+/** Whether an account's own limits apply, or would apply. */
 function ownLimits(
   config: Config,
   adjustments: ReturnType<AdminContext['sharedLimits']['list']>,
@@ -108,8 +111,8 @@ function ownLimits(
 }
 
 /**
- * Window sets that count the windows of limits. Their maxes are never reached: a window shows at most `max`, and an account may
- * have used more than it would be allowed.
+ * Window sets that count the windows of limits. Their maxes are never reached: a window shows at most `max`, and an
+ * account may already use more than the change would allow.
  */
 function createWindowSets(): (effect: Effect, scope: WindowSet['allMethodsScope']) => WindowSet {
   const windowSets = new Map<Effect, WindowSet>();
@@ -132,7 +135,7 @@ function hasWindows({ limits }: Effect): boolean {
 
 /**
  * @param rate requests per millisecond
- * @returns how long empty windows have room; null if they always have
+ * @returns how long empty windows accept this rate; null if they always do
  */
 function roomFor({ limits }: Effect, rate: number): number | null {
   const windows = limits.flatMap((each) => each.windows);

@@ -11,7 +11,7 @@ import { InputError, readBody, readQuery, refuseInput } from './input.ts';
 import { Answered, type Caller, isStreaming, type Operation } from './operation.ts';
 import { refuseOrigin } from './origin.ts';
 
-/** What the Admin API needs to answer. */
+/** Options of {@link createAdminApi}. */
 export interface AdminApiOptions {
   readonly operations: readonly Operation[];
   readonly settings: () => Pick<NonNullable<Config['admin']>, 'tokens' | 'hosts'>;
@@ -21,7 +21,7 @@ export interface AdminApiOptions {
 
 /** Answers the requests for the operations. */
 export interface AdminApi {
-  /** Whether there are tokens. Without them there is no Admin API. */
+  /** Whether the config contains tokens. Without them the Admin API is off. */
   readonly isOn: boolean;
   /** Answers every request. Never rejects. */
   handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
@@ -50,7 +50,7 @@ export function createAdminApi({ operations, settings, log, metrics }: AdminApiO
   const byPath = new Map(paths.map((path) => [path, operations.filter((each) => each.path === path)]));
   const { authenticate } = createAuthentication(metrics.onAdminAuthFailure);
 
-  /** The operation that a request is for, or why there is none. */
+  /** The operation that a request asks for, or a refusal if there is none. */
   const find = (request: IncomingMessage, path: string): Operation | Refusal => {
     const ofPath = byPath.get(path);
     if (ofPath === undefined) return refuse(404, 'errors/resource_not_found', 'The Admin API has no such path.');
@@ -71,7 +71,7 @@ export function createAdminApi({ operations, settings, log, metrics }: AdminApiO
     const body = await readBody(operation.body, request);
     return isRefusal(body) ? body : await operation.run({ query: parameters, body, headers: request.headers }, caller);
   };
-  /** What a request asks for, as far as it may. */
+  /** The checked request of a caller, or a refusal if the caller may not send it. */
   const admit = (request: IncomingMessage, id: string): Asked => {
     const [path = '', query] = splitOnce(request.url ?? '');
     const operation = refuseOrigin(request, settings().hosts) ?? find(request, path);
@@ -130,7 +130,7 @@ function splitOnce(url: string): [path: string, query: string | undefined] {
   return at === -1 ? [url, undefined] : [url.slice(0, at), url.slice(at + 1)];
 }
 
-/** Sends an answer. If the body of the request has not come in yet, it is not waited for. */
+/** Sends an answer. Does not wait for a request body that is still arriving. */
 function send(request: IncomingMessage, response: ServerResponse, { status, headers, body }: Reply): void {
   if (!request.complete) response.shouldKeepAlive = false;
   response.writeHead(status, headers).end(body);

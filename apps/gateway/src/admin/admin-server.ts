@@ -17,7 +17,7 @@ export interface AdminServerOptions {
   readonly metrics: Pick<Metrics, 'render'>;
   readonly health: Health;
   readonly tls?: TlsOptions | undefined;
-  /** Undefined for a process that cannot have one. */
+  /** Undefined if the process cannot offer an Admin API. */
   readonly api?: AdminApi | undefined;
   /** The console of the Admin API. */
   readonly console?: ConsolePages | undefined;
@@ -25,7 +25,7 @@ export interface AdminServerOptions {
 
 /**
  * The operator's listener: `GET /metrics` for Prometheus, the health checks, and the Admin API with its console. The
- * first two need no token, so only operators may be able to reach its address, or have a certificate for it.
+ * first two need no token, so only operators may reach its address or own a certificate for it.
  */
 export function createAdminServer({ metrics, health, tls, api, console }: AdminServerOptions): Server {
   // To collect the metrics takes milliseconds, and asks every worker.

@@ -51,20 +51,20 @@ export function createAuthentication(onFailure: () => void): Authentication {
       try {
         failures.consume(client, ROUTE, FAILURES, 1);
       } catch {
-        // The store is full. With so many addresses at hand, a bound per address stops nobody.
+        // The store is full. A client with so many addresses is not stopped by a bound per address.
       }
       return token;
     },
   };
 }
 
-/** 403 if the role of a token is less than the one that is needed. */
+/** 403 if the role of a token is less than the needed role. */
 export function refuseRole(token: AdminToken, needed: AdminRole): Refusal | undefined {
   if (ROLES.indexOf(token.role) >= ROLES.indexOf(needed)) return undefined;
   return refuse(403, 'errors/insufficient_permissions', `This needs the role ${needed}; the token has ${token.role}.`);
 }
 
-/** Whether a token that was let in is in the config of now, has not expired, and has the role that is needed. */
+/** Whether an admitted token is still in the current config, is not expired, and grants the needed role. */
 export function isStillPermitted({ sha256 }: AdminToken, needed: AdminRole, tokens: readonly AdminToken[]): boolean {
   const token = tokens.find((each) => each.sha256 === sha256);
   return token !== undefined && refuseRole(token, needed) === undefined && !isExpired(token, Date.now());

@@ -7,9 +7,9 @@ import type { blocked } from './schemas.ts';
 export type ShownBlock = z.output<typeof blocked>;
 
 /**
- * Reads the block of an account, and then those of its routes.
+ * Reads the block of an account, and then the blocks of its routes.
  * @returns the block that rejects requests on a route, or without a route, on all of them
- * @throws what the store throws
+ * @throws the store's errors
  */
 export async function blocksOf(
   limiter: Limiter,
@@ -19,7 +19,8 @@ export async function blocksOf(
   return async (route) => {
     if (route === undefined) return shown(ofAccount, 'account');
     const block = await limiter.blocked({ account, route });
-    // Of two blocks, the store names the one that ends last. That of the account was read earlier, so it had longer left.
+    // Of two blocks, the store names the block that ends last. The account's block was read earlier, so its remaining
+    // time was longer.
     const isOfAccount = block !== undefined && ofAccount !== undefined && block.forMs <= ofAccount.forMs;
     return shown(block, isOfAccount ? 'account' : 'route');
   };

@@ -5,7 +5,7 @@ import type { LimitChange, LimitOrigin, LimitSource } from 'headgate/shared-limi
 import type { Account } from '../config/schema.ts';
 import { textsOf } from './limit-origins.ts';
 
-/** A change of one limit, and the layer that has it. */
+/** A change of one limit, and the layer that contains the limit. */
 export interface ChangeOfLayer {
   readonly layer: LimitSource['layer'];
   readonly name: string;
@@ -15,7 +15,7 @@ export interface ChangeOfLayer {
   readonly windows: Limit | undefined;
 }
 
-/** A limit that an account would have in place of another one. */
+/** A limit that would replace an account's current limit. */
 export interface ChangedLimit {
   readonly limit: LimitName;
   /** Empty: there would be no limit. */
@@ -34,7 +34,7 @@ export function changeOfLayer({ target, windows }: LimitChange): ChangeOfLayer {
   };
 }
 
-/** Whether a change is about a layer that the account has. */
+/** Whether a change is about a layer that applies to the account. */
 export function isOf({ id, provider, plan }: Account, { layer, name }: ChangeOfLayer): boolean {
   if (layer === 'default') return true;
   return name === (layer === 'account' ? id : layer === 'provider' ? provider : plan);

@@ -3,7 +3,7 @@ import type { ClaimPage, ClaimStore, ListedClaim } from 'headgate/stores';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
 import { cursorOf, type PageRequest, readCursor, wrongCursor } from './paging.ts';
 
-/** What an operator calls the state of a claim. */
+/** The operator's names for the states of a claim. */
 export const CLAIM_STATES = ['free', 'in_progress', 'completed', 'orphan'] as const;
 type State = (typeof CLAIM_STATES)[number];
 
@@ -35,8 +35,8 @@ const CANNOT_LIST = refuse(
 );
 
 /**
- * Looks at claims until `limit` of them have the state.
- * @throws InputError for a cursor that the store did not make, and what the store throws
+ * Looks at claims until `limit` of them are in the state.
+ * @throws InputError for a cursor that the store did not make, and the store's errors
  */
 export async function scanClaims(
   store: ClaimStore,

@@ -9,7 +9,7 @@ import { refusalReply } from '../exchange/answers.ts';
 import { refuse } from '../exchange/refusal.ts';
 import { refuseOrigin } from './origin.ts';
 
-/** The console: a page that uses the Admin API with the operator's token. The page itself has no secret. */
+/** The console: a page that uses the Admin API with the operator's token. The page itself contains no secret. */
 export interface ConsolePages {
   isFor(request: IncomingMessage): boolean;
   answer(request: IncomingMessage): Promise<Reply>;
@@ -81,7 +81,7 @@ class File {
     const fields = {
       ...FIELDS,
       'content-type': type,
-      // The name of a file has the hash of its content. The page has not.
+      // A file's name contains the hash of its content. The page's name does not.
       'cache-control': path === '' ? 'no-store' : 'public, max-age=31536000, immutable',
       etag: this.#etag,
       vary: 'accept-encoding',

@@ -19,7 +19,7 @@ export interface AdminContext {
   readonly limiter: () => Limiter;
   /** The accounts of the config of now. */
   readonly accounts: () => Accounts;
-  /** The limits of the config, with what operators have adjusted. */
+  /** The config's limits, with the operators' adjustments. */
   readonly sharedLimits: SharedLimits;
   /** The candidate for other limits. */
   readonly shadow: ShadowRunner;
@@ -29,7 +29,7 @@ export interface AdminContext {
   readonly health: Health;
   readonly log: Log;
   readonly startedAt: Date;
-  /** What this process says about itself to the others. */
+  /** The details that this process reports to the others. */
   readonly details: () => ProcessDetails;
 }
 
@@ -57,7 +57,7 @@ export function subjectOf({ id, provider, plan }: Account, route: string): Subje
   return { account: id, route, provider, plan };
 }
 
-/** Says in the log who changed what, and why. Ids that may be personal data have no place in a log. */
+/** Logs who changed something, and why. Ids that may be personal data are never logged. */
 export function audit(
   { log }: AdminContext,
   { name, requestId }: Caller,

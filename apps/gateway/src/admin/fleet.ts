@@ -3,15 +3,15 @@ import { inSlices } from '../base/slices.ts';
 import { type ProcessDetails, readDetails } from '../traffic/process-details.ts';
 import type { AdminContext } from './context.ts';
 
-/** A process with the same store, and what it has said about itself. */
+/** A process with the same store, and the details that it reported. */
 export interface FleetProcess extends Pick<Instance, 'name' | 'revision' | 'ageMs'> {
-  /** Whether it is this process, whose details are those of now. */
+  /** Whether it is this process, whose details are current. */
   readonly self: boolean;
   /** Undefined of a program with the library, or of another version of headgate. */
   readonly details: ProcessDetails | undefined;
 }
 
-/** @throws what the store throws */
+/** @throws the store's errors */
 export async function listFleet({ sharedLimits, store, details }: AdminContext): Promise<FleetProcess[]> {
   const fleet: FleetProcess[] = [];
   const instances = await sharedLimits.instances();

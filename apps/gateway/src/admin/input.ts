@@ -38,7 +38,7 @@ export function readQuery(schema: z.ZodObject | undefined, query: string | undef
   return checked(schema ?? NOTHING, Object.fromEntries(values));
 }
 
-/** Reads the body, which must be JSON. Of a request without one nothing is read. */
+/** Reads the body, which must be JSON. Reads nothing if the operation takes no body. */
 export async function readBody(schema: z.ZodObject | undefined, request: IncomingMessage): Promise<unknown> {
   if (schema === undefined) return undefined;
   const [type = '', another] = fieldValues(request.rawHeaders, 'content-type');
@@ -80,7 +80,7 @@ function typesOf(schema: z.ZodObject): Readonly<Record<string, string | undefine
   return found;
 }
 
-/** A parameter as JSON would have it. What is not of its type stays a text, and the schema says so. */
+/** A parameter as a JSON value. A value of another type stays a text, and the schema reports it. */
 function jsonOf(text: string, type: string | undefined): unknown {
   if ((type === 'integer' || type === 'number') && /^-?\d{1,16}(?:\.\d{1,16})?$/.test(text)) return Number(text);
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';

@@ -10,7 +10,7 @@ import type { AdminContext } from './context.ts';
 import { InputError } from './input.ts';
 
 /**
- * Refuses the limit of a name that the config does not have: it would never apply. A provider with a recommendation is
+ * Refuses the limit of a name that is missing in the config: it would never apply. A provider with a recommendation is
  * known. A reset is not refused, since the name may have been removed from the config.
  * @throws InputError
  */

@@ -39,7 +39,7 @@ export function withSubjects(
 }
 
 /**
- * The version that the client has seen.
+ * The version of the limit that the client saw.
  * @throws InputError
  */
 export function versionIn({ 'if-match': match, 'if-none-match': noneMatch }: IncomingHttpHeaders): number | undefined {

@@ -6,7 +6,7 @@ import { limitsOf } from '../config/limits.ts';
 import type { Config } from '../config/schema.ts';
 import { mergeInSlices, sortInSlices, withPrefix } from './sort-in-slices.ts';
 
-/** A limit that the config has or an operator has set. */
+/** A limit that the config contains or an operator set. */
 export interface ListedLimit {
   /** Its `targetKey`, by which lists are sorted. */
   readonly key: string;
@@ -14,11 +14,11 @@ export interface ListedLimit {
   readonly adjustment: Adjustment | undefined;
 }
 
-/** Which limits a list has. */
+/** Selects the limits of a list. */
 export interface LimitFilter {
   readonly layer?: 'default' | 'account' | 'provider' | 'plan' | undefined;
   readonly name?: string | undefined;
-  /** Only what operators have set. */
+  /** Only limits that operators set. */
   readonly adjusted?: boolean | undefined;
 }
 
@@ -36,8 +36,8 @@ export function layersOfConfig(config: Config): LayeredLimits {
 }
 
 /**
- * The limits of a filter, by layer and name. What is done for the first page of a config, or after a change, is done in
- * slices. What a page shows of them is computed for that page only.
+ * The limits of a filter, by layer and name. The work for the first page of a config, or after a change, is done in
+ * slices. The details of a limit are computed only for the page that shows it.
  * @param limits the same object as long as it is the same config
  * @param adjustments the same list as long as nothing changes
  */
@@ -57,7 +57,7 @@ function allLimits(limits: LayeredLimits, adjustments: readonly Adjustment[]): P
     const [base, adjusted] = [await configuredLimits(limits), await adjustedLimits(adjustments)];
     if (adjusted.length === 0) return base;
     const both: ListedLimit[] = [];
-    // A limit that the config has and an operator has set is in both lists. The operator's comes first.
+    // A limit of the config that an operator adjusted is in both lists. The operator's comes first.
     await inSlices(await mergeInSlices(base, adjusted, keyOf), (listed) => {
       if (listed.key !== both.at(-1)?.key) both.push(listed);
     });
@@ -90,7 +90,7 @@ function keyOf({ key }: ListedLimit): string {
   return key;
 }
 
-/** What the keys of a filter begin with. The default layer has no name. */
+/** The prefixes of the keys that a filter selects. The default layer's name is empty. */
 function prefixesOf(layer: LimitFilter['layer'], name: string | undefined): string[] {
   if (name === undefined) return [`["${layer}",`];
   const named = (['account', 'plan', 'provider'] as const).filter((each) => layer === undefined || layer === each);

@@ -11,7 +11,7 @@ import { textsOf } from './limit-origins.ts';
 export interface ShownLimit {
   readonly target: AdjustTarget;
   readonly limit: 'route' | 'all-methods';
-  /** The config's; null if it has none. */
+  /** The config's windows; null if the config does not set the limit. */
   readonly base: string[] | null;
   readonly recommended: string[] | null;
   readonly effective: string[] | null;
@@ -25,7 +25,7 @@ export interface ShownLimit {
   } | null;
 }
 
-/** @param limits those of the config */
+/** @param limits the config's limits */
 export function shownLimit(
   limits: LayeredLimits,
   { target, adjustment }: Pick<ListedLimit, 'target' | 'adjustment'>,
@@ -42,7 +42,7 @@ export function shownLimit(
   };
 }
 
-/** Headgate's recommendation for a limit of a provider; null if there is none. */
+/** Headgate's recommendation for a provider's limit; null if headgate recommends nothing for it. */
 export function recommendationFor(target: AdjustTarget): string[] | null {
   return limitIn(recommendedSet(target), target.route);
 }

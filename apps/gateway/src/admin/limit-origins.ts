@@ -8,19 +8,19 @@ export const LAYERS = ['account', 'provider', 'plan', 'default'] as const;
 /** A limit of a layer. */
 export interface LimitOfLayer {
   readonly from: (typeof LAYERS)[number];
-  /** Whether an operator has set it. */
+  /** Whether an operator set it. */
   readonly adjusted: boolean;
   /** Windows such as `60/1m`. */
   readonly windows: string[];
 }
 
-/** Where a limit comes from, and the limits that it hides. */
+/** The layer that a limit comes from, and the limits that it hides. */
 export interface LimitOrigin extends LimitOfLayer {
   readonly limit: LimitName;
   readonly hides: LimitOfLayer[];
 }
 
-/** Where the limits of an account come from. A limit that no layer has is not listed. */
+/** The layer that each of an account's limits comes from. A limit that no layer sets is not listed. */
 export function originsOf(limits: SharedLimits, { id, provider, plan }: Account, route: string): LimitOrigin[] {
   return limits
     .explain({ account: id, route, provider, plan })
@@ -35,6 +35,6 @@ export function textsOf(limit: Limit): string[] {
 }
 
 function limitOf({ layer, windows, adjustment }: LimitSource): LimitOfLayer {
-  // A route of the config declares no limit of its own.
+  // A route of the config declares no limit itself.
   return { from: layer as LimitOfLayer['from'], adjusted: adjustment !== undefined, windows: textsOf(windows) };
 }

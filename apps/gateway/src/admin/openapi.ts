@@ -63,7 +63,7 @@ interface ObjectSchema {
   readonly required?: readonly string[];
 }
 
-/** The statuses of the errors that an operation can have. */
+/** The statuses of an operation's errors. */
 function statusesOf({ role, query, body, errors = [] }: Operation): number[] {
   return [
     ...new Set<number>([
@@ -94,7 +94,7 @@ const probe = (operationId: string, summary: string, content: Json, others: Json
 });
 const JSON_STATUS = { 'application/json': { schema: STATUS } };
 
-/** What the listener answers beside the operations. */
+/** The answers of the listener beside the operations. */
 const PROBES: Record<string, Json> = {
   '/livez': probe('getLiveness', 'Whether the process lives', JSON_STATUS),
   '/readyz': probe('getReadiness', 'Whether the process is ready to serve', JSON_STATUS, {

@@ -8,7 +8,7 @@ import { isRefusal, type Refusal } from '../exchange/refusal.ts';
 
 /** Who sent a request, and its id. */
 export interface Caller extends Pick<AdminToken, 'name' | 'role'> {
-  /** Tells tokens apart; two of them may have the same name. In no answer. */
+  /** Distinguishes tokens, because two of them may share a name. Appears in no answer. */
   readonly tokenId: string;
   /** `x-request-id` of the answer, and `req_id` of its error and of its log lines. */
   readonly requestId: string;
@@ -16,7 +16,7 @@ export interface Caller extends Pick<AdminToken, 'name' | 'role'> {
   isPermitted(): boolean;
 }
 
-/** An answer, or a refusal, with header fields of its own, and fields of its own in the line of the log. */
+/** An answer, or a refusal, with additional header fields and additional fields for the log line. */
 export class Answered {
   constructor(
     readonly result: unknown,
@@ -47,7 +47,7 @@ export interface OperationParts<Query extends z.ZodObject, Body extends z.ZodObj
   /** Describes the answer in the document. */
   readonly answer: Answer;
   readonly mediaType?: 'text/event-stream';
-  /** Statuses of its own errors. Those that every operation can have are added in the document. */
+  /** Statuses of the operation's specific errors. The document adds the errors of every operation. */
   readonly errors?: readonly ErrorStatus[];
   run(
     input: { readonly query: z.output<Query>; readonly body: z.output<Body>; readonly headers: IncomingHttpHeaders },
@@ -55,7 +55,7 @@ export interface OperationParts<Query extends z.ZodObject, Body extends z.ZodObj
   ): MaybePromise<z.input<Answer> | Refusal | Streaming | Answered>;
 }
 
-/** An operation of any types. Its parts have the same types, because {@link operation} has checked that. */
+/** An operation of any types. {@link operation} has checked that the types of its parts match. */
 export interface Operation extends Omit<OperationParts<z.ZodObject, z.ZodObject, z.ZodType>, 'run'> {
   run(
     input: { readonly query: unknown; readonly body: unknown; readonly headers: IncomingHttpHeaders },
@@ -63,7 +63,7 @@ export interface Operation extends Omit<OperationParts<z.ZodObject, z.ZodObject,
   ): unknown;
 }
 
-/** One row of the table of requests: what it accepts, what it answers, and what it does. */
+/** One row of the request table: the input that an operation accepts, its answer, and its function. */
 export function operation<Query extends z.ZodObject, Body extends z.ZodObject, Answer extends z.ZodType>(
   parts: OperationParts<Query, Body, Answer>,
 ): Operation {

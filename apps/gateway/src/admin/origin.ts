@@ -7,8 +7,8 @@ import { type Refusal, refuse } from '../exchange/refusal.ts';
 const HOST = /^(\[[\da-f:.]+\]|[^:[\]/@\s]+)(?::\d{1,5})?$/i;
 
 /**
- * Refuses requests that a page of another origin makes a browser send. By DNS rebinding a page reaches any address under
- * a name of its own, so the name must be known. No page may send what changes something.
+ * Refuses requests that a page of another origin makes a browser send. By DNS rebinding a page reaches any address
+ * under its own name, so the name must be known. No page may send a request that changes something.
  * @param hosts further names of the listener
  */
 export function refuseOrigin(request: IncomingMessage, hosts: readonly string[]): Refusal | undefined {

@@ -1,13 +1,13 @@
 import { InputError } from './input.ts';
 
-/** What a list request asks for. */
+/** Limit and cursor of a list request. */
 export interface PageRequest {
   readonly limit: number;
   readonly cursor?: string | undefined;
 }
 
 /**
- * A page of a list that has its newest entries at the end of its ids.
+ * A page of a list whose newest entries are at the end of its ids.
  * @throws InputError for a cursor that this process did not make
  */
 export function pageOf<Entry>(
@@ -19,7 +19,7 @@ export function pageOf<Entry>(
   return { entries: list.slice(from, end), next: end < list.length ? cursorOf(String(end)) : null };
 }
 
-/** Makes a cursor that clients cannot read, so that they do not depend on what is in it. */
+/** Makes a cursor that clients cannot read, so that they do not depend on its content. */
 export function cursorOf(position: string): string {
   return Buffer.from(position).toString('base64url');
 }

@@ -10,13 +10,13 @@ import { type ShownLimit, shownLimit } from './limit-list.ts';
 import { textsOf } from './limit-origins.ts';
 import { MAX_CHANGES } from './limit-schemas.ts';
 
-/** What makes a candidate the limits in force. */
+/** The changes that put a candidate's limits in force. */
 export interface Promotion {
-  /** At most as many as one batch may have. */
+  /** At most as many as one batch accepts. */
   readonly changes: readonly PromotedLimit[];
   /** How many more there are. */
   readonly left: number;
-  /** What adjustments cannot express. */
+  /** Differences that adjustments cannot express. */
   readonly obstacles: readonly string[];
 }
 
@@ -40,7 +40,7 @@ export async function promotionOf(
 ): Promise<Promotion> {
   const current = layersOfConfig(config());
   const all = new Map<string, ListedLimit>();
-  // A limit of both is listed once, with what an operator has set.
+  // A limit of both lists appears once, with the operator's value.
   for (const list of [await listLimits(current, sharedLimits.list()), await listLimits(candidate, NONE)])
     await inSlices(list, (listed) => getOrCreate(all, listed.key, () => listed));
   const changes: PromotedLimit[] = [];
@@ -72,7 +72,7 @@ export async function promotionOf(
   return { changes, left, obstacles };
 }
 
-/** The layers beneath that of a target, the most specific first; undefined if they differ from account to account. */
+/** The layers beneath a target's layer, the most specific first; undefined if they differ from account to account. */
 type Beneath = readonly AdjustTarget[] | undefined;
 
 function accountLayers(
@@ -92,11 +92,11 @@ function accountLayers(
 }
 
 /**
- * The windows of an adjustment that are the same as no limit in its layer; null to reset an adjustment. Undefined if there
- * are none: the layers beneath differ.
+ * The windows of an adjustment that are the same as no limit in its layer; null to reset an adjustment. Undefined if no
+ * such windows exist, because the layers beneath differ.
  */
 function withoutLimit(candidate: LayeredLimits, { target, base, adjusted }: ShownLimit, beneath: Beneath) {
-  // Only an operator has set it.
+  // Only an operator set it.
   if (base === null) return adjusted === null ? [] : null;
   const { route } = target;
   const windowsOf = (layer: AdjustTarget): string[] | null =>
@@ -120,7 +120,7 @@ function sorted(windows: readonly string[]): string {
   return textsOf(parseLimit(windows)).join();
 }
 
-/** The scope of the counters of a limit of all methods. That of a layer without one is the scope of the default layer. */
+/** The scope of the counters of an all-methods limit. A layer without a scope uses the default layer's scope. */
 function scopeOf(limits: LayeredLimits, target: AdjustTarget): AllMethodsScope {
   if (target.route !== undefined) return 'route';
   const { layer, name } = layerOf(target);

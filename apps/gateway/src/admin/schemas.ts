@@ -24,7 +24,7 @@ export const paging = {
 
 export const next = z.string().nullable().describe('`cursor` of the next request; null at the end');
 
-/** The error object that every error answer has. */
+/** The error object of every error answer. */
 export const problem = z
   .object({
     title: z.string(),

@@ -3,8 +3,8 @@ import type { Config } from '../config/schema.ts';
 const SHOWN_DIGITS = 8;
 
 /**
- * A config without its secrets, for operators. Keys have an operation of their own, because there may be many; of the
- * accounts there may be more, so only their number is shown.
+ * A config without its secrets, for operators. API keys are listed by a separate operation, because there may be many.
+ * Of the accounts only the number is shown, because there may be even more.
  */
 export function shownConfig({
   keys,
@@ -42,7 +42,7 @@ function shownTls(tls: Config['listen']['tls']) {
   return tls && { minVersion: tls.minVersion, hasClientCa: tls.clientCa !== undefined };
 }
 
-/** A URL of a store or an upstream without what stands in front of its host. */
+/** A URL of a store or an upstream without the user and password before its host. */
 function withoutPassword(url: string): string {
   return url.replace(/^([a-z-]+:\/\/).*@/is, '$1');
 }

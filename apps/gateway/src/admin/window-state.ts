@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { nextTurn } from '../base/slices.ts';
 import type { windowState } from './schemas.ts';
 
-/** A window as answers have it. */
+/** A window in the form of answers. */
 export function stateOf({
   limit,
   max,

@@ -4,12 +4,9 @@ import type { ApiKey } from './keys.ts';
 
 /** The accounts of the config, and which keys may reach them. */
 export interface Accounts {
-  /**
-   * The account; 404 if the key's application has no account with this id, 403 if the account is outside the key's
-   * scope.
-   */
+  /** The account. 404 if it is unknown to the key's application, 403 if it is outside the key's scope. */
   access(id: string, key: ApiKey): Account | Refusal;
-  /** Undefined if the config has no such account. For operators: they may see those of every application. */
+  /** Undefined if the account is not in the config. For operators, who may see the accounts of every application. */
   find(id: string): Account | undefined;
 }
 

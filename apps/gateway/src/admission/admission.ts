@@ -11,7 +11,7 @@ import type { RouteMatch, Routes } from './routes.ts';
 import type { Shares } from './shares.ts';
 import { readTarget, type Target } from './target.ts';
 
-/** What the stages in front of the gate need. */
+/** Options of the stages in front of the gate. */
 export interface AdmissionOptions extends BodyStageOptions {
   readonly routes: Routes;
   readonly keys: Keys;
@@ -20,8 +20,8 @@ export interface AdmissionOptions extends BodyStageOptions {
 
 /**
  * The stages in front of the gate, in this order: path (400), route (404), key (401), account and access (404, 403),
- * length (413), shares of the application (503, 429), validation (422). Stores what it finds on the exchange, and
- * returns the first refusal. Reads a body only if it must: see {@link createBodyStage}.
+ * length (413), shares of the application (503, 429), validation (422). Stores its results on the exchange, and returns
+ * the first refusal. Reads a body only if it must: see {@link createBodyStage}.
  */
 export function createAdmission(options: AdmissionOptions) {
   const { routes, keys, accounts, shares, maxBodyBytes } = options;
@@ -52,8 +52,8 @@ export function createAdmission(options: AdmissionOptions) {
 }
 
 /**
- * The token of `X-API-KEY`, also if it is empty, otherwise that of `Authorization: Bearer`. Then `Authorization` is the
- * gateway's own field, and is not forwarded.
+ * The token of `X-API-KEY`, also if it is empty, otherwise the token of `Authorization: Bearer`. Then `Authorization`
+ * is the gateway's own field, and is not forwarded.
  */
 function tokenOf(request: IncomingMessage): string | undefined {
   const token = request.headers['x-api-key'];

@@ -12,7 +12,7 @@ import type { ApiKey } from './keys.ts';
 import type { Target } from './target.ts';
 import { BudgetSpent, type WorkBudget } from './work-budget.ts';
 
-/** What the earlier stages found. */
+/** Results of the earlier stages. */
 export interface AdmittedHead {
   readonly route: Route;
   readonly key: ApiKey;
@@ -106,7 +106,7 @@ export function createBodyStage(options: BodyStageOptions) {
 
 const CLIENT_GONE = new Error('the client has gone');
 
-/** Aborted if the client leaves before it has its answer. */
+/** Aborted if the client leaves before it receives its answer. */
 function departureSignal(response: ServerResponse): AbortSignal {
   const departure = new AbortController();
   response.once('close', () => {
@@ -151,7 +151,7 @@ function isForged(rawHeaders: readonly string[]): boolean {
   return found;
 }
 
-/** The process cannot find out what an orphan's outcome was, so its retries get 409 (I9). */
+/** The process cannot find out an orphan's outcome, so its retries get 409 (I9). */
 const reconcile = (): 'unknown' => 'unknown';
 
 /**

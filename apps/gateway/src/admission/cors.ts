@@ -13,14 +13,13 @@ const READ_FIELDS = ['x-api-key', 'authorization', 'idempotency-key', 'content-t
 /** Fields that the gateway itself writes. */
 const WRITTEN_FIELDS = [...RATE_LIMIT_FIELD_NAMES, 'x-request-id', 'idempotency-replayed', 'idempotency-status'];
 
-/** The answer depends on the origin, so a cache must not give it to another one. */
+/** The answer depends on the origin, so a cache must not give it to another origin. */
 const NOT_ALLOWED: HeaderFields = { vary: 'Origin' };
 const EMPTY: Reply = { status: 204, headers: {}, body: '' };
 
 /**
- * The stage that serves pages of other origins. Gives the exchange the fields of CORS that its answer will have,
- * whatever the answer is.
- * @returns the answer to a preflight of a listed path, which has no key; undefined for every other request
+ * The stage that serves pages of other origins. Adds the fields of CORS to the exchange for any answer.
+ * @returns the answer to a preflight of a listed path, which carries no key; undefined for every other request
  */
 export type CorsStage = (exchange: Exchange) => Reply | undefined;
 

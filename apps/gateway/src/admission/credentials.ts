@@ -17,7 +17,7 @@ export function isExpired({ expiresAt }: Credential, now: number): boolean {
   return expiresAt !== undefined && now >= Date.parse(expiresAt);
 }
 
-/** What a request without a valid credential is told. */
+/** Problem texts for requests without a valid credential. */
 export interface CredentialProblems {
   readonly missing: string;
   readonly unknown: string;
@@ -26,7 +26,7 @@ export interface CredentialProblems {
 
 /**
  * Knows credentials by the SHA-256 of their tokens. The look-up takes constant time for any number of them. Its time
- * shows nothing of a token, because no client can choose the digest of what it sends.
+ * shows nothing of a token, because no client can choose the digest of a token.
  * @param now wall clock
  * @returns a function that returns the credential of a token, or 401
  */
@@ -47,6 +47,6 @@ export function createCredentials<Known extends Credential>(
 /** The token of `Authorization: Bearer`; undefined without one. */
 export function bearerTokenOf({ headers, rawHeaders }: IncomingMessage): string | undefined {
   if (headers.authorization === undefined) return undefined;
-  // Node's `headers` has only the first of several, and an upstream could read another one.
+  // Node's `headers` contains only the first of several, and an upstream could read another.
   return BEARER.exec(fieldValues(rawHeaders, 'authorization').join())?.[1];
 }

@@ -2,7 +2,7 @@ import type { Config } from '../config/schema.ts';
 import type { Refusal } from '../exchange/refusal.ts';
 import { createCredentials } from './credentials.ts';
 
-/** What a key may reach. */
+/** The accounts that a key may reach. */
 export type Role = 'service' | 'account' | 'scoped';
 
 /** An API key without its secret. */
@@ -16,7 +16,7 @@ export interface ApiKey {
 
 /** Knows keys by the SHA-256 of their tokens. */
 export interface Keys {
-  /** The key of the token that a request has, or 401. */
+  /** The key that a request's token belongs to, or 401. */
   authenticate(token: string | undefined): ApiKey | Refusal;
 }
 

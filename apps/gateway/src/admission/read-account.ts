@@ -17,7 +17,7 @@ export function readAccount(
 ): string | Refusal | undefined {
   switch (source?.place) {
     case 'path':
-      // A route that matches has all of its parameters, and none is empty.
+      // A match sets all parameters of the route, and none is empty.
       return parameters.get(source.name);
     case 'query':
       return readQuery(source, target.query ?? '');

@@ -15,15 +15,15 @@ export interface RouteMatch {
 export interface Routes {
   /**
    * Each segment of the path is percent-decoded before it is compared. A literal wins over a parameter, and a parameter
-   * over a wildcard. HEAD is matched as GET if no route of its own method matches.
+   * over a wildcard. HEAD is matched as GET if no HEAD route matches.
    * @param path raw, checked by `readTarget`. Case, a trailing slash and an empty parameter make another path
    */
   match(method: string, path: string): RouteMatch | undefined;
-  /** Every method with which a request for this path has a route, with the route. */
+  /** Every method that is routed for this path, with its route. */
   methodsOf(path: string): ReadonlyMap<string, Route>;
 }
 
-/** What is stored of each route. */
+/** The stored form of a route. */
 interface StoredRoute {
   readonly route: Route;
   /** Names of the parameters, with the index of each in the path. */
@@ -68,7 +68,7 @@ export function createRoutes(config: Pick<Config, 'routes' | 'idempotency' | 'st
   };
 }
 
-/** Decodes each segment once. `readTarget` has refused encoded slashes, so decoding makes no new segments. */
+/** Decodes each segment once. `readTarget` refuses encoded slashes, so decoding makes no new segments. */
 function decodedSegments(path: string): string[] {
   const segments = path.slice(1).split('/');
   return path.includes('%') ? segments.map(decodeURIComponent) : segments;

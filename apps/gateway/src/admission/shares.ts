@@ -30,7 +30,7 @@ export function createShares({ maxRequests, buffers }: SharesOptions): Shares {
       running.add(application, 1);
       exchange.buffer = buffers.open(application);
       exchange.leave = () => running.add(application, -1);
-      // The client may have gone already.
+      // The client may already be gone.
       freeIfDone(exchange);
       return undefined;
     },

@@ -9,7 +9,7 @@ const PROMPT_MS = 5;
 /**
  * How long the process may work on request bodies that come to nothing: requests that are refused, replayed or broken
  * off. Per application, because nothing else charges it for them. The work is counted while it is done, and given back
- * when the request has a connection to the upstream.
+ * when the request gets a connection to the upstream.
  */
 export class WorkBudget {
   readonly #usages = new Map<string, WorkUsage>();
@@ -43,7 +43,7 @@ export class WorkBudget {
   }
 }
 
-/** What an application has used. */
+/** An application's usage. */
 interface WorkUsage {
   readonly application: string;
   startedAt: number;
@@ -71,7 +71,7 @@ export class WorkMeter {
     private readonly now: () => number,
   ) {}
 
-  /** If refused requests have spent the budget: whole seconds until there is a new one. */
+  /** Whole seconds until the next budget, if refused requests spent this budget. */
   get retryAfter(): number | undefined {
     const { startedAt, refusedMs } = this.usage;
     const leftMs = startedAt + WINDOW_MS - this.now();
@@ -79,10 +79,10 @@ export class WorkMeter {
   }
 
   /**
-   * Works at once, or in a later turn of the event loop if this one has been used up. An application with little work
-   * never waits for those that have much. If requests that are not decided yet have used up the budget, only the first
-   * one of them goes on, and the others wait for its end.
-   * @throws BudgetSpent if the budget is spent by now; also whatever `work` throws
+   * Works at once, or in a later turn of the event loop if this turn is used up. An application with little work never
+   * waits for applications with much work. If undecided requests use up the budget, only the first of them goes on, and
+   * the others wait for its end.
+   * @throws BudgetSpent if the budget is spent by now; also the errors of `work`
    */
   run<Result>(work: () => Result): MaybePromise<Result> {
     const { application, startedAt, usedMs, undecided } = this.usage;
@@ -106,7 +106,7 @@ export class WorkMeter {
     this.end();
   }
 
-  /** The request is over: what was not given back counts as refused. Later calls do nothing. */
+  /** Ends the request: work that was not given back counts as refused. Later calls do nothing. */
   end(): void {
     if (this.#isEnded) return;
     this.#isEnded = true;

@@ -23,7 +23,7 @@ export class WorkTurns {
     this.#schedule();
   }
 
-  /** Calls `work` in a later turn. Resolves to what it returns, and rejects with what it throws. */
+  /** Calls `work` in a later turn. Resolves and rejects with the outcome of `work`. */
   runLater<Result>(application: string, work: () => Result): Promise<Result> {
     return new Promise((resolve, reject) => {
       this.#waiting.push(application, () => {

@@ -15,7 +15,7 @@ export async function inSlices<Item>(items: Iterable<Item>, work: (item: Item) =
   if (performance.now() - begun > LITTLE_MS) await nextTurn();
 }
 
-/** Lets everything that has happened meanwhile run. */
+/** Lets all work that is already queued run. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

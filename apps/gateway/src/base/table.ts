@@ -12,7 +12,7 @@ export function aligned(table: readonly (readonly string[])[]): string {
     .join('');
 }
 
-/** Escapes a name, which may have a terminal's control characters in it. */
+/** Escapes a name, which may contain a terminal's control characters. */
 export function printable(name: string): string {
   return /^[\x21-\x7e]+$/.test(name) ? name : JSON.stringify(name).replaceAll(/[\u007f-\uffff]/g, escapeUnit);
 }

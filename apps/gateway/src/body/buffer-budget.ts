@@ -8,9 +8,9 @@ export interface BufferLimits {
   readonly maxApplicationBytes: number;
 }
 
-/** What one request buffers: a part of the budget. */
+/** One request's part of the budget. */
 export interface BufferShare {
-  /** Returns false, and counts nothing, if the budget has no room for so many more bytes. */
+  /** Returns false, and counts nothing, if so many more bytes exceed the budget. */
   add(bytes: number): boolean;
   /** Gives a part of the share back. */
   remove(bytes: number): void;

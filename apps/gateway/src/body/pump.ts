@@ -57,7 +57,7 @@ export function pump(source: Readable, take: TakeChunk, { idleMs }: PumpOptions)
       }
     };
     const idle = new IdleTimer(idleMs, fail);
-    // A stream that has ended emits no more events.
+    // An ended stream emits no more events.
     if (source.readableEnded) fail(alreadyRead());
     else if (source.destroyed) fail(aborted(source.errored));
     else {

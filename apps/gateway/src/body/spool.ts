@@ -23,7 +23,7 @@ export interface SpoolOptions {
    * @default os.tmpdir()
    */
   readonly directory?: string | undefined;
-  /** Where the bytes are counted; by default nowhere. The reading ends if there is no room. */
+  /** Counts the bytes, if given. The reading ends if there is no room. */
   readonly buffer?: BufferShare | undefined;
   /**
    * Called with every chunk while the body comes in. If it returns a promise, the next chunk waits for it. Its error
@@ -79,7 +79,7 @@ export async function spoolBody(source: Readable, options: SpoolOptions): Promis
         count();
         const observed = observe?.(chunk);
         if (observed === undefined) return storage.append(chunk);
-        // Meanwhile the reading may have failed, and the storage is closed then.
+        // If the reading failed meanwhile, the storage is closed.
         return observed.then(() => (isOver ? undefined : storage.append(chunk)));
       },
       { idleMs },

@@ -34,7 +34,7 @@ const OPTIONS = {
   version: { type: 'boolean', short: 'v' },
 } as const;
 
-/** Commands with flags and arguments of their own. */
+/** Commands that parse their flags and arguments themselves. */
 const WITH_OWN_FLAGS: ReadonlyMap<string, (args: readonly string[], terminal: Terminal) => Promise<number>> = new Map([
   ['limits', (args, terminal) => runLimits(args, terminal)],
   ['simulate', runSimulate],
@@ -76,7 +76,7 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
   }
 }
 
-/** The command, if it has flags of its own and is not asked for help. */
+/** The command, if it parses its flags itself and is not asked for help. */
 function ownCommand(args: readonly string[]) {
   return args.includes('--help') || args.includes('-h') ? undefined : WITH_OWN_FLAGS.get(args[0] ?? '');
 }

@@ -6,7 +6,7 @@ import { UsageError } from './usage.ts';
 export interface ConfigFile {
   readonly name: string;
   readonly text: string;
-  /** Short hash of its bytes, by which operators compare what their gateways have. */
+  /** Short hash of its bytes, by which operators compare the configs of their gateways. */
   readonly hash: string;
 }
 
@@ -23,8 +23,9 @@ export async function readConfigFile(name: string): Promise<ConfigFile> {
 }
 
 /**
- * Reads a config file that was read before. A pipe is refused: `--config <(…)` has nothing more to read, and a named pipe
- * would be waited for. Until it has a writer, no other reload could run, and the process could not end.
+ * Reads a config file that was read before. A pipe is refused: `--config <(…)` yields nothing the second time, and the
+ * process would wait for a writer of a named pipe. Until one came, no other reload could run, and the process could not
+ * end.
  * @throws UsageError if the file cannot be read
  */
 export async function readConfigFileAgain(name: string): Promise<ConfigFile> {

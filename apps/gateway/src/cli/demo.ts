@@ -79,7 +79,7 @@ function banner(token: string, address: Address, adminAddress: Address | undefin
   const base = urlOf(address);
   const curl = (times: number, rest: string): string =>
     `for i in $(seq ${times}); do curl -si -H 'X-API-KEY: ${KEYS.one}' ${rest} | grep -iE '^(HTTP|x-ratelimit|retry)|too_many'; echo; done`;
-  // A browser does not send what follows the number sign, so no log of a proxy has the token.
+  // A browser does not send the part after the number sign, so the token is in no log of a proxy.
   const link = adminAddress === undefined ? '' : CONSOLE.replace('LINK', `${urlOf(adminAddress)}/#token=${token}`);
   const metrics = adminAddress === undefined ? '' : `, metrics on ${urlOf(adminAddress)}/metrics`;
   return `

@@ -4,26 +4,26 @@ import type { Overrides } from '../config/config.ts';
 import { isObject, objectOrEmpty, readJson } from '../config/json.ts';
 import { urlOf } from '../server/listen.ts';
 
-/** Where a gateway is asked whether it is ready. */
+/** The address that a health check asks. */
 export interface HealthTarget {
   readonly url: string;
   /**
-   * Whether the certificate must be valid for the host of the URL. That of a listener of the config is valid for the
-   * names that clients use, not for the address of the listener, and the question has nothing secret in it.
+   * Whether the certificate must be valid for the host of the URL. The certificate of a config's listener is valid for
+   * the names that clients use, not for the address of the listener, and the question contains no secret.
    */
   readonly verifies: boolean;
 }
 
-/** What a gateway answered, in words. */
+/** A gateway's health answer in words. */
 export interface HealthVerdict {
   readonly isReady: boolean;
   readonly text: string;
 }
 
 /**
- * The listener of a config that is asked: `admin`, or else `listen`. Nothing else of the config is read: if somebody
+ * The listener of a config that is asked: `admin`, or else `listen`. Nothing else of the config is read: if a bad edit
  * spoils the file while a gateway runs, the gateway is still healthy.
- * @returns a text if the config does not say where to ask
+ * @returns a text if the config names no listener to ask
  */
 export function targetIn(
   config: string,
@@ -36,7 +36,7 @@ export function targetIn(
   const main = listenerIn(file.listen, { host, port, defaultPort: 8080 });
   const hasAdmin = file.admin !== undefined || adminPort !== undefined;
   const admin = hasAdmin ? listenerIn(file.admin, { port: adminPort, defaultPort: 8081 }) : undefined;
-  // A health check has no certificate of its own.
+  // A health check presents no certificate.
   const asked = [admin, main].find((listener) => listener !== undefined && !listener.wantsCertificate);
   if (asked === undefined) return 'each listener wants a certificate of its clients: use --url';
   if (asked.port === 0) return 'the port is 0, so the config does not say which one it is: use --url';
@@ -53,13 +53,13 @@ export function targetAt(url: string): HealthTarget | undefined {
   return { url: parsed.href, verifies: true };
 }
 
-/** Where a listener on all addresses is asked. */
+/** The local address for a listener on all addresses. */
 const LOCAL: ReadonlyMap<string, string> = new Map([
   ['0.0.0.0', '127.0.0.1'],
   ['::', '::1'],
 ]);
 
-/** What the command line says of a listener. */
+/** The flags of a listener. */
 interface ListenerFlags {
   readonly host?: string | undefined;
   readonly port?: string | undefined;
@@ -81,7 +81,7 @@ function listenerIn(value: unknown, flags: ListenerFlags) {
 export function askHealth({ url, verifies }: HealthTarget, timeoutMs: number): Promise<HealthVerdict> {
   return new Promise((resolve) => {
     const { origin, pathname } = new URL(url);
-    // The rest of the URL may have a password in it.
+    // The rest of the URL may contain a password.
     const fail = (why: string): void => resolve({ isReady: false, text: `${origin}${pathname}: ${why}` });
     const open = url.startsWith('https:') ? requestHttps : requestHttp;
     const signal = AbortSignal.timeout(timeoutMs);

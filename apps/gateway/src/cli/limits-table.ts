@@ -6,12 +6,12 @@ import { aligned, printable } from '../base/table.ts';
 import { limiterOf, limitsOf } from '../config/limits.ts';
 import type { Config } from '../config/schema.ts';
 
-/** No account of a config has this id, because ids have at least one character. */
+/** No account of a config uses this id, because ids are not empty. */
 const NO_ACCOUNT = '';
 const NONE = '-';
 
 /**
- * The effective limits of a config: per provider and route, then per plan, then per account that has its own limits. Ends
+ * The effective limits of a config: per provider and route, then per plan, then per account with its own limits. Ends
  * with a line break.
  */
 export function limitsTable(config: Config): string {

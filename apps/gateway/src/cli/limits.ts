@@ -114,7 +114,7 @@ function adminUrl(given: string | undefined): string {
   return given.endsWith('/') ? given : `${given}/`;
 }
 
-/** A token on the command line could be read by every user of the machine, so there is no such flag. */
+/** Every user of the machine could read a token on the command line, so there is no such flag. */
 function tokenIn(file: string | undefined, { HEADGATE_ADMIN_TOKEN: token }: NodeJS.ProcessEnv): string {
   if (file === undefined) {
     if (token) return token;

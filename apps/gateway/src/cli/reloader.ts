@@ -27,14 +27,14 @@ export interface Reloader {
    * A reload that waits for its turn serves all callers. Never rejects.
    */
   reload(): Promise<ReloadResult>;
-  /** Whether the file is another one than at the last reload. A file that cannot be read counts as a content too. */
+  /** Whether the file differs from the file of the last reload. A file that cannot be read counts as a content too. */
   state(): Promise<{ readonly content: string; readonly isNew: boolean }>;
 }
 
 export function createReloader({ file, overrides, apply, log, metrics }: ReloaderOptions): Reloader {
-  /** Of the last file that was valid. */
+  /** Hash of the last valid file. */
   let { hash: validHash } = file;
-  /** Of the last file that was read. */
+  /** Hash of the last file that was read. */
   let content = file.hash;
   let last: Promise<unknown> = Promise.resolve();
   let waiting: Promise<ReloadResult> | undefined;

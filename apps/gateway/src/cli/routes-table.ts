@@ -4,9 +4,7 @@ import { upstreamChoice, upstreamUrls } from '../config/upstreams.ts';
 
 const SHARED = 'All paths of a route that ends in /* share its counts. HEAD has the route of GET if none lists it.\n';
 
-/**
- * Where requests go: the upstream of each route, then of each provider that has one of its own. Ends with a line break.
- */
+/** The upstream of each route, then of each provider whose upstream is set. Ends with a line break. */
 export function routesTable(config: Config): string {
   const urls = upstreamUrls(config);
   const choose = upstreamChoice(config.providers);

@@ -12,7 +12,7 @@ import { whenNpxEnds } from './npx.ts';
 import { createReloader, type Reloader } from './reloader.ts';
 import { watchConfig } from './watch-config.ts';
 
-/** Where the config came from, so that it can be reloaded. */
+/** The file that the config came from, so that it can be reloaded. */
 export interface ConfigSource extends Pick<ConfigFile, 'name' | 'hash'> {
   /** Whether it is reloaded when the file changes. */
   readonly watch: boolean;

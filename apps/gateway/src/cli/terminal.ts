@@ -1,4 +1,4 @@
-/** Where the command line prints. */
+/** The output of the command line. */
 export interface Terminal {
   out(text: string): void;
   error(text: string): void;

@@ -37,7 +37,7 @@ export interface TraceValues {
 /** The log cannot be read, or the report cannot be written: exit code 1. */
 export class FileError extends Error {}
 
-/** What limits depend on. The rest of a config, secrets included, is not read. */
+/** The sections that limits depend on. The rest of a config, secrets included, is not read. */
 const OF_LIMITS = ['$schema', 'upstream', 'upstreams', 'providers', 'accounts', 'routes', 'strictSiblings', 'limits'];
 /** A shorter log is read before its progress could be read. In bytes. */
 const LONG_LOG = 20_000_000;

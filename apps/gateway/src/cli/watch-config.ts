@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type { Log } from '../operations/log.ts';
 import type { Reloader } from './reloader.ts';
 
-/** A changed file is reloaded if it still has the same content after this time, so that no half of it is read. */
+/** A changed file is reloaded if its content is the same after this time, so that a half-written file is not read. */
 const SETTLE_MS = 1_000;
 /** How often the content is compared, because some file systems report no changes. */
 const COMPARE_MS = 5_000;

@@ -1,6 +1,6 @@
 import { isOwnField } from './request-fields.ts';
 
-/** Where the account of a request is given. */
+/** The part of a request that names its account. */
 export interface AccountSource {
   readonly place: 'path' | 'query' | 'header' | 'body';
   /** Name of the parameter, header or field; of a header in lower case. */
@@ -26,6 +26,6 @@ export function unusableSource(text: string, parameters: readonly string[]): str
   if (text.startsWith('path.') && !parameters.includes(name)) return `the route has no parameter {${name}}`;
   if (!text.startsWith('header.')) return undefined;
   if (!HEADER_NAME.test(name)) return `${JSON.stringify(name)} is not a header name`;
-  // The gateway would charge this account, and the upstream would read another one, or none.
+  // The gateway would charge this account, but the upstream would read another account or none.
   return isOwnField(name.toLowerCase()) ? `the header ${name} cannot name an account` : undefined;
 }

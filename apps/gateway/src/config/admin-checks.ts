@@ -4,7 +4,7 @@ import { arrayOrEmpty, type JsonObject, objectOrEmpty } from './json.ts';
 import { isLoopback } from './loopback.ts';
 import { tokenIssues } from './token-checks.ts';
 
-/** A name or an IPv4 address, or an IPv6 address in brackets, as the header `Host` has it. */
+/** A name or an IPv4 address, or an IPv6 address in brackets, as in the header `Host`. */
 const HOST = /^(?:[a-z\d]([a-z\d.-]*[a-z\d])?|\[[\da-f:.]+\])$/i;
 
 /** Checks the tokens of the Admin API, and whether they can be sent safely. */

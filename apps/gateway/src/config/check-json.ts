@@ -8,7 +8,7 @@ import { alternatives, didYouMean } from './suggest.ts';
 export type Checked<Value> = { readonly value: Value } | { readonly issues: readonly ConfigIssue[] };
 
 /**
- * Checks JSON by a schema. Each issue has its place, in our words.
+ * Checks JSON by a schema. Each issue names its place, in our words.
  * @param secret matches the places whose values no issue may show
  */
 export function checkJson<Schema extends z.ZodType>(
@@ -16,21 +16,18 @@ export function checkJson<Schema extends z.ZodType>(
   input: unknown,
   secret?: RegExp,
 ): Checked<z.output<Schema>> {
-  // zod drops a property called `__proto__`, but an account may have that name.
+  // zod drops a property called `__proto__`, but this may be an account's name.
   const result = schema.safeParse(renamed(input, PROTO, STAND_IN), { error: knownOptions });
   if (result.success) return { value: renamed(result.data, STAND_IN, PROTO) as z.output<Schema> };
   return { issues: result.error.issues.flatMap((issue) => issuesOf(issue, input, secret)) };
 }
 
-/** zod's message for unknown options is replaced by the names of the known ones, which its issue does not have. */
+/** Replaces zod's message for unknown options by the names of the known options, which zod's issue lacks. */
 function knownOptions(issue: z.core.$ZodRawIssue): string | undefined {
   return issue.code === 'unrecognized_keys' ? Object.keys((issue.inst as z.ZodObject).shape).join(' ') : undefined;
 }
 
-/**
- * One issue per mistake: each unknown option has its own, and for a union only the alternative that was meant is
- * reported.
- */
+/** One issue per mistake: one per unknown option, and for a union only the alternative that was meant. */
 function issuesOf(
   issue: z.core.$ZodIssue,
   input: unknown,
@@ -56,7 +53,7 @@ function issuesOf(
   return [{ path: formatPath(path), reason: reasonFor(issue, isShown, valueAt(input, path)) }];
 }
 
-/** What zod calls values with keys or elements. */
+/** zod's names for values with keys or elements. */
 const SECTIONS: readonly string[] = ['object', 'record', 'array'];
 
 function reasonFor(issue: z.core.$ZodIssue, isShown: boolean, value: unknown): string {

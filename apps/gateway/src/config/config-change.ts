@@ -5,17 +5,17 @@ import type { Config } from './schema.ts';
 /** Whether a reload applies a key of the config, or a restart must. */
 type Effect = 'reload' | 'restart';
 
-/** A section has an effect as a whole, or each of its keys has one. */
+/** A section takes effect as a whole, or key by key. */
 type Effects<Section> = { readonly [Key in keyof Section]-?: Effect | EffectsOfKeys<NonNullable<Section[Key]>> };
 type EffectsOfKeys<Value> = Value extends readonly unknown[] | string | number | boolean ? never : Effects<Value>;
 
 /**
- * What a change of each key needs. Rules, and what is cheap to change, are reloaded. Addresses, the store, and bounds
- * for which the process has made room at its start are not.
+ * The effect of a change of each key. Rules, and settings that are cheap to change, are reloaded. Addresses, the store,
+ * and bounds for which the process reserves room at its start need a restart.
  */
 export const EFFECTS: Effects<Config> = {
   $schema: 'reload',
-  // Of a certificate, what is in its files. Whether there is TLS at all needs a restart.
+  // A reload changes the content of the certificate's files. Turning TLS on or off needs a restart.
   listen: { host: 'restart', port: 'restart', tls: 'reload' },
   admin: {
     host: 'restart',
@@ -58,9 +58,9 @@ export const EFFECTS: Effects<Config> = {
   shadow: 'reload',
 };
 
-/** What a reload makes of a config. */
+/** The result of comparing a config with the current one. */
 export interface ConfigChange {
-  /** The wanted config, in which every key that needs a restart has its old value. */
+  /** The wanted config, with the old value of every key that needs a restart. */
   readonly config: Config;
   /** Keys that change now: of the file's top level, or paths such as `listen.tls`. */
   readonly changed: readonly string[];
@@ -68,9 +68,9 @@ export interface ConfigChange {
   readonly needsRestart: readonly string[];
 }
 
-/** What a reload has done: keys of the file's top level, or paths such as `listen.tls`. */
+/** The effects of a reload. Keys are at the file's top level, or paths such as `listen.tls`. */
 export interface ReloadReport {
-  /** Keys that have changed. */
+  /** Keys whose values changed. */
   readonly changed: readonly string[];
   /** Keys that stay as they were until a restart. */
   readonly needsRestart: readonly string[];
@@ -84,7 +84,7 @@ export function reloadReport({ changed, needsRestart }: ConfigChange, kept: read
   };
 }
 
-/** Compares the config of now with the one that is wanted. */
+/** Compares the current config with the wanted config. */
 export function configChange(current: Config, wanted: Config): ConfigChange {
   const changed: string[] = [];
   const needsRestart: string[] = [];

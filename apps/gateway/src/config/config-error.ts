@@ -2,7 +2,7 @@
 export interface ConfigIssue {
   /** Place in the file such as `keys[0].sha256`, a flag such as `--port`, or empty for the file as a whole. */
   readonly path: string;
-  /** What is wrong and what would be right, without a full stop. */
+  /** The mistake and its remedy, without a full stop. */
   readonly reason: string;
 }
 

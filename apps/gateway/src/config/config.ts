@@ -26,7 +26,7 @@ const FLAGS: ReadonlyMap<string, keyof Overrides> = new Map([
   ['store', 'store'],
 ]);
 
-/** Nothing at these places is shown: the value may be a secret, or may have one in it. */
+/** No issue shows a value at these places: it may be a secret, or contain one. */
 const SECRET =
   /^(|(listen|admin)\.tls\.(cert|key|clientCa)|(admin\.tokens|keys)(\[\d+\])?|idempotency|upstream|upstreams([.[].*)?|((admin\.tokens|keys)\[\d+\]\.(token|sha256)|idempotency\.secret|store)(\.(env|file))?)$/;
 
@@ -42,8 +42,8 @@ export function parseConfig(text: string, source: string, overrides: Overrides =
 }
 
 /**
- * Checks a config that is already JSON, and fills in its defaults. Reads the secrets and the TLS files that it refers to:
- * the result has their content.
+ * Checks a config that is already JSON, and fills in its defaults. Reads the secrets and the TLS files that it refers
+ * to: the result contains their content.
  * @param source see {@link parseConfig}
  * @throws ConfigError with every issue
  */

@@ -20,8 +20,8 @@ const NO_DEFAULT = 'must be given with plans: it has the limits of accounts with
 
 /**
  * Checks that need more than one value, such as names that must be unique or must exist elsewhere in the file, and
- * texts with a format of their own. Works on the raw file, so that these issues are listed even if other issues spoil
- * its shape.
+ * texts with a special format. Works on the raw file, so that these issues are listed even if other issues spoil its
+ * shape.
  */
 export function crossChecks(file: JsonObject): ConfigIssue[] {
   return [
@@ -98,7 +98,7 @@ function routeIssues(routes: readonly unknown[]): ConfigIssue[] {
   return issues;
 }
 
-/** The names that limits may have. */
+/** The known names of a config's limits. */
 interface Names {
   readonly accounts: readonly string[];
   readonly routes: readonly string[];
@@ -167,7 +167,7 @@ function layerIssues(path: readonly string[], layer: JsonObject, routes: readonl
   ];
 }
 
-/** @param known the names that the file's own list has */
+/** @param known the names in the file's own list */
 function unknownNames(
   path: readonly string[],
   values: JsonObject,
@@ -182,7 +182,7 @@ function unknownNames(
   }));
 }
 
-/** Finds windows of equal duration. If a window itself is malformed, the schema has reported it. */
+/** Finds windows of equal duration. The schema reports malformed windows. */
 function durationIssues(path: readonly string[], limit: unknown): ConfigIssue[] {
   try {
     if (Array.isArray(limit)) parseLimit(limit, 'limit');
@@ -235,7 +235,7 @@ function originFlaw(origin: unknown): string | undefined {
   if (!/^https?:/.test(origin)) return undefined;
   if (!URL.canParse(origin)) return `${expected}, got ${describe(origin)}`;
   const { origin: written } = new URL(origin);
-  // An origin has no password in it.
+  // An origin contains no password.
   return written === origin
     ? undefined
     : `browsers write it as ${JSON.stringify(written)}, got ${JSON.stringify(origin)}`;
@@ -248,7 +248,7 @@ function headerFlaw(name: unknown): string | undefined {
 function upstreamFlaw(upstream: unknown): string | undefined {
   if (typeof upstream !== 'string') return undefined;
   const url = URL.canParse(upstream) ? new URL(upstream) : undefined;
-  // A value with one of these characters may have a password or a token in it.
+  // A value with one of these characters may contain a password or a token.
   const given = /[@?#]/.test(upstream) ? '' : `, got ${describe(upstream)}`;
   if (url === undefined || !/^https?:\/\//i.test(upstream)) return `must be a URL with http:// or https://${given}`;
   if (/[?#]/.test(upstream)) return 'must have neither a query nor a fragment';
@@ -261,7 +261,7 @@ function forwardFieldFlaw(name: unknown): string | undefined {
   return isOwnField(name.toLowerCase()) ? `the gateway itself sets or removes ${name}` : undefined;
 }
 
-/** The reason never shows the value, because a store URL may have a password in it. */
+/** The reason never shows the value, because a store URL may contain a password. */
 function storeFlaw(store: unknown): string | undefined {
   if (typeof store !== 'string' || parseStoreUrl(store) !== undefined) return undefined;
   return 'must be memory, redis://[user:password@]host:port/db, rediss://… or redis-cluster://host:port,host:port';
@@ -289,7 +289,7 @@ function textsOf(values: unknown, name: 'id' | 'route'): string[] {
   return texts.filter((text) => typeof text === 'string');
 }
 
-/** Index of each value that has appeared before, with the index of its first appearance. */
+/** Index of each repeated value, with the index of its first appearance. */
 function repeated(values: readonly unknown[]): [number, number][] {
   const first = new Map<unknown, number>();
   const repetitions: [number, number][] = [];

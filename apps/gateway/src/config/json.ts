@@ -1,6 +1,6 @@
 import type { ConfigIssue } from './config-error.ts';
 
-/** An object of a file that has not been checked yet. */
+/** An object of a file that is not checked yet. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** The value if it is an object, otherwise an empty one. */
@@ -19,8 +19,8 @@ export function isObject(value: unknown): value is object {
 }
 
 /**
- * Reads JSON that a person wrote into a file. An error has its line and column, which `JSON.parse` of Node 20 does not
- * always report. A name given twice in one object is an error too, because the first value would silently be lost.
+ * Reads JSON that a person wrote into a file. An error shows its line and column, which `JSON.parse` of Node 20 does
+ * not always report. A name given twice in one object is an error too, because the first value would silently be lost.
  */
 export function readJson(text: string): { readonly value: unknown } | { readonly issue: ConfigIssue } {
   const source = text.startsWith('\uFEFF') ? text.slice(1) : text;

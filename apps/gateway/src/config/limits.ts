@@ -11,7 +11,7 @@ const NO_WINDOWS =
 
 /** The limiter that a config describes. */
 export function limiterOf(config: Config, store: LimitStore): Limiter {
-  // Accounts, providers and routes of a request come from the config, which has checks of its own.
+  // Accounts, providers and routes of a request come from the config, which is checked separately.
   return createLimiter({ store, limits: limitsOf(config), validate: false });
 }
 
@@ -23,7 +23,7 @@ export function candidateOf({ routes }: Pick<Config, 'routes'>, { limits }: Shad
 /** The layers of a config; with `recommended`, each provider starts from headgate's recommended limits. */
 export function limitsOf({ limits, routes }: Pick<Config, 'limits' | 'routes'>): LayeredLimits {
   const { recommended, plans, providers, accounts } = limits;
-  // A config without windows says so itself, or has no route that could be limited: its checks have seen to that.
+  // The checks of a config ensure that one without windows says so itself, or contains no route that could be limited.
   const common: LimitSet = hasWindows(limits) ? limits.default : { unlimited: true };
   if (!recommended) return { default: common, plans, providers, accounts };
   const listed = new Set(routes.map(({ route }) => route));
@@ -45,20 +45,20 @@ export function unlimitedIssues({ limits, routes }: Config, file: JsonObject): C
   return isNeeded && !limits.unlimited ? [{ path: 'limits', reason: NO_WINDOWS }] : [];
 }
 
-/** The same for a candidate. It always has the section. */
+/** The same for a candidate, whose config always contains the section. */
 export function unlimitedCandidateIssues({ limits }: ShadowConfig): ConfigIssue[] {
   if (hasWindows(limits))
     return limits.unlimited ? [{ path: 'shadow.limits.unlimited', reason: 'must not be given beside windows' }] : [];
   return limits.unlimited ? [] : [{ path: 'shadow.limits', reason: NO_WINDOWS }];
 }
 
-/** Whether any limit has a window. */
+/** Whether any limit contains a window. */
 function hasWindows({ recommended, default: common, plans, providers, accounts }: Config['limits']): boolean {
   const layers = [common, ...Object.values(plans), ...Object.values(providers), ...Object.values(accounts)];
   return recommended || layers.some(layerHasWindows);
 }
 
-/** Whether a limit of a layer has a window. */
+/** Whether a limit of a layer contains a window. */
 export function layerHasWindows({ allMethods = [], routes = {} }: Config['limits']['default']): boolean {
   const windows = 'windows' in allMethods ? allMethods.windows : allMethods;
   return windows.length > 0 || Object.values(routes).some((limit) => limit.length > 0);

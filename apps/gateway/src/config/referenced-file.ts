@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 
-/** The text of a file, or why there is none. The reason names the file and never shows its content. */
+/** The text of a file, or the reason why it cannot be read. The reason names the file and never shows its content. */
 export type FileText = { readonly text: string } | { readonly reason: string };
 
 /** No secret and no chain of certificates is as long. */
@@ -10,7 +10,7 @@ const MAX_BYTES = 1_048_576;
 /**
  * Reads a file that a config names. Only a regular file, also behind a link: the process would wait for ever for the
  * writer of a pipe, and would read a device without an end. A reload reads while requests run.
- * @param folder that of the config file: the name is relative to it
+ * @param folder the config file's folder: the name is relative to it
  */
 export function readReferencedFile(name: string, folder: string): FileText {
   const file = `the file ${JSON.stringify(name)}`;

@@ -1,6 +1,6 @@
 import { isHopByHop } from 'headgate/internal';
 
-/** The gateway appends what it knows to these fields. */
+/** The gateway appends its own values to these fields. */
 export const FORWARDED_FIELDS = ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto'] as const;
 
 /** The gateway removes these fields, or sets them itself. */
@@ -16,8 +16,8 @@ const OWN_FIELDS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Fields by which an upstream lets a proxy say that a request is another one than it looks: the gateway has judged
- * method, path and client without them. Every other field whose name begins with `x-forwarded-` is one too.
+ * Fields by which an upstream lets a proxy override a request's method, path or client: the gateway judges these
+ * without the fields. Every other field whose name begins with `x-forwarded-` is one too.
  */
 export const OBEYED_FIELDS: ReadonlySet<string> = new Set([
   // Another method: Rack, Symfony, Laravel, Slim, ASP.NET, OData, and the package method-override.

@@ -9,15 +9,15 @@ import type { Config } from './schema.ts';
 export interface Route {
   /** As written in the config, such as `GET /api/v1/chats/{chat_id}`. Limits, metrics and the log use this name. */
   readonly name: string;
-  /** Where the account is given; undefined if the route is not limited. */
+  /** The part of the request that names the account; undefined if the route is not limited. */
   readonly source: AccountSource | undefined;
   /** Undefined if the route is not idempotent. */
   readonly idempotent: RouteIdempotency | undefined;
-  /** Name of the upstream that its requests go to; undefined if it has none of its own. */
+  /** Name of the upstream for its requests; undefined if the route does not set one. */
   readonly upstream?: string | undefined;
 }
 
-/** The settings of one route: its own, then those of the config's `idempotency`. */
+/** The settings of one route: its own, then the settings in the config's `idempotency`. */
 export interface RouteIdempotency {
   readonly settings: ClaimSettings;
   /** How long an upstream answer is still taken after the client got 504, in milliseconds. */
@@ -41,12 +41,12 @@ export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idemp
   });
 }
 
-/** The library's settings in the config's `idempotency`, without the keys that only the process has. */
+/** The library's settings in the config's `idempotency`, without the keys that only the process uses. */
 export function settingsIn({ lateAnswerMs: _, secret: __, ...settings }: Config['idempotency']): ClaimSettings {
   return settings;
 }
 
-/** Reads a route, or returns what is wrong with it. */
+/** Reads a route, or returns the reason why it is invalid. */
 export function parseRoute(text: string): RouteTemplate | { readonly reason: string } {
   const template = parseTemplate(text);
   const method = /^[A-Z]+(?= \/)/.exec(text)?.[0];

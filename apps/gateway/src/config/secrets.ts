@@ -6,7 +6,7 @@ import { readReferencedFile } from './referenced-file.ts';
 export interface WithSecrets {
   readonly file: JsonObject;
   readonly issues: readonly ConfigIssue[];
-  /** Where the secret at a place was read, such as `keys[0].token` from `the environment variable API_KEY`. */
+  /** The source of the secret at each place, such as `the environment variable API_KEY` for `keys[0].token`. */
   readonly origins: ReadonlyMap<string, string>;
 }
 
@@ -15,9 +15,9 @@ const IN_BRACES = /\$\{([A-Za-z_]\w*)[^}]*\}/;
 const WHOLE = /^(?:\$([A-Za-z_]\w*)|%([A-Za-z_]\w*)%)$/;
 
 /**
- * Reads what `{ "env": "NAME" }` and `{ "file": "PATH" }` refer to, at each place that has a secret. References that are
- * malformed, or that cannot be read, stay. No issue ever shows a secret.
- * @param folder that of the config file; paths are relative to it
+ * Reads the secrets that `{ "env": "NAME" }` and `{ "file": "PATH" }` refer to, at each place of a secret. References
+ * that are malformed, or that cannot be read, stay. No issue ever shows a secret.
+ * @param folder the config file's folder; paths are relative to it
  */
 export function readSecrets(file: JsonObject, folder: string): WithSecrets {
   const issues: ConfigIssue[] = [];

@@ -10,8 +10,8 @@ export function tolerantTemplate({ method, segments }: RouteTemplate): RouteTemp
 }
 
 /**
- * How a client writes a path of `other` so that `route` takes it: `SPECIAL or special;a=1` for `GET /api/special` beside
- * `GET /api/{x}`. Undefined if there is no such spelling. Both routes are tolerant.
+ * How a client writes a path of `other` so that `route` takes it: `SPECIAL or special;a=1` for `GET /api/special`
+ * beside `GET /api/{x}`. Undefined if no such spelling exists. Both routes are tolerant.
  */
 export function avoidingSpelling(route: RouteTemplate, other: RouteTemplate): string | undefined {
   if (route === other || route.method !== other.method) return undefined;
@@ -34,7 +34,7 @@ function lengthOf({ segments }: RouteTemplate): number {
 /** The two routes never match the same path, or the first one always wins. */
 const APART = Symbol('apart');
 
-/** The first literal of `others` for which `own` has a parameter. Both lists have the same length. */
+/** The first literal of `others` for which `own` contains a parameter. Both lists are equally long. */
 function takenLiteral(own: readonly Segment[], others: readonly Segment[]): string | typeof APART | undefined {
   let taken: string | undefined;
   for (const [i, segment] of own.entries()) {
@@ -42,7 +42,7 @@ function takenLiteral(own: readonly Segment[], others: readonly Segment[]): stri
     if ('literal' in segment && 'literal' in theirs) {
       if (segment.literal !== theirs.literal) return APART;
     } else if (taken === undefined) {
-      // Where only one of the two has a literal for the first time, that one wins.
+      // At the first place where only one route has a literal, that route wins.
       if ('literal' in segment) return APART;
       if ('literal' in theirs) taken = theirs.literal;
     }

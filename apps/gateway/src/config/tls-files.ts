@@ -18,7 +18,7 @@ const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE---
 /**
  * Reads the TLS files of a listener, and checks that they fit together. A file that cannot be used stays a name. No
  * issue shows the content of a file.
- * @param folder that of the config file; names are relative to it
+ * @param folder the config file's folder; names are relative to it
  */
 export function readTlsFiles(listener: unknown, path: 'listen' | 'admin', folder: string): WithTls {
   const tls = isObject(listener) ? (listener as JsonObject).tls : undefined;

@@ -3,8 +3,8 @@ import { isObject, type JsonObject } from './json.ts';
 import { digestOfToken } from './token-digest.ts';
 
 /**
- * Checks that each credential of a list has one secret, and that no other credential has the same.
- * @param seen the place of each digest of lists that were checked before; those of this list are added
+ * Checks that each credential of a list contains one secret, and that no two credentials share a secret.
+ * @param seen the place of each digest of lists that were checked before; the digests of this list are added
  */
 export function tokenIssues(
   list: readonly unknown[],
@@ -14,7 +14,7 @@ export function tokenIssues(
 ): ConfigIssue[] {
   const issues: ConfigIssue[] = [];
   for (const [index, credential] of list.entries()) {
-    // The schema has reported anything else.
+    // The schema reports anything else.
     if (!isObject(credential)) continue;
     const { sha256, token } = credential as JsonObject;
     const place = `${path}[${index}]`;

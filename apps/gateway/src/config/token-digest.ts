@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 
-/** SHA-256 of a token in lower-case hexadecimal, as keys of a config have it. */
+/** SHA-256 of a token in lower-case hexadecimal, the form of a config's keys. */
 export function digestOfToken(token: string): string {
   // Every request is hashed. A hash object costs several times as much as this call.
   return hash('sha256', Buffer.from(token, 'latin1'), 'hex');

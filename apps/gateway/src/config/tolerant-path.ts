@@ -12,7 +12,7 @@ const DOT_SEGMENT = /(?:^|[/\\])\s*\.\s*(?:\.\s*)?(?:[;?#][^/\\]*)?(?=[/\\]|$)/;
 
 /**
  * Whether some server reads a dot segment in a path. Servers differ in how often they decode, which characters they
- * drop, where they cut a segment off, and which characters they take for a dot.
+ * drop, at which characters they cut a segment off, and which characters they take for a dot.
  * @param path decoded once
  */
 export function hasDotSegment(path: string): boolean {
@@ -21,7 +21,8 @@ export function hasDotSegment(path: string): boolean {
 
 /**
  * The segments of a path as the most tolerant server reads them: without case, path parameters, empty segments, and
- * dots and spaces at the end of a segment. If two paths have equal results, an upstream may take one for the other.
+ * dots and spaces at the end of a segment. If two paths give equal results, an upstream may take one path for the
+ * other.
  * @param path decoded once
  */
 export function tolerantSegments(path: string): string[] {

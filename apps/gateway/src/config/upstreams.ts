@@ -8,14 +8,14 @@ export function upstreamUrls({ upstream, upstreams }: Pick<Config, 'upstream' | 
   return new Map([[DEFAULT_UPSTREAM, upstream], ...Object.entries(upstreams)]);
 }
 
-/** Host and port of an upstream's URL, as the log and the metrics have them. */
+/** Host and port of an upstream's URL, in the form of the log and the metrics. */
 export function hostAndPort({ protocol, hostname, port }: URL): string {
   return `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
 }
 
 /**
- * Returns a function that names the upstream of a request: that of its route, else that of its account's provider, else
- * the default one.
+ * Returns a function that names a request's upstream: the route's, else the upstream of the account's provider, else
+ * the default.
  */
 export function upstreamChoice(
   providers: Config['providers'],

@@ -2,7 +2,7 @@ import type { Status } from './api/answers.ts';
 import { countText, spanText } from './parts/format.ts';
 import { Notice } from './parts/notice.tsx';
 
-/** What an operator must know on every page. */
+/** Warnings that an operator must see on every page. */
 export function Banners({ status: { state, store, limits } }: { status: Status }) {
   return (
     <>

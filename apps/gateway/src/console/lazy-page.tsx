@@ -24,7 +24,7 @@ export function lazyPage(load: () => Promise<FunctionComponent>): FunctionCompon
   };
 }
 
-/** Another version of the gateway has other files. */
+/** The files of another version of the gateway differ. */
 function Lost() {
   return (
     <Notice kind="bad">

@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals';
 
-/** Where the console is: the parts of `#/accounts/acc_1?route=…`. */
+/** The console's place: the parts of `#/accounts/acc_1?route=…`. */
 export interface Route {
   /** `accounts`; empty: the overview. */
   readonly page: string;
@@ -11,12 +11,15 @@ export interface Route {
 
 const TOKEN = /^#token=(.+)$/;
 
-/** The token of a link such as `…/#token=…`. It is taken off the address, so that nobody reads it there, and no page is named so. */
+/**
+ * The token of a link such as `…/#token=…`. It is removed from the address, because others may see the address, and a
+ * token is no page's name.
+ */
 export const linkedToken = takeToken();
 
 const hash = signal(location.hash);
 addEventListener('hashchange', () => {
-  // A link with a token, in a tab that has the console already.
+  // A link with a token, in a tab that already shows the console.
   if (TOKEN.test(location.hash)) location.reload();
   else hash.value = location.hash;
 });
@@ -27,10 +30,10 @@ export const route = computed<Route>(() => {
   return { page, name: name || undefined, query: new URLSearchParams(query) };
 });
 
-/** The address of a page. Names may have any characters. */
+/** The address of a page. Names may contain any characters. */
 export function href(page: string, name?: string, query: Readonly<Record<string, string | undefined>> = {}): string {
   const given = Object.entries(query).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]]));
-  // Half a surrogate pair has no encoding. URLSearchParams replaces it too.
+  // Half a surrogate pair cannot be encoded. URLSearchParams replaces it too.
   const path = name === undefined ? page : `${page}/${encodeURIComponent(name.replace(/\p{Surrogate}/gu, '\ufffd'))}`;
   return `#/${path}${given.length === 0 ? '' : `?${new URLSearchParams(given)}`}`;
 }

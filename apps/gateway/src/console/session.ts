@@ -6,7 +6,7 @@ import { linkedToken } from './route.ts';
 type Caller = Status['caller'];
 export type Role = Caller['role'];
 
-/** Each role may do what the ones before it may. */
+/** Each role includes the rights of the earlier roles. */
 const ROLES: readonly Role[] = ['viewer', 'operator', 'admin'];
 
 const STORED = 'headgate-token';
@@ -17,7 +17,7 @@ const stored = sessionStorage.getItem(STORED) ?? undefined;
 export const token = signal<string | undefined>(stored ?? linkedToken);
 /** The token of a link that was opened in a tab with another session: the operator chooses. */
 export const offeredToken = signal<string | undefined>(linkedToken === stored ? undefined : stored && linkedToken);
-/** Undefined until the gateway has said it. */
+/** Undefined until the gateway answers. */
 export const caller = signal<Caller | undefined>(undefined);
 /** Why the last session ended. */
 export const endedBy = signal<string | undefined>(undefined);
@@ -32,7 +32,7 @@ export function beginSession(given: string): void {
   token.value = given;
 }
 
-/** @param reason undefined: the operator has ended it */
+/** @param reason undefined: the operator ended it */
 export function endSession(reason?: string): void {
   if (reason !== undefined && offeredToken.value !== undefined) {
     beginSession(offeredToken.value);
@@ -45,7 +45,10 @@ export function endSession(reason?: string): void {
   endedBy.value = reason;
 }
 
-/** Whether the caller may do what a role may. The gateway decides; this one only hides what it would refuse. */
+/**
+ * Whether the caller's role includes a role. The gateway decides; the console only hides actions that the gateway would
+ * refuse.
+ */
 export function may(role: Role): boolean {
   return caller.value !== undefined && ROLES.indexOf(caller.value.role) >= ROLES.indexOf(role);
 }

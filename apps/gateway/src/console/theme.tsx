@@ -7,7 +7,7 @@ const STORED = 'headgate-theme';
 const theme = signal<Theme>(THEMES.find((each) => each === localStorage.getItem(STORED)) ?? 'system');
 document.documentElement.dataset.theme = theme.value;
 
-/** Light, dark, or what the system says. */
+/** Light, dark, or the system's setting. */
 export function ThemeChoice() {
   return (
     <select

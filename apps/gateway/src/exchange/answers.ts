@@ -11,10 +11,13 @@ const LINGER_MS = 2_000;
  */
 const MAX_READ_TO_END = 65_536;
 
-/** Every 401 has a challenge (RFC 9110, section 15.5.2), and that of a bearer token has a parameter (RFC 6750). */
+/**
+ * Every 401 carries a challenge (RFC 9110, section 15.5.2). The challenge for a bearer token needs a parameter (RFC
+ * 6750).
+ */
 const CHALLENGE = { 'www-authenticate': 'Bearer realm="api"' };
 
-/** Answers with the error object; does nothing if an answer has begun. */
+/** Answers with the error object; does nothing if an answer already began. */
 export function refuseExchange(
   exchange: Exchange,
   refusal: Refusal,
@@ -63,7 +66,7 @@ export function sendReply(exchange: Exchange, { status, headers, body }: Reply, 
     return;
   }
   response.write(body);
-  // Node sends the head with the body, and an answer to HEAD has none.
+  // Node sends the head with the body, and an answer to HEAD is sent without a body.
   response.flushHeaders();
   const end = (): void => {
     clearTimeout(timer);
@@ -90,7 +93,7 @@ function hasRest({ request }: Exchange, bytes: number): boolean {
   return !(Number(request.headers['content-length']) <= bytes);
 }
 
-/** Whether a request has a body, by its framing. */
+/** Whether a request includes a body, by its framing. */
 export function hasBody(headers: Exchange['request']['headers']): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }

@@ -4,7 +4,7 @@ import type { HeaderFields } from 'headgate/http';
 const NAME = /^access-control-/i;
 
 /**
- * The fields of an answer with those of CORS in place of its own.
+ * The fields of an answer, with the given CORS fields in place of its own CORS fields.
  * @param fields names and values in one flat list
  * @param cors names in lower case; undefined if the gateway leaves CORS to the upstream
  */

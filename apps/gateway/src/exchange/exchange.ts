@@ -8,7 +8,7 @@ import type { Account } from '../config/schema.ts';
 import type { RequestTrace } from './request-trace.ts';
 import type { UpstreamCause } from './upstream-failure.ts';
 
-/** What happened to a request, for the log: the limiter's decision, or what answered instead of the upstream. */
+/** Outcome of a request for the log: the limiter's decision, or the stage that answered instead of the upstream. */
 export type DecisionLabel = 'accepted' | 'rejected' | 'degraded' | 'unlimited' | 'refused' | 'replayed' | 'preflight';
 
 /** The idempotency key of a request. */
@@ -18,7 +18,7 @@ export interface KeyedRequest {
   readonly forwardedKey: string;
 }
 
-/** One request and its response in the process. Each stage adds what it finds. */
+/** One request and its response in the process. Each stage adds its results. */
 export interface Exchange {
   /** Made by the gateway: `x-request-id` to the client and the upstream, `req_id` in errors and in the log. */
   readonly id: string;
@@ -38,7 +38,7 @@ export interface Exchange {
   body: SpooledBody | undefined;
   /** Counts the work on the body, if the gateway reads it itself. */
   bodyWork: { giveBack(): void } | undefined;
-  /** Set if the route is idempotent and the request has a key. */
+  /** Set if the route is idempotent and the request carries a key. */
   idempotent: KeyedRequest | undefined;
   /** Where its buffered bytes are counted, once its application is known. */
   buffer: BufferShare | undefined;
@@ -46,14 +46,14 @@ export interface Exchange {
   cors: HeaderFields | undefined;
   /** Ends its place among the running requests of its application. */
   leave: (() => void) | undefined;
-  /** The upstream may still read the body, or send its response, even if the client has gone. */
+  /** The upstream may still read the body, or send its response, even if the client left. */
   forwarding: boolean;
   decision: DecisionLabel;
   /** Why the upstream did not answer, or broke off; undefined if it did neither. */
   upstreamCause: UpstreamCause | undefined;
-  /** What a candidate for other limits would have said, if it differs and is known when the line of the log is written. */
+  /** The candidate's verdict, if it differs and is known when the log line is written. */
   shadow: 'accepted' | 'rejected' | undefined;
-  /** An answer has begun, so no other may begin. */
+  /** An answer began, so no other may begin. */
   answered: boolean;
   /** That answer is the gateway's, or a replay, not the upstream's. */
   hasOwnAnswer: boolean;
@@ -100,13 +100,13 @@ export function createExchange(
 /** Gives the exchange a stored body, which is freed with the exchange. */
 export function attachBody(exchange: Exchange, body: SpooledBody): void {
   exchange.body = body;
-  // The client may have gone already.
+  // The client may already be gone.
   freeIfDone(exchange);
 }
 
 /**
- * Frees the body and the places of the exchange, if its response has closed and it is not being forwarded. Called
- * whenever one of both may have become true.
+ * Frees the body and the places of the exchange, if its response is closed and it is not being forwarded. Called
+ * whenever either may become true.
  */
 export function freeIfDone(exchange: Exchange): void {
   const { response, forwarding, body, buffer, leave } = exchange;
@@ -120,6 +120,6 @@ export function freeIfDone(exchange: Exchange): void {
 
 /** Whether the client could still receive an answer. */
 export function isOpen({ answered, request, response }: Exchange): boolean {
-  // A connection that was just cut has not told its responses yet.
+  // A connection that was just cut is not yet visible on its responses.
   return !answered && !response.destroyed && !response.closed && !request.socket.destroyed;
 }

@@ -11,12 +11,12 @@ export interface Refusal {
   readonly retryAfter?: number | undefined;
 }
 
-/** A refusal; `type` must be one that `status` may have. */
+/** A refusal; `type` must be allowed for `status`. */
 export function refuse<Status extends ErrorStatus>(status: Status, type: ErrorType<Status>, detail: string): Refusal {
   return { status, problem: (requestId) => createProblem(status, type, detail, requestId) as Problem };
 }
 
-/** The refusal of a request for which there is no room now (503). Nothing was done, so the client may retry soon. */
+/** The refusal of a request if there is no room now (503). Nothing was done, so the client may retry soon. */
 export function refuseForNow(detail: string): Refusal {
   return { retryAfter: 1, ...refuse(503, 'errors/service_unavailable', detail) };
 }

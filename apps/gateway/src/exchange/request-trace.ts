@@ -20,8 +20,8 @@ export interface TraceFields {
 
 const SCOPE = 'headgate';
 /**
- * Under this key the instrumentation of Node's HTTP server takes the route of a request, for its metrics and the name of
- * its span. The function for it is in a package of the SDK, which the gateway does not have.
+ * Under this key the instrumentation of Node's HTTP server takes the route of a request, for its metrics and the name
+ * of its span. The function for it is in a package of the SDK, which is not a dependency of the gateway.
  */
 const RPC_METADATA = createContextKey('OpenTelemetry SDK Context Key RPC_METADATA');
 
@@ -79,7 +79,7 @@ export class RequestTrace {
     this.#span?.setAttributes({ 'http.route': path, 'headgate.limits.revision': revision }).updateName(name);
   }
 
-  /** The gateway refuses the request before any gate has seen it. */
+  /** The gateway refuses the request before it reaches a gate. */
   onRefused(): void {
     this.#span?.setAttribute('headgate.outcome', 'refused');
   }
@@ -103,7 +103,7 @@ export class UpstreamSpan {
     this.#context = trace.setSpan(parent, span);
   }
 
-  /** Fields of the request to the upstream, in a flat list: those of its trace replace the client's. */
+  /** Fields of the request to the upstream, in a flat list: the trace's fields replace the client's. */
   propagate(fields: readonly string[]): string[] {
     const own = new Set(propagation.fields().map((name) => name.toLowerCase()));
     const result: string[] = [];

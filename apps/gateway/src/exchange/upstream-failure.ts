@@ -21,7 +21,7 @@ export interface UpstreamFailure {
   /** Host and port of the upstream. */
   readonly upstream: string;
   readonly cause: UpstreamCause;
-  /** Of the error, such as `ECONNREFUSED`, if it has one. */
+  /** The error's code, such as `ECONNREFUSED`, if given. */
   readonly code: string | undefined;
   /** Whether the upstream may have received the request. */
   readonly isSent: boolean;

@@ -1,13 +1,13 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 
-/** What became of a reload: `refused` if the config has a fault, so that the earlier one stays. */
+/** Result of a reload: `refused` if the config is invalid, so that the earlier config stays. */
 export type ReloadResult = 'applied' | 'unchanged' | 'refused';
 
-/** Shows which config the process has, and what became of its reloads. */
+/** Reports the config of the process, and the results of its reloads. */
 export interface ConfigMetrics {
   /**
-   * The process has this config from now on.
-   * @param hash of the file; undefined for a config that is not from a file
+   * The process uses this config from now on.
+   * @param hash hash of the file; undefined for a config that is not from a file
    */
   onConfig(hash: string | undefined): void;
   onReload(result: ReloadResult): void;

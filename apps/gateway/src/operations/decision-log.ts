@@ -4,7 +4,7 @@ import type { LimitStore } from 'headgate/stores';
 import { isPromise } from '../base/is-promise.ts';
 import type { Account } from '../config/schema.ts';
 
-/** The place of a call among those of this process that change the same counters. */
+/** The place of a call among the calls of this process that change the same counters. */
 interface Place {
   /** Undefined until the turn of the event loop ends in which the call was made. */
   order: number | undefined;
@@ -12,28 +12,28 @@ interface Place {
   at: number;
 }
 
-/** A decision whose request has no line yet. */
+/** A decision that no log line shows yet. */
 interface Decided {
   readonly sinceMs: number;
   readonly fields: string;
-  /** The rest of a line of its own. */
+  /** The rest of the decision's separate line. */
   readonly rest: string;
 }
 
 /** Parts of the log that write the lines. */
 export interface DecisionLogOptions {
-  /** Whether lines have accounts, and requests are logged at all. */
+  /** Whether lines name accounts, and requests are logged at all. */
   readonly isOn: () => boolean;
   /** Writes a line of level `info`. */
   readonly write: (fields: string) => void;
 }
 
-/** A request that runs for longer has a line of its own about its decision, so that the log is almost sorted by time. */
+/** The decision about a request that runs for longer gets a separate line, so that the log is almost sorted by time. */
 const OWN_LINE_MS = 5_000;
 
 /**
- * What the log says of each decision, so that `headgate simulate` can repeat all of them exactly: when the store decided,
- * and in which order. While it is off, nothing is numbered.
+ * The log's fields about each decision, so that `headgate simulate` can repeat all of them exactly: when the store
+ * decided, and in which order. While it is off, nothing is numbered.
  */
 export class DecisionLog {
   readonly #options: DecisionLogOptions;
@@ -50,7 +50,7 @@ export class DecisionLog {
     this.#options = options;
   }
 
-  /** The same store; its decisions are numbered in the order in which the store makes those of one account. */
+  /** The same store; its decisions are numbered in the order in which the store decides about one account. */
   numbered(store: LimitStore): LimitStore {
     return decorateStore(store, {
       consume: (consume) => (account, route, windowSet, cost) => {
@@ -78,7 +78,7 @@ export class DecisionLog {
   }
 
   /**
-   * A limit has decided about a request.
+   * A limit decided about a request.
    * @param find only called while the log is on
    */
   onDecision(requestId: string, decision: Decision, find: (account: string) => Account | undefined): void {
@@ -100,7 +100,9 @@ export class DecisionLog {
     this.#options.write(`"req_id":"${requestId}","cost":0,"at":${at},"order":${order},"msg":"refund"`);
   }
 
-  /** Fields of the line of a request whose decision has no line yet; `"at":null` if it has one, or if there is none. */
+  /**
+   * Fields for a request's line if its decision is not logged yet; `"at":null` if it is, or if there is no decision.
+   */
   take(requestId: string): string {
     const decided = this.#decided.get(requestId);
     this.#decided.delete(requestId);
@@ -108,7 +110,7 @@ export class DecisionLog {
     return decided?.fields ?? '"at":null,';
   }
 
-  /** Writes a line for each decision whose request has none yet. */
+  /** Writes a line for each decision that no line shows yet. */
   flush(): void {
     this.#writeOld(Number.POSITIVE_INFINITY);
   }

@@ -4,7 +4,7 @@ import { shared } from './shared.ts';
 /** A path of a health check, as its route in the metrics. A HEAD of the path counts as its GET. */
 export type HealthCheck = 'GET /healthz' | 'GET /livez' | 'GET /readyz';
 
-/** What the gateway answers to health checks. Both listeners have them. */
+/** The gateway's answers to health checks. Both listeners serve them. */
 export interface Health {
   /** From now on the gateway is alive, but not ready. Nothing makes it ready again. */
   drain(): void;

@@ -1,6 +1,6 @@
 import type { ScrapedMetric } from './store-metrics.ts';
 
-/** What a gateway has at work now. */
+/** Current load of a gateway. */
 export interface Load {
   readonly idempotency: { readonly held: number; readonly pending: number };
   readonly upstreams: { readonly connectionsInUse: number; readonly waiting: number };

@@ -6,7 +6,7 @@ import type { ListenerName } from '../tls/listener-tls.ts';
 import type { HandshakeFailure } from '../tls/tls-server.ts';
 import { DecisionLog } from './decision-log.ts';
 
-/** What is logged. */
+/** Settings that a reload can change. */
 export interface LogSettings {
   /** The least important lines that are written; `silent` for none. */
   readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
@@ -18,24 +18,23 @@ export interface LogSettings {
 
 /** The process's log: JSON lines. */
 export interface Log {
-  /** Its level is that of the settings. */
+  /** Its level is the settings' level. */
   readonly logger: Logger;
-  /** Changes the settings, also while requests run. Without a call the level is `info`, and no line has an id. */
+  /** Changes the settings, also while requests run. Without a call the level is `info`, and no line contains an id. */
   configure(settings: LogSettings): void;
-  /** What the lines of requests say of their decisions, if they name accounts. */
+  /** Writes the decisions into the lines of requests, if lines name accounts. */
   readonly decisions: DecisionLog;
   /** Whether lines may name accounts. */
   readonly namesAccounts: boolean;
   /**
-   * Writes one line per answered request. It has no token, no header value, no query, and of the path only the route's
-   * template. The level is `info`, or `warn` if the gateway itself answered with a status of 500 or more.
+   * Writes one line per answered request. The line contains no token, no header value and no query, and of the path
+   * only the route's template. The level is `info`, or `warn` if the gateway itself answered with a status of 500 or
+   * more.
    */
   request(exchange: Exchange, status: number): void;
   /** The level is `info`, or `debug` if the client only went away. */
   handshakeFailed(listener: ListenerName, failure: HandshakeFailure): void;
-  /**
-   * Writes buffered lines and ends the log, before the process exits. It does not wait for a reader that has stalled.
-   */
+  /** Writes buffered lines and ends the log, before the process exits. It does not wait for a stalled reader. */
   close(): Promise<void>;
 }
 
@@ -46,32 +45,34 @@ export interface Log {
 const MAX_BUFFERED_BYTES = 16_777_216;
 const CLOSE_MS = 500;
 /**
- * Of a process that shares its pipe with others: a pipe does not mix up what several processes write if each write has at
- * most 4,096 bytes. The sink needs room for a line between the two.
+ * For a process that shares its pipe with others: a pipe does not mix up the writes of several processes if each write
+ * is at most 4,096 bytes long. The sink needs room for a line between the two.
  */
 const SHARED_PIPE = { minLength: 3_072, maxWrite: 4_096 };
 
-/** Lines are written together: as soon as they have this many bytes, or after this time. A write costs a system call. */
+/**
+ * Lines are written together: as soon as they reach this many bytes, or after this time. A write costs a system call.
+ */
 const MIN_WRITE_BYTES = 4_096;
 const FLUSH_MS = 10;
 
 /** How many causes of an error are logged. */
 const MAX_CAUSES = 3;
 
-/** Errors that mean a state of the store or the process, not a mistake in the code. Many requests may have one. */
+/** Errors that mean a state of the store or the process, not a mistake in the code. Many requests may fail with one. */
 const EXPECTED = ['store_full', 'store_timeout', 'store_unavailable', 'claim_lost', 'closed'] as const;
 /** Longest message of an expected error, in characters. */
 const MAX_MESSAGE = 160;
 
 /**
- * Logs only these properties: the error of a Redis client may also have the failed command, and with it a password or a
+ * Logs only these properties: a Redis client's error may also contain the failed command, and with it a password or a
  * key.
  */
 function describeError(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error)) return String(error);
   const { name, message, stack, cause } = error;
   const { code } = error as { code?: unknown };
-  // A stack per refused request would fill the log. The message has that of the cause.
+  // A stack per refused request would fill the log. The error's message includes its cause's message.
   if (EXPECTED.some((expected) => isHeadgateError(error, expected))) {
     return { type: name, message: message.slice(0, MAX_MESSAGE), code };
   }
@@ -91,7 +92,7 @@ function isOwnAnswer({ hasOwnAnswer, decision }: Exchange): boolean {
 
 const LEVELS = { info: 30, warn: 40 } as const;
 
-/** The time now in ISO 8601. Many requests have the same millisecond. */
+/** The time now in ISO 8601. Many requests share a millisecond. */
 function createTimeNow(): () => string {
   let ms = 0;
   let text = '';
@@ -118,7 +119,7 @@ function routeText(route: Exchange['route']): string {
   return text;
 }
 
-/** Ids have hex digits only. */
+/** Ids contain hex digits only. */
 function traceText({ trace }: Exchange): string {
   const fields = trace?.fields;
   return fields === undefined ? '' : `"trace_id":"${fields.trace_id}","span_id":"${fields.span_id}",`;
@@ -145,7 +146,7 @@ export function createLog(fd = 1, base: { readonly worker: number } | null = nul
   sink.on('error', () => {});
   let isClosing = false;
   let flushTimer: NodeJS.Timeout | undefined;
-  // The sink does not flush while it writes, and then keeps what is shorter than its minimum.
+  // The sink does not flush while it writes, and then keeps lines that are shorter than its minimum.
   let isFlushDue = false;
   const flush = (): void => {
     flushTimer = undefined;

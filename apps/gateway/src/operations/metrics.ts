@@ -12,12 +12,14 @@ import { type ConfigMetrics, createConfigMetrics } from './config-metrics.ts';
 import type { ScrapedMetric } from './store-metrics.ts';
 import { version } from './version.ts';
 
-/** The metrics of `/metrics`. No label ever has an account, a token, or a path that is not a route of the config. */
+/**
+ * The metrics of `/metrics`. No label ever contains an account, a token, or a path that is not a route of the config.
+ */
 export interface Metrics {
   readonly config: ConfigMetrics;
   /** The text in Prometheus's format, with its media type. */
   render(): Promise<{ readonly contentType: string; readonly text: string }>;
-  /** The same as data, to be added to those of other processes. */
+  /** The same as data, which can be added to the metrics of other processes. */
   families(): Promise<readonly MetricFamily[]>;
   onEvent(event: GateEvent): void;
   onIdempotency(event: IdempotencyEvent): void;
@@ -35,9 +37,9 @@ export interface Metrics {
   onCertificate(listener: ListenerName, expiresAtMs: number): void;
   /** @param upstream its host and port */
   onUpstreamFailure(upstream: string, cause: UpstreamCause): void;
-  /** @param operation undefined if the Admin API has no such operation */
+  /** @param operation undefined if the Admin API offers no such operation */
   onAdminRequest(operation: string | undefined, status: number): void;
-  /** A request for the Admin API had no valid token. */
+  /** A request for the Admin API carried no valid token. */
   onAdminAuthFailure(): void;
   onShadow(decision: ShadowDecision): void;
   /** A candidate was not asked about a request, or its store did not answer. */
@@ -46,7 +48,7 @@ export interface Metrics {
   measured(store: LimitStore, onCall?: (seconds: number) => void): LimitStore;
 }
 
-/** One metric with its values, as prom-client gives it to be added to that of another process. */
+/** One metric with its values, in prom-client's form, which can be added to another process's metric. */
 export interface MetricFamily {
   readonly name: string;
   readonly type: string;
@@ -61,7 +63,7 @@ export async function familiesOf(registry: Registry): Promise<readonly MetricFam
   return (await registry.getMetricsAsJSON()) as unknown as readonly MetricFamily[];
 }
 
-/** Where the gate of the process can fail. */
+/** Stages at which the gate of the process can fail. */
 const STAGES = ['limits', 'idempotency', 'refund'];
 
 /** The client left before its answer; nginx uses the same number. For log and metrics only, never sent. */
@@ -189,7 +191,7 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
         help,
         registers,
         collect() {
-          // A counter has no set(). Its owner counts, so it is read anew for each scrape.
+          // A counter offers no set(). Its owner counts, so it is read anew for each scrape.
           this.reset();
           this.inc(value());
         },

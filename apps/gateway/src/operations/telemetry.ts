@@ -3,11 +3,11 @@ import { instrument, isInstrumented } from 'headgate/otel';
 import type { SharedLimitsState } from 'headgate/shared-limits';
 import { hasMetering, hasTracing } from '../exchange/request-trace.ts';
 
-/** What the process reports to OpenTelemetry. */
+/** Traces and metrics that the process reports to OpenTelemetry. */
 export interface Telemetry {
   /** Reports how old the knowledge of the adjustments is. */
   watchLimits(state: () => Pick<SharedLimitsState, 'ageMs'>): void;
-  /** Sends what is recorded, for at most a moment. Nothing more is recorded afterwards. Never rejects. */
+  /** Sends the recorded data, for at most a moment. Nothing more is recorded afterwards. Never rejects. */
   close(): Promise<void>;
 }
 
@@ -15,8 +15,8 @@ export interface Telemetry {
 const FLUSH_MS = 2_000;
 
 /**
- * Reports the gateway to OpenTelemetry, if the process has an SDK. A program that is loaded with `--import` may have
- * called `instrument` itself, with options of its own; then it is not called again, since all would count twice.
+ * Reports the gateway to OpenTelemetry, if the process loaded an SDK. A program that is loaded with `--import` may
+ * already call `instrument` with its own options; then it is not called again, since all would count twice.
  */
 export function startTelemetry(): Telemetry | undefined {
   if (!hasTracing() && !hasMetering()) return undefined;
@@ -45,7 +45,7 @@ export function startTelemetry(): Telemetry | undefined {
   };
 }
 
-/** A provider of an SDK sends in batches. The interface of OpenTelemetry does not have this method. */
+/** A provider of an SDK sends in batches. The interface of OpenTelemetry lacks this method. */
 async function flush(provider: object): Promise<void> {
   await (provider as { forceFlush?(): Promise<void> }).forceFlush?.();
 }

@@ -37,7 +37,7 @@ const MAX_TEXT_BYTES = 16_384;
 /**
  * Returns a function that sends a piece of this length at once, or, if it is small, together with those that arrive in
  * the same turn: each write costs some hundred bytes while it waits for the client.
- * @param send sends all that waits, and returns whether the response has room for more
+ * @param send sends all that waits, and returns whether the response takes more
  */
 export function inBatches(send: () => boolean): (bytes: number) => boolean {
   let isScheduled = false;
@@ -90,7 +90,7 @@ export class StreamedAnswer implements AnswerSink {
     breakOff(this.exchange);
   }
 
-  /** @returns whether the response has room for more */
+  /** @returns whether the response takes more */
   #send(): boolean {
     const { response } = this.exchange;
     let hasRoom = true;
@@ -119,7 +119,7 @@ function textOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
   return Buffer.from(buffer, byteOffset, byteLength).toString('latin1');
 }
 
-/** Sends the head, if it was not sent yet and the response has not ended. */
+/** Sends the head, if it was not sent yet and the response is still open. */
 export function flushIfOpen(response: ServerResponse): void {
   if (response.headersSent && !response.writableEnded && !response.destroyed) flushHead(response);
 }

@@ -24,7 +24,7 @@ export function connectorTo({ protocol, hostname, port }: URL, lookup: LookupFun
   const target = { host, port: Number(port || (isTls ? 443 : 80)), lookup: shared(lookup), ...socketOptions };
   // A name is sent to the server, so that it can choose a certificate. An address may not be (RFC 6066, section 3).
   const tls = { ...target, ALPNProtocols: ['http/1.1'], ...(isIP(host) === 0 && { servername: host }) };
-  /** Of the last handshake: with it the next one is shorter. */
+  /** The last handshake's session: with it the next handshake is shorter. */
   let session: Buffer | undefined;
   return (onReady) => {
     const socket = isTls ? connectTls({ ...tls, ...(session && { session }) }) : connectTcp(target);

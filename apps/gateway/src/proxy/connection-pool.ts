@@ -26,7 +26,7 @@ export interface ConnectionPoolOptions {
   readonly maxPerApplication: number;
   /** How long a connection stays open without a request, in milliseconds. */
   readonly idleMs: number;
-  /** Called each time the last connection has closed. */
+  /** Called each time the last connection closes. */
   readonly onEmpty?: () => void;
 }
 
@@ -43,7 +43,7 @@ export class PoolClosedError extends Error {}
 export class ConnectionPool implements Lender {
   readonly #options: ConnectionPoolOptions;
   readonly #open = new Set<Connection>();
-  /** The one that was used last is the last one. */
+  /** The connection that was used last is at the end. */
   readonly #idle: Connection[] = [];
   /** Leases per application. */
   readonly #leases = new Tally();
@@ -88,7 +88,7 @@ export class ConnectionPool implements Lender {
     for (const { socket } of this.#open) socket.destroy(new PoolClosedError('the pool was closed'));
     if (this.#open.size === 0) this.#closed?.();
     await closed;
-    // An error is reported to its request a moment after its connection has closed.
+    // An error is reported to its request a moment after its connection closed.
     await new Promise((resolve) => setImmediate(resolve));
   }
 
@@ -168,7 +168,7 @@ export class ConnectionPool implements Lender {
     socket.on('data', (chunk: Buffer) => {
       const { lease: current } = connection;
       if (current?.isGiven) current.user.onData(chunk);
-      // Between two requests an upstream has nothing to say. The next request would take it for its response.
+      // Between two requests an upstream must send nothing. The next request would take it for its response.
       else socket.destroy();
     });
     socket.on('drain', () => connection.lease?.user.onDrain());
@@ -179,7 +179,7 @@ export class ConnectionPool implements Lender {
     socket.once('close', () => this.#onClose(connection, reason));
   }
 
-  /** Closes the connection if it cannot be used any more; the lease then gets another one. */
+  /** Closes the connection if it cannot be used any more; the lease then gets another connection. */
   #giveIfOpen(connection: Connection, lease: Lease): void {
     if (connection.lease !== lease) return;
     if (isUsable(connection.socket)) this.#give(connection, lease);
@@ -244,7 +244,7 @@ function isUsable(socket: Socket): boolean {
 }
 
 /**
- * Calls `next` after a whole turn of the event loop. A connection then knows of its end, if that had arrived when this
+ * Calls `next` after a whole turn of the event loop. A connection then knows of its end, if the end arrived before this
  * function was called.
  */
 function afterPoll(next: () => void): void {

@@ -28,7 +28,7 @@ import { inContext, type RequestMessage, type UpstreamListener, UpstreamRequest 
 /** How long the rest of a discarded response may take before its connection is closed. */
 const DISCARD_MS = 2_000;
 
-/** What a forwarding needs besides the exchange. */
+/** Options of a forwarding besides the exchange. */
 export interface ForwardingOptions {
   /** Longest wait for the head of the response, in milliseconds. */
   readonly timeoutMs: number;
@@ -47,7 +47,7 @@ export interface ForwardingOptions {
  * forwarding continues when the client disconnects, for as long as more of the response can be stored.
  */
 export class Forwarding implements UpstreamListener {
-  /** The body of the request; null if it has none. */
+  /** The body of the request; null if there is none. */
   readonly body: Readable | Uint8Array | null;
   /** Undefined if nothing is traced. */
   readonly span: UpstreamSpan | undefined;
@@ -62,7 +62,7 @@ export class Forwarding implements UpstreamListener {
   #isSent = false;
   /** Nothing more is sent to or read from the upstream. */
   #isFinished = false;
-  /** Status of the upstream's response, once its head has arrived. */
+  /** Status of the upstream's response, once its head arrived. */
   #status: number | undefined;
   /** The client got a 504, and the forwarding continues. */
   #hasTimedOut = false;
@@ -95,7 +95,7 @@ export class Forwarding implements UpstreamListener {
   }
 
   /**
-   * Sends the request when the pool has a connection for it. Call it once.
+   * Sends the request when the pool gives it a connection. Call it once.
    * @param message undefined if the request cannot be sent, because its target or a field is not valid
    */
   send(pool: ConnectionPool, message: RequestMessage | undefined): void {
@@ -170,7 +170,7 @@ export class Forwarding implements UpstreamListener {
     if (this.#status !== undefined && !this.#sink.isNeeded) this.#stop();
   }
 
-  /** The body that the gateway has read already, or else the client's, as it arrives. */
+  /** The body that the gateway already read, or else the client's, as it arrives. */
   #openBody(): Readable | Uint8Array | null {
     const { body, request, response, expectsContinue } = this.#exchange;
     if (body !== undefined) return body.size === 0 ? null : (body.bytes ?? body.open());
@@ -254,7 +254,7 @@ export class Forwarding implements UpstreamListener {
   /** Stops, and answers with an error instead of the upstream's response. */
   #giveUp(refusal: Refusal): void {
     this.#stop();
-    // Headers show what was charged. A charge that was refunded is not shown.
+    // Headers show the charge, unless it was refunded.
     const headers = this.#isSent ? this.#passage.settle({ status: refusal.status }).headers : this.#passage.marks;
     this.#refuse(refusal, headers);
   }

@@ -30,7 +30,7 @@ export interface Connection {
   idleUntil: number;
 }
 
-/** What a lease asks of its pool. */
+/** A lease's calls to its pool. */
 export interface Lender {
   request(lease: Lease): void;
   cancel(lease: Lease): void;
@@ -41,7 +41,7 @@ export interface Lender {
 export class Lease {
   /** Set while the connection belongs to this lease. */
   connection: Connection | undefined;
-  /** The request has its connection. */
+  /** The pool gave the request a connection. */
   isGiven = false;
   isCancelled = false;
 

@@ -8,13 +8,13 @@ export interface ResponseHead {
   readonly fields: string[];
 }
 
-/** Gets what a {@link ResponseReader} reads. */
+/** Receives the parts of a response from a {@link ResponseReader}. */
 export interface ResponseListener {
   onHead(head: ResponseHead): void;
   onData(chunk: Buffer): void;
 }
 
-/** What came is not HTTP/1, or leaves open where the response ends. */
+/** The upstream's bytes are not HTTP/1, or leave open where the response ends. */
 export class UnreadableResponse extends Error {}
 
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
@@ -27,7 +27,7 @@ const CHUNK_SIZE = /^([\da-fA-F]{1,13})(?:;[\t\x20-\x7e\x80-\xff]*)?$/;
 /** Longest line in front of a chunk, in bytes. */
 const MAX_SIZE_LINE = 1_024;
 
-/** What comes next. */
+/** The next part of the response. */
 type State = 'head' | 'sized body' | 'body to the end' | 'chunk size' | 'chunk' | 'end of chunk' | 'trailers' | 'over';
 
 /**
@@ -45,12 +45,12 @@ export class ResponseReader {
   readonly #isHead: boolean;
   readonly #listener: ResponseListener;
   #state: State = 'head';
-  /** The beginning of a head or a line whose end has not come. */
+  /** The beginning of a head or a line whose end is still to come. */
   #text = '';
   /** Bytes that are left of the body or the chunk. */
   #left = 0;
 
-  /** @param isHead whether the request was a HEAD: its response has no body */
+  /** @param isHead whether the request was a HEAD: its response is sent without a body */
   constructor(isHead: boolean, listener: ResponseListener) {
     this.#isHead = isHead;
     this.#listener = listener;
@@ -192,7 +192,7 @@ export class ResponseReader {
   }
 }
 
-/** What the fields of a response say about its end and its connection. */
+/** The fields of a response about its end and its connection. */
 interface Framing {
   length: string | undefined;
   /** In lower case; several ones are joined by commas. */
@@ -233,7 +233,7 @@ function addToFraming(framing: Framing, lowerName: string, value: string): void 
   }
 }
 
-/** @param at where the first field begins */
+/** @param at start of the first field */
 function fieldsOf(head: string, at: number): string[] {
   const fields: string[] = [];
   while (at < head.length) {

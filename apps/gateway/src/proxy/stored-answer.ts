@@ -15,7 +15,7 @@ import {
 
 /**
  * A response that is stored for retries. It is recorded while it is sent, and stored before the client can see its end.
- * ResponseRecording continues if the client disconnects (I11).
+ * Recording continues if the client disconnects (I11).
  */
 export class StoredAnswer implements AnswerSink {
   onReady: (() => void) | undefined;
@@ -26,7 +26,7 @@ export class StoredAnswer implements AnswerSink {
   /** Bytes of the recording that are counted as buffered. */
   #counted = 0;
   #head: UpstreamHead | undefined;
-  /** How the upstream's response ended, once it has. */
+  /** How the upstream's response ended, once it did. */
   #ending: 'end' | 'breakOff' | undefined;
 
   constructor(exchange: Exchange, recording: ResponseRecording) {
@@ -40,7 +40,7 @@ export class StoredAnswer implements AnswerSink {
     exchange.response.on('close', () => this.onReady?.());
   }
 
-  /** No longer if the body is too long to store, and the client has gone or was answered before. */
+  /** False if the body is too long to store, and the client left or was already answered. */
   get isNeeded(): boolean {
     return this.#tape.isRecording || isOpen(this.#exchange) || isSending(this.#exchange);
   }
@@ -59,8 +59,8 @@ export class StoredAnswer implements AnswerSink {
     if (!this.#tape.isRecording || !this.#count(chunk.length)) this.#stopRecording();
     const canSend = this.#tape.maySendHead && !this.#exchange.response.writableNeedDrain;
     const hasRoom = canSend && this.#sendBatch(chunk.length);
-    // What is recorded is in memory anyway, so a client that does not read must not delay the outcome. What it has not
-    // read waits on the tape, which merges small pieces.
+    // The recorded body is in memory anyway, so a client that does not read must not delay the outcome. The unread part
+    // waits on the tape, which merges small pieces.
     return hasRoom || this.#tape.isRecording;
   }
 
@@ -78,7 +78,7 @@ export class StoredAnswer implements AnswerSink {
     return true;
   }
 
-  /** The body is too long to be stored, or there is no room for it. So the outcome is known already. */
+  /** The body is too long to be stored, or the memory for it is used up. So the outcome is known already. */
   #stopRecording(): void {
     this.#store(this.#tape.breakOff());
     this.#exchange.buffer?.remove(this.#counted);
@@ -111,7 +111,7 @@ export class StoredAnswer implements AnswerSink {
     if (isOpen(this.#exchange)) writeHead(this.#exchange, this.#head as UpstreamHead);
   }
 
-  /** @returns whether the response has room for more */
+  /** @returns whether the response takes more */
   #sendData(): boolean {
     let hasRoom = true;
     for (const piece of this.#tape.sendable())
@@ -119,7 +119,10 @@ export class StoredAnswer implements AnswerSink {
     return hasRoom;
   }
 
-  /** Ends the client's response with what is left, if the upstream's has ended. Not if another one was sent: that one ends by itself. */
+  /**
+   * Ends the client's response with the rest, if the upstream's response ended. Not if the gateway sent another
+   * response, which ends by itself.
+   */
   #sendEnd(): void {
     if (this.#tape.isDiscarded) return;
     if (this.#ending === 'breakOff') breakOff(this.#exchange);
@@ -134,7 +137,7 @@ export class StoredAnswer implements AnswerSink {
   }
 }
 
-/** Whether this response is on its way to a client that is connected. The client may have got a 504 before it came. */
+/** Whether this response is on its way to a connected client. The client may already be answered with a 504. */
 function isSending({ response }: Exchange): boolean {
   return response.headersSent && !response.writableEnded && !response.destroyed;
 }

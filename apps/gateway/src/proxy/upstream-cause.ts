@@ -10,7 +10,7 @@ const CAUSES: readonly (readonly [RegExp, UpstreamCause])[] = [
   // OpenSSL's own errors, alerts of the upstream among them: ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED is not about the
   // upstream's certificate, but about the gateway's.
   [/^ERR_SSL_|^EPROTO$/, 'tls'],
-  // Results of the verification, such as DEPTH_ZERO_SELF_SIGNED_CERT: Node has OpenSSL's names without their prefix.
+  // Results of the verification, such as DEPTH_ZERO_SELF_SIGNED_CERT: Node uses OpenSSL's names without their prefix.
   [/CERT|CRL|^HOSTNAME_MISMATCH$|^INVALID_(CA|PURPOSE)$|^PATH_LENGTH_EXCEEDED$|^UNABLE_TO_/, 'certificate'],
   [/^ERR_TLS_/, 'tls'],
 ];

@@ -7,16 +7,16 @@ import type { Exchange } from '../exchange/exchange.ts';
 /** Only the gateway may send these, on every route: a client takes a response with one of them as final. */
 const MARKS: ReadonlySet<string> = new Set(['idempotency-replayed', 'idempotency-status']);
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-/** Characters that a field value may have, as Latin-1 (RFC 9110, section 5.5). */
+/** Characters that a field value may contain, as Latin-1 (RFC 9110, section 5.5). */
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** What becomes of a field of the client by its name: `obeyed` is passed only if the config or the route names it. */
+/** The treatment of a client's field by its name: `obeyed` is passed only if the config or the route names it. */
 interface RequestName {
   readonly lowerName: string;
   readonly use: 'dropped' | 'appended' | 'obeyed' | 'passed';
 }
 
-/** Most requests have the same few names. A client that sends others makes this no larger. */
+/** Most requests use the same few names. A client that sends others does not make this larger. */
 const requestNames = new Map<string, RequestName>();
 const MAX_NAMES = 500;
 const MAX_NAME_LENGTH = 64;
@@ -44,7 +44,7 @@ function append(list: string | undefined, value: string): string {
 /**
  * Header fields of the forwarded request: names and values in one flat list, in the order of the client's request.
  * Hop-by-hop fields and the API key are removed, and so are fields by which an upstream could take the request for
- * another one. The gateway appends what it knows to `x-forwarded-for`, `-host` and `-proto`.
+ * another request. The gateway appends what it knows to `x-forwarded-for`, `-host` and `-proto`.
  * @param listed names in lower case that are forwarded although an upstream may obey them
  */
 export function requestFields({ request, id, idempotent, route }: Exchange, listed: ReadonlySet<string>): string[] {
@@ -75,7 +75,7 @@ export function requestFields({ request, id, idempotent, route }: Exchange, list
   return fields;
 }
 
-/** Adds the `x-forwarded-` fields: what the client said, and then what the gateway knows. */
+/** Adds the `x-forwarded-` fields: the client's values, and then the gateway's. */
 function addForwarded(
   fields: string[],
   forwarded: Readonly<Record<string, string>> | undefined,
@@ -88,7 +88,7 @@ function addForwarded(
   }
 }
 
-/** Methods whose requests state no length if they have no body (RFC 9110, section 8.6). */
+/** Methods whose requests state no length if they are sent without a body (RFC 9110, section 8.6). */
 const WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE']);
 
 /**
@@ -103,7 +103,7 @@ export function framingFields({ method = '', headers }: IncomingMessage, isWithB
   return fields;
 }
 
-/** A method and a target, which has no blank. */
+/** A method and a target, which contains no blank. */
 const METHOD_AND_TARGET = /^[!-~]+ [\x21-\xff]+$/;
 
 /**
@@ -146,7 +146,7 @@ export function answerFields(
   const fields: string[] = [];
   forEachField(raw, (name, value, lowerName) => {
     if (isHopByHop(lowerName) || named.has(lowerName) || lowerName === 'x-request-id' || MARKS.has(lowerName)) return;
-    // A 204 must not have it (RFC 9110, section 8.6).
+    // A 204 must not state a length (RFC 9110, section 8.6).
     if (status === 204 && lowerName === 'content-length') return;
     if (isLimited && (lowerName.startsWith('x-ratelimit-') || Object.hasOwn(gateFields, lowerName))) return;
     if (TOKEN.test(name) && VALUE.test(value)) fields.push(name, value);

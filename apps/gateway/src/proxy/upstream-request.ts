@@ -5,7 +5,7 @@ import type { ConnectionPool } from './connection-pool.ts';
 import type { Applicant, ConnectionUser, Lease } from './lease.ts';
 import { type ResponseListener, ResponseReader } from './response-reader.ts';
 
-/** What an {@link UpstreamRequest} sends. */
+/** The request that an {@link UpstreamRequest} sends. */
 export interface RequestMessage {
   readonly method: string;
   /** The whole head, with the empty line at its end; characters up to U+00FF. */
@@ -18,7 +18,7 @@ export interface RequestMessage {
 
 /** Hears what becomes of an {@link UpstreamRequest}. Called no more after `onEnd`, `onError` or `destroy`. */
 export interface UpstreamListener extends ResponseListener {
-  /** The request has a connection: from now on the upstream may receive something. */
+  /** The request gets a connection: from now on the upstream may receive something. */
   onSend(): void;
   /** After all: the system refused everything. `onError` follows. */
   onUnsent(): void;
@@ -28,8 +28,8 @@ export interface UpstreamListener extends ResponseListener {
 }
 
 /**
- * The same listener in the context of its request. Without it, what a connection reports is in the context of the
- * request that opened the connection.
+ * The same listener in the context of its request. Without it, a connection's reports are in the context of the request
+ * that opened the connection.
  */
 export function inContext(trace: RequestTrace | undefined, listener: UpstreamListener): UpstreamListener {
   if (trace === undefined) return listener;
@@ -176,7 +176,7 @@ export class UpstreamRequest implements ConnectionUser {
     this.#isOver = true;
     const socket = this.#socket as Socket;
     const { keepsAlive, hasMore, keepAliveHint } = this.#reader;
-    // If the upstream did not wait for the rest of the request, the connection cannot be used for another one.
+    // If the upstream answered without reading the whole request, the connection cannot serve another request.
     if (keepsAlive && !hasMore && this.#isWritten && socket.writableLength === 0) {
       if (socket.isPaused()) socket.resume();
       this.#lease.release(keepAliveHint === undefined ? undefined : idleMsOf(keepAliveHint));

@@ -2,10 +2,10 @@ import type { Passage } from 'headgate/gate';
 import type { Exchange } from '../exchange/exchange.ts';
 import { createProxy, type ForwardSettings, type ProxyOptions, type UpstreamProxy } from './proxy.ts';
 
-/** Options of {@link createUpstreams}. The bounds are those of each upstream. */
+/** Options of {@link createUpstreams}. The bounds apply to each upstream. */
 export type UpstreamsOptions = Omit<ProxyOptions, 'upstream' | 'onEmpty'>;
 
-/** Forwards requests to any number of upstreams. Each URL has its own connections, with their own bounds. */
+/** Forwards requests to any number of upstreams. Connections and bounds are separate per URL. */
 export interface Upstreams {
   /** Connections to all upstreams that a request uses. */
   readonly connectionsInUse: number;

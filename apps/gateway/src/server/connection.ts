@@ -15,7 +15,10 @@ export class WaitingRequests {
   readonly #connections = new Set<Connection>();
   #count = 0;
 
-  /** One more waits. If there are too many, the connection with the most is cut, so that a few pay for what they do. */
+  /**
+   * Counts one more waiting exchange. If there are too many, cuts the connection with the most, so that the few clients
+   * that cause them pay.
+   */
   add(connection: Connection): void {
     this.#connections.add(connection);
     this.#count++;
@@ -103,7 +106,7 @@ export class Connection {
     this.#last = exchange;
   }
 
-  /** Calls `start` at once, or when enough earlier exchanges have closed. Never if the client has gone by then. */
+  /** Calls `start` at once, or when enough earlier exchanges have closed. Never if the client is gone by then. */
   whenTurn(exchange: Exchange, start: () => void): void {
     if (this.#running.length < MAX_RUNNING) {
       this.#running.push(exchange);
@@ -116,7 +119,7 @@ export class Connection {
     }
   }
 
-  /** Closes the connection at once. What waits on it is not started. */
+  /** Closes the connection at once. Waiting exchanges are not started. */
   cut(): void {
     const { size } = this.#waiting;
     this.#waiting.clear();
@@ -124,7 +127,7 @@ export class Connection {
     this.#socket.destroy();
   }
 
-  /** Call it when the response has closed. */
+  /** Call it when the response is closed. */
   delete(exchange: Exchange): void {
     remove(this.#exchanges, exchange);
     remove(this.#running, exchange);
@@ -142,7 +145,7 @@ export class Connection {
       if (this.#running.length === MAX_RUNNING) return;
       this.#stopWaiting(exchange);
       this.#running.push(exchange);
-      // A request whose body did not arrive in time has its answer already.
+      // A request whose body did not arrive in time is answered already.
       if (isOpen(exchange)) start();
     }
     this.#socket.resume();

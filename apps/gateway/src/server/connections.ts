@@ -21,7 +21,7 @@ export interface Connections {
   add(exchange: Exchange): boolean;
   /**
    * Calls `start` when it is the turn of an exchange that was added: only a few exchanges of a connection run at a
-   * time. Never if the client has gone by then.
+   * time. Never if the client is gone by then.
    */
   whenTurn(exchange: Exchange, start: () => void): void;
   /** Whether nothing runs on this connection. */
@@ -45,8 +45,9 @@ export interface ConnectionsOptions {
 }
 
 /**
- * How long an idle connection stays open while the gateway drains, in milliseconds: its client may be sending a request,
- * because no answer has said that the connection closes. Then also the longest wait for the client to close its side.
+ * How long an idle connection stays open while the gateway drains, in milliseconds: its client may be sending a
+ * request, because no answer announced that the connection closes. Then also the longest wait for the client to close
+ * its side.
  */
 const IDLE_MS = 500;
 
@@ -114,7 +115,7 @@ export function watchConnections(
 
   /** After a CONNECT Node ignores the events of the connection, but earlier requests can still run on it. */
   const watchDetached = (socket: Duplex): void => {
-    // A slow answer goes on when the client has read a part of it.
+    // A slow answer goes on when the client reads a part of it.
     socket.on('drain', () => {
       for (const { response } of exchangesOn(socket)) response.emit('drain');
     });
@@ -154,7 +155,7 @@ export function watchConnections(
     }
     socket.once('close', () => onClose(socket));
   });
-  // With TLS a connection is first the client's TCP socket, and from the end of the handshake on another one.
+  // With TLS a connection is first the client's TCP socket, and from the end of the handshake on a TLS socket.
   whenSecure(server, (tcpSocket, socket) => {
     if (sockets.delete(tcpSocket)) sockets.add(socket);
     if (idle.delete(tcpSocket)) idle.add(socket);

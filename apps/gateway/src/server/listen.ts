@@ -39,7 +39,7 @@ function reasonFor(code: string, port: string, host: string, places: AddressPlac
 }
 
 /**
- * Listens. Resolves to the real address: a port of 0 has become the port that the system chose.
+ * Listens. Resolves to the real address: the system's choice replaces a port of 0.
  * @throws ListenError
  */
 export function listen(server: Server, address: Address, places: AddressPlaces): Promise<Address> {

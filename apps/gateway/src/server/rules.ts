@@ -6,8 +6,8 @@ import type { Exchange } from '../exchange/exchange.ts';
 import type { Refusal } from '../exchange/refusal.ts';
 
 /**
- * What the config says about requests, as the stages that a request goes through. A reload makes new rules. A request
- * keeps the rules that it began with.
+ * The config's rules for requests, as the stages that a request goes through. A reload makes new rules. A request keeps
+ * the rules that it began with.
  */
 export interface Rules {
   /** Prepares the answer for pages of other origins, and returns that to a preflight. Undefined without CORS. */

@@ -31,7 +31,7 @@ export interface ServerOptions {
   readonly maxConnections: number;
   readonly silence: SilenceLimits;
   readonly health: Health;
-  /** What the candidate of shadow limits has said about a request so far, if it differs from the answer. */
+  /** The shadow candidate's verdict about a request so far, if it differs from the answer. */
   readonly verdict: (requestId: string) => Exchange['shadow'];
 }
 
@@ -113,7 +113,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     else void entry.abandon();
   };
   const sendAnswer = (exchange: Exchange, { reply, replayed }: GateAnswer): void => {
-    // A replay can be large, and takes up memory until the client has read it.
+    // A replay can be large, and takes up memory until the client reads it.
     if (replayed === true && exchange.buffer?.add(reply.body.length) === false) refuseExchange(exchange, NO_ROOM);
     else sendReply(exchange, reply);
   };

@@ -11,9 +11,9 @@ export interface SilenceLimits {
 
 /**
  * Closes connections on which nothing happens. If the client does not read an answer, the answer takes up memory, so
- * the time is short. If the upstream has not answered yet, it is longer.
+ * the time is short. Until the upstream answers, it is longer.
  * @param isQuiet whether no request runs on a connection
- * @returns sets other limits. A connection has them from its next request on, at the latest after its next silence
+ * @returns sets other limits. They apply to a connection from its next request on, at the latest after its next silence
  */
 export function closeSilentConnections(
   server: Server,

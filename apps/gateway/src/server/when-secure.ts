@@ -1,9 +1,7 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
-/**
- * Calls `onSecure` with both sockets of a connection when its TLS handshake has ended. Never for a server without TLS.
- */
+/** Calls `onSecure` with both sockets of a connection when its TLS handshake ends. Never for a server without TLS. */
 export function whenSecure(server: Server, onSecure: (tcpSocket: Socket, tlsSocket: Socket) => void): void {
   const handshakes = new Map<string, Socket>();
   if (server.listenerCount('secureConnection') === 0) return;
@@ -20,7 +18,9 @@ export function whenSecure(server: Server, onSecure: (tcpSocket: Socket, tlsSock
   });
 }
 
-/** Node shows the two sockets in two events. The addresses of both ends, which no other connection has, join them. */
+/**
+ * Node shows the two sockets in two events. The addresses of both ends, which are unique to a connection, join them.
+ */
 function nameOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }

@@ -21,7 +21,7 @@ export interface Candidate {
 
 const ID_DIGITS = 16;
 
-/** What is stored of a candidate. A later version may add properties, so unknown ones are ignored. */
+/** The stored form of a candidate. A later version may add properties, so unknown ones are ignored. */
 const stored = z.object({
   settings: shadow,
   by: z.string().max(200),
@@ -51,7 +51,7 @@ export function writeCandidate({ settings, by, reason, atMs }: Candidate): strin
   return JSON.stringify({ settings, by, reason, at: atMs });
 }
 
-/** Reads what another process has written. It is untrusted: undefined if this version cannot read it. */
+/** Reads a candidate that another process wrote. It is untrusted: undefined if this version cannot read it. */
 export function readCandidate(id: string, text: string): Candidate | undefined {
   const checked = checkJson(stored, parse(text));
   if (!('value' in checked)) return undefined;

@@ -42,14 +42,14 @@ const MAX_DIFFERING = 1_000;
 const MAX_UNDER_WAY = 1_000;
 const TIMEOUT_MS = 1_000;
 
-/** Runs the candidate of an operator, or else that of the config. */
+/** Runs the operator's candidate, or else the config's. */
 export class ShadowRunner {
   readonly #parts: ShadowParts;
   #config: Config;
   #put: Candidate | undefined;
   #running: RunningCandidate | undefined;
   readonly #requestIds = new WeakMap<Decision, string>();
-  /** What the candidate says about requests about which the two differ, by request id. */
+  /** The candidate's verdicts on requests about which the two differ, by request id. */
   readonly #differing = new Map<string, 'accepted' | 'rejected'>();
 
   constructor(config: Config, parts: ShadowParts) {
@@ -67,7 +67,7 @@ export class ShadowRunner {
     return this.#running?.checks;
   }
 
-  /** What this process says to the others; undefined without a candidate. */
+  /** This process's report to the others; undefined without a candidate. */
   get said(): SaidShadow | undefined {
     return this.#running && { id: this.#running.candidate.id, total: this.#running.checks.total };
   }
@@ -77,12 +77,12 @@ export class ShadowRunner {
     return this.#parts.store.fleet !== undefined;
   }
 
-  /** Whether an operator has put a candidate. */
+  /** Whether an operator started a candidate. */
   get isPut(): boolean {
     return this.#put !== undefined;
   }
 
-  /** From now on the candidate of another config applies, unless an operator has put one. */
+  /** From now on the candidate of another config applies, unless an operator started one. */
   setConfig(config: Config): void {
     this.#config = config;
     this.#apply();
@@ -90,7 +90,7 @@ export class ShadowRunner {
 
   /**
    * Runs a candidate in every process with the same store.
-   * @throws what the store throws: then it may run nevertheless
+   * @throws the store's errors: then it may run nevertheless
    */
   async put(settings: Candidate['settings'], by: string, reason: string | undefined): Promise<void> {
     const candidate = newCandidate(settings, by, reason);
@@ -111,7 +111,7 @@ export class ShadowRunner {
     if (this.#running !== undefined && event.type === 'decision') this.#requestIds.set(event.decision, event.requestId);
   }
 
-  /** What the candidate has said about a request so far, if it differs. Only the first call returns it. */
+  /** The candidate's verdict about a request so far, if it differs. Only the first call returns it. */
   takeVerdict(requestId: string): 'accepted' | 'rejected' | undefined {
     if (this.#differing.size === 0) return undefined;
     const verdict = this.#differing.get(requestId);

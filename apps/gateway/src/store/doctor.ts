@@ -7,7 +7,7 @@ import { answers, connected, createRedisClient } from './redis-client.ts';
 export interface Finding {
   readonly verdict: 'ok' | 'warning' | 'fault';
   readonly subject: string;
-  /** What was found, and what to do if it is not ok. */
+  /** The result, and the remedy if it is not ok. */
   readonly text: string;
 }
 
@@ -17,7 +17,7 @@ const OLDEST_MAJOR = 6;
 /** Only the server's clock times windows. If it is far from this machine's, logs are hard to read. */
 const FAR_MS = 1_000;
 
-/** Checks the store of a config: whether it can be reached, and whether it does what the gateway needs. */
+/** Checks the store of a config: whether it can be reached, and whether it offers all that the gateway needs. */
 export async function examineStore(config: Config): Promise<Finding[]> {
   const url = parseStoreUrl(config.store);
   if (url === undefined || url.kind === 'memory') {

@@ -1,7 +1,7 @@
 import { StoreTimeoutError, StoreUnavailableError } from 'headgate';
 import type { Cluster, Redis } from 'ioredis';
 
-/** A candidate of shadow limits as it is stored; with an empty id there is none. */
+/** A stored candidate of shadow limits; an empty id means that there is no candidate. */
 export interface StoredCandidate {
   readonly id: string;
   readonly text: string;
@@ -26,8 +26,9 @@ const KEPT_MS = 10_000;
 const AT_ONCE = 50;
 
 /**
- * What the gateways with the same Redis say to each other beside the adjustments of limits: their details, and the
- * candidate that all of them run. Failed readings are not reported: those of the adjustments, on the same connection, are.
+ * Data that the gateways with the same Redis exchange beside the adjustments of limits: their details, and the
+ * candidate that all of them run. Failed readings are not reported, because the readings of the adjustments use the
+ * same connection, and their failures are.
  */
 export class FleetBoard {
   readonly #client: Redis | Cluster;
@@ -36,7 +37,7 @@ export class FleetBoard {
   #candidate = '';
   #onCandidate: ((candidate: StoredCandidate) => void) | undefined;
   #say: (() => Promise<unknown>) | undefined;
-  /** Since the process has said its details. */
+  /** Readings since the process wrote its details. */
   #readings = SAID_EVERY;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
@@ -53,7 +54,7 @@ export class FleetBoard {
     void this.#round();
   }
 
-  /** Calls the listener with the candidate, each time that a reading finds another one. Only one listener. */
+  /** Calls the listener with the candidate, each time that a reading finds a new candidate. Only one listener. */
   watchCandidate(listener: (candidate: StoredCandidate) => void): void {
     this.#onCandidate = listener;
   }
@@ -65,7 +66,7 @@ export class FleetBoard {
   }
 
   /**
-   * Returns the details of these processes, which any program with the same Redis can have written.
+   * Returns the details of these processes. They are untrusted: any program with the same Redis can write them.
    * @throws StoreTimeoutError, StoreUnavailableError
    */
   async detailsOf(names: readonly string[]): Promise<(string | null)[]> {
@@ -94,11 +95,11 @@ export class FleetBoard {
     if (!this.#isClosed) this.#timer = setTimeout(() => void this.#round(), this.#options.refreshMs).unref();
   }
 
-  /** The text of a candidate can be large, so it is read only if its id is another one. */
+  /** The text of a candidate can be large, so it is read only if its id changed. */
   async #readCandidate(): Promise<void> {
     const before = this.#candidate;
     const id = (await this.#call(() => this.#client.hget(CANDIDATE, 'id'))) ?? '';
-    // An operator may have put a candidate here meanwhile.
+    // An operator may start a candidate here meanwhile.
     if (id === before || this.#candidate !== before) return;
     const [found, text] = id === '' ? ['', ''] : await this.#call(() => this.#client.hmget(CANDIDATE, 'id', 'text'));
     if (this.#candidate !== before || this.#isClosed) return;

@@ -61,15 +61,14 @@ export function createRedisClient(
 
 /**
  * Whether a server replied that it is a replica. After a failover the name of the master leads to another server, so
- * the client must resolve it again. In Redis 6 the reply of a script has a prefix.
+ * the client must resolve it again. In Redis 6 the reply of a script starts with a prefix.
  */
 function isFromReplica({ message }: Error): boolean {
   return /^READONLY|@user_script: ?(\d+: )?-?READONLY/.test(message);
 }
 
 /**
- * Resolves when the client is connected, when its first attempt has failed, or after `ms`. Returns whether it is
- * connected.
+ * Resolves when the client is connected, when its first attempt fails, or after `ms`. Returns whether it is connected.
  */
 export async function connected(client: Redis | Cluster, ms: number): Promise<boolean> {
   const failed = new Promise<never>((_, reject) => void client.once('error', reject));

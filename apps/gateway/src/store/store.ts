@@ -29,21 +29,24 @@ import { examineStore } from './doctor.ts';
 import { FleetBoard } from './fleet-board.ts';
 import { answers, connected, createRedisClient } from './redis-client.ts';
 
-/** Where the process stores its counters and claims. */
+/** Stores the counters and claims of the process. */
 export interface GatewayStore {
   readonly kind: 'memory' | 'redis' | 'redis-cluster';
-  /** Limits that operators have adjusted. Its failures are those of the other stores, which are logged. */
+  /** Limits that operators adjusted. Its failures are failures of the other stores too, which are logged. */
   readonly adjustments: AdjustmentStore;
-  /** A copy of what this process knows of them. Undefined if it has no file, or has the adjustments only there. */
+  /**
+   * A file copy of the adjustments that this process knows. Undefined if no file is configured, or if the file is the
+   * only store of the adjustments.
+   */
   readonly keptFile: KeptFile | undefined;
-  /** What the gateways with the same store say to each other; undefined if only this process could read it. */
+  /** Data that the gateways with the same store exchange; undefined if only this process could read it. */
   readonly fleet: FleetBoard | undefined;
-  /** Where a candidate counts: in memory, or under keys of its own beside those of `limits`. */
+  /** Opens the store of a candidate's counters: in memory, or under separate keys beside the keys of `limits`. */
   openShadow(where: 'same' | 'memory'): LimitStore;
-  /** Whether commands are sent. A store in memory has no circuit breaker. */
+  /** Whether commands are sent. A store in memory needs no circuit breaker. */
   breaker(): 'closed' | 'open' | 'half-open';
   readonly limits: LimitStore;
-  /** Claims of idempotency keys. In memory they have their own bound. */
+  /** Claims of idempotency keys. In memory their bound is separate. */
   readonly claims: ClaimStore;
   readonly metrics: readonly ScrapedMetric[];
   /** Resolves within `storeDeadlineMs`, to `degraded` while the store is down and the failure policy answers. */
@@ -55,17 +58,17 @@ export interface GatewayStore {
 
 /** Longest wait for Redis at start. After it the gateway serves degraded, and recovers. */
 const START_MS = 2_000;
-/** Start of the keys of a candidate. That of all other keys is `headgate`. */
+/** Prefix of a candidate's keys. The prefix of all other keys is `headgate`. */
 const SHADOW_PREFIX = 'headgate-shadow';
-/** Route and plan of a call that only tests the store. Its account is empty, and no config can have such an account. */
+/** Route and plan of a call that only tests the store. Its account is empty, which no account of a config can be. */
 const HEALTH = 'GET /healthz';
 const PROBE = createWindowSet([], parseLimit(['1/1s']));
 /**
- * Most pairs of account and route in memory: the most that a store can have. Only accounts and routes of the config
+ * Most pairs of account and route in memory: the most that a store supports. Only accounts and routes of the config
  * reach the store, so the config bounds them. A reload adds to them, and must never find the store full (S18).
  */
 const MAX_PAIRS = 16_000_000;
-/** Most idempotency keys in memory, and the least that one application may have of them if the others have few. */
+/** Most idempotency keys in memory, and the least share of one application if the others use few. */
 const MAX_CLAIMS = 100_000;
 const MIN_SHARE = 10_000;
 /** Longest silence of Redis while a command waits. On the connection for large answers also the time for the largest. */
@@ -108,7 +111,10 @@ async function openMemory(config: Config): Promise<GatewayStore> {
   };
 }
 
-/** @throws ConfigError if the file cannot be read: by the config alone, more might pass than an operator has allowed */
+/**
+ * @throws ConfigError if the file cannot be read: by the config alone, more requests might pass than an operator
+ *   allowed
+ */
 async function openAdjustments(file: string | undefined): Promise<AdjustmentStore> {
   if (file === undefined) return createMemoryAdjustments();
   const adjustments = createFileAdjustments(file);
@@ -127,7 +133,7 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
     err === undefined ? log.logger.info(message) : log.logger.warn({ err }, message);
   const silenceMs = Math.min(MAX_TIMER_MS, Math.max(SILENCE_MS, 2 * config.storeDeadlineMs));
   const client = createRedisClient(url, onError, { silenceMs });
-  // A large answer takes as long as the network needs for it. On a connection of its own nothing else waits for it.
+  // A large answer takes as long as the network needs for it. Nothing else waits for it on a separate connection.
   const largeClient = createRedisClient(url, onError, {
     silenceMs: Math.min(MAX_TIMER_MS, silenceMs + Math.ceil(largestAnswer(config) / MIN_BYTES_PER_MS)),
   });
@@ -149,7 +155,7 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
   const health = async (): Promise<'ok' | 'degraded'> => {
     const isWell = () => limits.stats().breaker === 'closed' && claims.stats().breaker === 'closed';
     if (!(await answers(client, deadlineMs))) return 'degraded';
-    // A circuit breaker closes only after a call has succeeded. If there is no traffic, the health check must make that
+    // A circuit breaker closes only after a call succeeds. If there is no traffic, the health check must make that
     // call.
     if (!isWell())
       await Promise.allSettled([limits.peek('', HEALTH, PROBE), claims.inspect({ scope: '', key: HEALTH })]);
@@ -164,14 +170,14 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
     openShadow: (where) =>
       where === 'memory'
         ? createMemoryStore({ maxKeys: MAX_PAIRS })
-        : // A failure policy would decide in place of the store, and nobody would know.
+        : // A failure policy would decide in place of the store, and the failure would stay unnoticed.
           createRedisStore(client, { prefix: SHADOW_PREFIX, deadlineMs, onStoreFailure: 'refuse', logger: false }),
     breaker: () => limits.stats().breaker,
     limits,
     claims,
     metrics: [storeUp(health), ...redisLimitMetrics(() => limits.stats()), ...redisClaimMetrics(() => claims.stats())],
     health,
-    // Each process has a fixed bound per application, however many there are.
+    // The bound per application is the same in each process, however many applications there are.
     setApplications() {},
     close() {
       fleet.close();
@@ -202,13 +208,13 @@ function oncePerInterval(report: (error: unknown) => void): (error: unknown) => 
   };
 }
 
-/** Applications share the room for claims, so that one of them cannot take that of the others (I13). */
+/** Applications share the room for claims, so that no application can take another's part (I13). */
 function claimBounds({ keys, perApplication }: Config): MemoryClaimStoreOptions {
   const applications = Math.max(1, new Set(keys.map(({ application }) => application)).size);
   const share = Math.max(MIN_SHARE, Math.floor(MAX_CLAIMS / applications));
   const { maxClaims = share } = perApplication;
   const maxKeys = Math.max(MAX_CLAIMS, maxClaims);
-  // If all of them together may have more than there is room for, each has a part that the others cannot take.
+  // If all of them together may store more than fits, each gets a part that the others cannot take.
   const isScarce = applications * maxClaims > maxKeys;
   const guaranteed = Math.max(1, Math.floor(maxKeys / 2 / applications));
   return { maxKeys, maxClaimsPerScope: maxClaims, minClaimsPerScope: isScarce ? guaranteed : undefined };

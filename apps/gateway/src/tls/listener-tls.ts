@@ -5,7 +5,7 @@ import { type HandshakeFailure, renewTls, type TlsMaterial, type TlsOptions } fr
 /** A listener of the config. */
 export type ListenerName = 'listen' | 'admin';
 
-/** Where a listener reports what happens to its TLS. */
+/** Receives a listener's TLS events. */
 export interface TlsReports {
   readonly log: { handshakeFailed(listener: ListenerName, failure: HandshakeFailure): void };
   readonly metrics: {
@@ -16,13 +16,13 @@ export interface TlsReports {
 
 /** The TLS of one listener: the certificate and key that its handshakes use now. */
 export class ListenerTls {
-  /** What the server of the listener is created with; undefined without TLS. */
+  /** Options for the server of the listener; undefined without TLS. */
   readonly options: TlsOptions | undefined;
   readonly #listener: ListenerName;
   readonly #reports: TlsReports;
   #inUse: TlsMaterial | undefined;
 
-  /** @param material undefined if the config has no TLS for the listener, or does not have the listener */
+  /** @param material undefined if the config lacks TLS for the listener, or the listener itself */
   constructor(listener: ListenerName, material: TlsMaterial | undefined, reports: TlsReports) {
     this.#listener = listener;
     this.#reports = reports;

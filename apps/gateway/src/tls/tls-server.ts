@@ -3,19 +3,19 @@ import { createServer, type Server, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { SecureContextOptions, TLSSocket } from 'node:tls';
 
-/** What a listener needs for TLS. Texts in PEM. */
+/** TLS material of a listener. Texts in PEM. */
 export interface TlsMaterial {
   /** The certificate, followed by its intermediates. */
   readonly cert: string;
   readonly key: string;
-  /** If given, each client must have a certificate of one of these authorities. */
+  /** If given, each client must present a certificate of one of these authorities. */
   readonly clientCa?: string | undefined;
   readonly minVersion: '1.2' | '1.3';
 }
 
 /** A TLS handshake that failed. */
 export interface HandshakeFailure {
-  /** A code such as `ERR_SSL_HTTP_REQUEST`, or what is wrong with the client's certificate. */
+  /** A code such as `ERR_SSL_HTTP_REQUEST`, or the flaw of the client's certificate. */
   readonly cause: string;
   /** The client only went away, as scanners and health checks of load balancers do, or sent nothing. */
   readonly isDeparture: boolean;
@@ -54,7 +54,7 @@ export function createHttpServer(options: ServerOptions, tls: TlsOptions | undef
 }
 
 /**
- * While a client does not read its answers, Node pauses its parser. What TLS has decrypted already would still reach the
+ * While a client does not read its answers, Node pauses its parser. Already decrypted data would still reach the
  * parser, which then fails (HPE_PAUSED), and the client's further requests would be lost. With a listener of `data`,
  * Node's server reads the connection as a stream, which keeps the data until it goes on.
  */
@@ -67,9 +67,10 @@ function keepPaused(socket: TLSSocket & { readonly _paused?: boolean }): void {
 }
 
 /**
- * From now on, handshakes of a server use other material. Open connections go on with theirs. Sessions of before are not
- * resumed, because each context has keys of its own for tickets: an authority that was removed admits no client.
- * @returns false if the server stays as it was, because only a restart can turn TLS, or certificates of clients, on or off
+ * From now on, handshakes of a server use other material. Open connections go on with theirs. Earlier sessions are not
+ * resumed, because each context encrypts tickets with its own keys: a removed authority admits no client.
+ * @returns false if the server stays as it was, because only a restart can turn TLS, or certificates of clients, on or
+ *   off
  */
 export function renewTls(server: Server, before: TlsMaterial | undefined, now: TlsMaterial | undefined): boolean {
   if (before === undefined || now === undefined) return before === now;
@@ -91,7 +92,7 @@ function contextOf({ cert, key, clientCa, minVersion }: TlsMaterial): SecureCont
 }
 
 function failureOf({ code, message }: NodeJS.ErrnoException, { authorizationError }: TLSSocket): HandshakeFailure {
-  // Node closes a connection because of the client's certificate without an error of its own.
+  // Node reports no separate error if it closes a connection because of the client's certificate.
   if (authorizationError) return { cause: String(authorizationError), isDeparture: false };
   const cause = code ?? message;
   return { cause, isDeparture: DEPARTURES.has(cause) };

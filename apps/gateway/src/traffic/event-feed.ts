@@ -9,7 +9,7 @@ import { tightestOf } from './top-accounts.ts';
 export const EVENT_TYPES = ['decision', 'shadow', 'limits', 'claim', 'state'] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** What an operator did to the process. */
+/** An operator's action on the process. */
 export interface StateChange {
   readonly state:
     | 'draining'
@@ -24,16 +24,16 @@ export interface StateChange {
     | 'claim_released';
   /** Name of the token; undefined for a reload. */
   readonly by?: string | undefined;
-  /** Of a block. */
+  /** The account of a block. */
   readonly account?: string | undefined;
-  /** Of a block of one route. */
+  /** The route of a block, if it blocks only one. */
   readonly route?: string | undefined;
 }
 
 /** Other limits that this process obeys. */
 export interface LimitsEvent {
   readonly version: number;
-  /** Undefined if the process has read all adjustments at once, and does not know which of them are new. */
+  /** Undefined if the process read all adjustments at once, and does not know which of them are new. */
   readonly entry: AdjustmentEntry | undefined;
 }
 
@@ -69,7 +69,7 @@ export interface EventFilter {
 export const OUTCOMES = ['accepted', 'rejected', 'degraded'] as const;
 type Outcome = (typeof OUTCOMES)[number];
 
-/** Where the events of a client are written. */
+/** Receives the events for a client. */
 export interface EventSink {
   /** Returns false if the client reads more slowly than events come; `onDrain` is called when it reads again. */
   write(text: string): boolean;
@@ -78,17 +78,17 @@ export interface EventSink {
 
 /** A client that wants to listen. */
 export interface Subscription {
-  /** Tells the tokens of clients apart. */
+  /** Distinguishes the tokens of clients. */
   readonly token: string;
   readonly filter: EventFilter;
   readonly sink: EventSink;
-  /** Id of the last event that the client has; it gets those that came since, as far as they are remembered. */
+  /** Id of the client's last event. The client gets later events, as far as they are remembered. */
   readonly after?: number | undefined;
 }
 
 /** A client that listens. */
 interface Subscriber extends Omit<Subscription, 'after'> {
-  /** What waits until the client reads again. */
+  /** Events that wait until the client reads again. */
   waiting: string[] | undefined;
   dropped: number;
 }
@@ -105,7 +105,7 @@ const REMEMBERED = 1_000;
 export class EventFeed {
   readonly #subscribers = new Set<Subscriber>();
   readonly #recent = new Recent<Happening>(REMEMBERED);
-  /** Events that clients have lost because they read too slowly. */
+  /** Events that clients lost because they read too slowly. */
   dropped = 0;
 
   add(what: Happening['what'], atMs: number): void {
@@ -204,7 +204,7 @@ function dataOf(what: Happening['what']): object {
   }
   if (what.type === 'limits') return shownChange(what.event);
   const { type, scope, key } = what.event;
-  // The rest of an event may have an error, and with it what a client of Redis knows.
+  // The rest of an event may contain an error, and with it details from the Redis client.
   const refusal = what.event.type === 'refused' ? { reason: what.event.reason } : {};
   return { application: scope, key, what: type, ...refusal };
 }

@@ -2,7 +2,7 @@ import type { TopAccount, TopList } from './top-accounts.ts';
 
 /** An account at the top of all processes. */
 export interface FleetAccount extends TopAccount {
-  /** How many more it may have, at processes whose list does not have it. */
+  /** How many more requests may be missing, from processes that do not list the account. */
   readonly missing: number;
 }
 
@@ -11,14 +11,14 @@ export interface FleetTop extends Pick<TopList, 'exact' | 'sinceMs'> {
   readonly accounts: readonly FleetAccount[];
 }
 
-/** What several processes say about one account. */
+/** The sum of several processes' figures for one account. */
 interface Sum {
   count: number;
   error: number;
   lastMinute: number;
-  /** What the processes that list it would have counted at most if they did not. */
+  /** Sum of `unlisted` over the processes that list the account. */
   listed: number;
-  /** That of the process with the most requests of the account, first of those of the last minute. */
+  /** Figures of the process with the most requests of the account, first by the last minute's requests. */
   most: TopAccount;
 }
 
@@ -71,7 +71,7 @@ function isBefore(a: Sum, b: Sum): boolean {
   return isMore(a, b) || (!isMore(b, a) && a.most.account < b.most.account);
 }
 
-/** The last minute decides: what was rejected ten minutes ago may be mended. */
+/** The last minute decides: the cause of rejections ten minutes ago may be gone. */
 function isMore(a: Pick<TopAccount, 'lastMinute' | 'count'>, b: typeof a): boolean {
   return a.lastMinute > b.lastMinute || (a.lastMinute === b.lastMinute && a.count > b.count);
 }

@@ -9,7 +9,7 @@ export interface Hitter<Note> {
   readonly error: number;
   /** How often it was counted in the last minute, or so often at least if `error` is not 0. */
   readonly lastMinute: number;
-  /** What was noted with its last count. */
+  /** The note of its last count. */
   readonly note: Note;
 }
 
@@ -38,7 +38,7 @@ export class HeavyHitters<Note> {
     this.#places = new Uint32Array(size);
   }
 
-  /** Whether every count is exact, because each name has a place of its own. */
+  /** Whether every count is exact, because each name takes a separate place. */
   isExact = true;
 
   add(name: string, note: Note, nowMs: number): void {

@@ -3,8 +3,8 @@ const PART_MS = 10_000;
 const PARTS = 6;
 
 /**
- * Counts of the last minute per slot, in fixed memory. The part of now is not over, so a count is that of the last 50 to
- * 60 seconds, and never of more.
+ * Counts of the last minute per slot, in fixed memory. The current part is not over, so a count covers the last 50 to
+ * 60 seconds, and never more.
  */
 export class LastMinute {
   readonly #counts: Uint32Array;
@@ -19,7 +19,7 @@ export class LastMinute {
   add(slot: number, nowMs: number): void {
     const part = partOf(nowMs);
     const last = this.#lastParts[slot] as number;
-    // A clock that was set back says nothing about what was counted before.
+    // If the clock was set back, the earlier counts are worthless.
     if (part < last || part - last >= PARTS) this.clear(slot);
     else for (let between = last + 1; between <= part; between++) this.#counts[placeOf(slot, between)] = 0;
     this.#lastParts[slot] = part;

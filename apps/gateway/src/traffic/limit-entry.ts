@@ -19,7 +19,7 @@ export function shownEntry({ version, at, by, reason, source, limits }: Adjustme
   };
 }
 
-/** Windows such as `60/1m`; null if there is no limit. */
+/** Windows such as `60/1m`; null if no limit is given. */
 export function textsOrNull(limit: Limit | undefined): string[] | null {
   return limit === undefined ? null : limit.map(formatWindow);
 }

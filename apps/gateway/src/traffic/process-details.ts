@@ -2,7 +2,7 @@ import type { ShadowCounts } from 'headgate/shadow';
 import { z } from 'zod';
 import { RANKINGS, type Ranking, type TopAccount, type TopList } from './top-accounts.ts';
 
-/** What a process says about itself to the others with the same store. */
+/** Details that a process reports to the others with the same store. */
 export interface ProcessDetails {
   readonly version: string;
   readonly host: string;
@@ -17,7 +17,7 @@ export interface ProcessDetails {
   readonly top: Readonly<Record<Ranking, TopList>> | undefined;
 }
 
-/** Figures of a candidate. Only those of processes with the same candidate can be added. */
+/** Figures of a candidate. Only figures of processes with the same candidate can be added. */
 export interface SaidShadow {
   readonly id: string;
   readonly total: ShadowCounts;
@@ -37,7 +37,7 @@ const count = z.int().min(0);
 const window = z.tuple([z.enum(['route', 'all-methods']), count, count, count, count]);
 /** Account, count, error, place of the route in `routes`, and the fullest window. */
 const row = z.tuple([z.string(), count, count, count, window.nullable()]);
-/** `lastMinute`: that of each row. It is no part of a row, so that an earlier version can read the rows. */
+/** `lastMinute`: the figure of each row. It is not a part of a row, so that an earlier version can read the rows. */
 const list = z.object({
   ...{ exact: z.boolean(), since: count, unlisted: count },
   rows: z.array(row).max(TOP),
@@ -113,7 +113,7 @@ function saidTop(top: Readonly<Record<Ranking, TopList>>, bytes: number): SaidTo
   return { routes, ...lists };
 }
 
-/** Reads what another process has said. It is untrusted: undefined if it is not such a text. */
+/** Reads another process's details. They are untrusted: undefined if the text is not valid. */
 export function readDetails(text: string): ProcessDetails | undefined {
   if (text.length > MAX_BYTES) return undefined;
   const { data } = said.safeParse(parse(text));

@@ -1,4 +1,4 @@
-/** What is counted per second. */
+/** Figures that are counted per second. */
 export const COUNTED = [
   'accepted',
   'rejected',
@@ -67,7 +67,7 @@ export class Series {
     };
   }
 
-  /** The row of the current second, which may have been that of an earlier one. */
+  /** The row of the current second. If an earlier second used the row, the row is cleared. */
   #rowOf(nowMs: number): number {
     const second = Math.floor(nowMs / 1_000);
     const row = second % SERIES_SECONDS;
@@ -80,7 +80,7 @@ export class Series {
   }
 }
 
-/** The upper bound of the bucket that has the quantile, in milliseconds. */
+/** The upper bound of the quantile's bucket, in milliseconds. */
 function quantile(counts: Uint32Array, share: number): number | undefined {
   let left = Math.ceil(counts.reduce((sum, count) => sum + count, 0) * share);
   if (left === 0) return undefined;

@@ -103,7 +103,7 @@ export class TopAccounts {
   seen(nowMs: number): SeenAccount[] {
     if (nowMs - this.#current.sinceMs >= HALF_MS) this.#turn(nowMs);
     const merged = new Map<string, SeenAccount>();
-    // `near` has only accounts that `accepted` has too.
+    // `near` contains only accounts that `accepted` contains too.
     for (const { rejected, accepted } of this.#halves) {
       for (const { name, count, note } of [...rejected.list(nowMs), ...accepted.list(nowMs)]) {
         const known = merged.get(name);
@@ -122,7 +122,7 @@ export class TopAccounts {
 
   rate(account: string, nowMs: number): AccountRate {
     if (nowMs - this.#current.sinceMs >= HALF_MS) this.#turn(nowMs);
-    // In the first minute it is what has come so far: a few requests in a row are no rate.
+    // In the first minute it is the count so far: a few requests in a row are not a rate.
     const minutes = Math.max(1, (nowMs - (this.#halves.at(-1) as Half).sinceMs) / MINUTE_MS);
     const rateOf = (by: keyof AccountRate): number => {
       const counted = this.#halves.flatMap((half) => half[by].get(account, nowMs) ?? []);
@@ -162,7 +162,7 @@ function isNear({ trace }: Decision): boolean {
   return false;
 }
 
-/** The window with the least room. Of a rejection it is the one that rejected. */
+/** The window with the least room; for a rejection, the window that rejected. */
 export function tightestOf({ trace }: Decision): WindowStatus | undefined {
   let tightest: WindowStatus | undefined;
   for (const window of trace) {

@@ -25,12 +25,12 @@ const AVERAGED_SECONDS = 10;
 const DECISIONS = 1_000;
 const ORPHANS = 1_000;
 
-/** What this process remembers of its requests. */
+/** Recent requests in the memory of this process. */
 interface Memory {
   readonly top: TopAccounts;
   readonly series: Series;
   readonly decisions: Recent<TracedDecision>;
-  /** By scope and key, the one that was met last at the end. */
+  /** By scope and key, the most recently met last. */
   readonly orphans: Map<string, MetOrphan>;
   readonly feed: EventFeed;
 }
@@ -128,7 +128,7 @@ export class Traffic {
     return this.#on.top.seen(this.now());
   }
 
-  /** How many requests an account makes, on average of the last five to ten minutes. */
+  /** How many requests an account makes, on average over the last five to ten minutes. */
   rate(account: string): AccountRate {
     return this.#on.top.rate(account, this.now());
   }

@@ -3,19 +3,19 @@ import type { Config } from '../config/schema.ts';
 import type { MetricFamily } from '../operations/metrics.ts';
 import type { Address } from '../server/listen.ts';
 
-/** What the primary asks of a worker, with the result. */
+/** The primary's calls to a worker, with their results. */
 export interface WorkerCalls {
   /** The first call. The worker listens. */
   readonly start: { readonly config: Config; readonly result: Address };
   readonly reload: { readonly config: Config; readonly result: ReloadReport };
   readonly metrics: { readonly config?: never; readonly result: readonly MetricFamily[] };
-  /** The worker drains, and ends after it has replied. */
+  /** The worker drains, and ends after its reply. */
   readonly stop: { readonly config?: never; readonly result: Stopped };
 }
 
 export type CallName = keyof WorkerCalls;
 
-/** The end of a worker that was told to stop. */
+/** The end of a worker that was asked to stop. */
 export interface Stopped {
   /** How many requests were cut off. */
   readonly cutOff: number;
@@ -30,20 +30,22 @@ export interface Call {
   readonly config?: Config | undefined;
 }
 
-/** The worker's first message, after which it takes calls. What was sent before, while it loaded, may be lost. */
+/**
+ * The worker's first message, after which it takes calls. Messages that were sent before, while it loaded, may be lost.
+ */
 export const READY: CallReply = { id: 0 };
 
 /** From a worker to the primary. */
 export interface CallReply {
-  /** Of the call; the first one has 1. */
+  /** Id of the call; the first id is 1. */
   readonly id: number;
   readonly result?: WorkerCalls[CallName]['result'];
   readonly error?: CallError;
 }
 
-/** What another process can know of an error. */
+/** The facts about an error that another process can know. */
 export interface CallError {
   readonly message: string;
-  /** Of the system, if the worker cannot listen. */
+  /** The system's code, if the worker cannot listen. */
   readonly listenCode?: string | undefined;
 }

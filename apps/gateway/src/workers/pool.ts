@@ -7,7 +7,7 @@ import { RestartPause } from './restart-pause.ts';
 import { EndedWorkers } from './summed-metrics.ts';
 import { forkWorker, type WorkerExit, type WorkerProcess } from './worker-process.ts';
 
-/** A worker that drains is killed if it has not ended this long after `shutdownDelayMs` and `drainMs`. */
+/** A draining worker is killed if it still runs this long after `shutdownDelayMs` and `drainMs`. */
 const END_MS = 7_000;
 
 /** The workers of the primary. One that ends unexpectedly is replaced. */
@@ -18,7 +18,7 @@ export class WorkerPool {
   readonly #ended = new EndedWorkers();
   readonly #pause = new RestartPause();
   readonly #restarts = new Set<NodeJS.Timeout>();
-  /** They could not reload, and drain. Others have taken their places. */
+  /** They could not reload, and drain. New workers run in their places. */
   readonly #retired = new Set<WorkerProcess>();
   /** New workers start with it. */
   #config: Config;
@@ -42,7 +42,7 @@ export class WorkerPool {
 
   /**
    * Starts the first workers.
-   * @throws what the first one that could not start has thrown, after all have ended
+   * @throws the error of the first worker that could not start, after all workers end
    */
   async start(count: number): Promise<Address> {
     const workers = Array.from({ length: count }, () => this.#fork());
@@ -57,23 +57,23 @@ export class WorkerPool {
     }
   }
 
-  /** All workers get this config. One that cannot apply it is replaced. Returns what the others report. */
+  /** All workers get this config. A worker that cannot apply it is replaced. Returns the reports of the others. */
   async reload(config: Config): Promise<readonly ReloadReport[]> {
     this.#config = config;
     const reports = await Promise.all([...this.#workers].map((worker) => this.#reload(worker, config)));
     return reports.filter((report) => report !== undefined);
   }
 
-  /** The metrics of each worker, and of those that have ended. */
+  /** The metrics of each worker, and of the ended workers. */
   async metrics(): Promise<readonly (readonly MetricFamily[])[]> {
     await Promise.all([...this.#workers].map((worker) => worker.refreshMetrics()));
-    // Read in one turn: a worker that ends meanwhile is either among the workers or among those that have ended.
+    // Read in one turn: a worker that ends meanwhile is either among the workers or among the ended ones.
     return [...[...this.#workers].map(({ lastMetrics }) => lastMetrics), this.#ended.families];
   }
 
   /**
-   * Drains all workers, and kills those that do not end in time. Resolves to how many requests they cut off, when the
-   * last one has ended.
+   * Drains all workers, and kills those that do not end in time. Resolves when the last worker ends, to the number of
+   * requests that were cut off.
    */
   async stop(): Promise<number> {
     this.#replaces = false;
@@ -115,7 +115,7 @@ export class WorkerPool {
     try {
       return await worker.reload(config);
     } catch (err) {
-      // One that has ended, or could not start, is replaced anyway.
+      // A worker that ended, or could not start, is replaced anyway.
       if (!this.#replaces || !this.#listening.has(worker) || this.#retired.has(worker)) return undefined;
       this.#log.logger.error({ worker: worker.id, err }, 'worker could not reload: another takes its place');
       this.#retired.add(worker);

@@ -13,7 +13,7 @@ import { ListenerTls } from '../tls/listener-tls.ts';
 import { WorkerPool } from './pool.ts';
 import { sumOf } from './summed-metrics.ts';
 
-/** How many processes serve. With 1 there is no primary. */
+/** The number of serving processes. With 1 there is no primary. */
 export function workersOf({ workers }: Config): number {
   return workers === 'auto' ? availableParallelism() : workers;
 }
@@ -78,7 +78,10 @@ export async function startWorkers(config: Config, log: Log): Promise<Gateway> {
   }
 }
 
-/** The first workers serve while others still start. A signal that arrives then is sent again when all have started. */
+/**
+ * The first workers serve while others still start. A signal that arrives then is sent again when all have been
+ * started.
+ */
 function postponeSignals(): () => void {
   let first: NodeJS.Signals | undefined;
   const onSignal = (signal: NodeJS.Signals): void => {
@@ -92,7 +95,7 @@ function postponeSignals(): () => void {
   };
 }
 
-/** What only the primary knows. */
+/** Metrics that only the primary knows. */
 export function poolMetrics(pool: Pick<WorkerPool, 'listening' | 'unexpectedEnds'>): ScrapedMetric[] {
   return [
     { type: 'gauge', name: 'workers', help: 'Worker processes that listen', value: () => pool.listening },

@@ -11,8 +11,8 @@ export class RestartPause {
   #ends: number[] = [];
 
   /**
-   * A worker has ended. Returns the pause in milliseconds: none for the first five within a minute, then twice as much
-   * for each further one, up to 30 s.
+   * A worker ended. Returns the pause in milliseconds: 0 for the first five within a minute, then twice as much for
+   * each further one, up to 30 s.
    * @param now in milliseconds
    */
   next(now: number): number {

@@ -1,12 +1,12 @@
 import { AggregatorRegistry, type Registry } from 'prom-client';
 import type { MetricFamily } from '../operations/metrics.ts';
 
-/** Metrics of these types must never fall, even if one of the processes has ended. */
+/** Metrics of these types must never fall, even if one of the processes ends. */
 const CUMULATIVE: readonly string[] = ['counter', 'histogram', 'summary'];
 
 /**
- * Adds up the metrics of several processes. The aggregator of a metric says how: most are added, some have their largest
- * value.
+ * Adds up the metrics of several processes. The aggregator of a metric says how: most are summed up, some keep the
+ * largest value.
  */
 export function sumOf(processes: readonly (readonly MetricFamily[])[]): Registry {
   // prom-client would leave out the time of the start. The earliest is the primary's.
@@ -16,7 +16,7 @@ export function sumOf(processes: readonly (readonly MetricFamily[])[]): Registry
   return AggregatorRegistry.aggregate(all);
 }
 
-/** What the workers that have ended had counted. */
+/** The final counts of ended workers. */
 export class EndedWorkers {
   #families: readonly MetricFamily[] = [];
 

@@ -26,11 +26,11 @@ export interface WorkerProcess {
    * @throws Error if it cannot, or does not reply in time
    */
   reload(config: Config): Promise<ReloadReport>;
-  /** The metrics of the last {@link WorkerProcess.refreshMetrics} that the worker has answered. */
+  /** The metrics of the last answered {@link WorkerProcess.refreshMetrics}. */
   readonly lastMetrics: readonly MetricFamily[];
   /** Never rejects. */
   refreshMetrics(): Promise<void>;
-  /** Drains the worker, and kills it if it has not ended after `withinMs`. Resolves to how many requests were cut off. */
+  /** Drains the worker, and kills it if it still runs after `withinMs`. Resolves to how many requests were cut off. */
   stop(withinMs: number): Promise<number>;
   kill(): void;
 }
@@ -40,7 +40,7 @@ const METRICS_MS = 2_000;
 
 /** A worker that does not reply for so long is taken for dead. */
 const RELOAD_MS = 10_000;
-/** Longest wait, after the end of a process, for the messages that it had sent. */
+/** Longest wait, after the end of a process, for the messages that it sent. */
 const RECEIVE_MS = 500;
 
 /** Starts a worker with this config. */
@@ -50,7 +50,7 @@ export function forkWorker(config: Config): WorkerProcess {
   const exited = exitOf(worker);
   const call = callerOf(worker, exited);
   const started = call('start', config);
-  // Whoever needs to know awaits it. The exit is noticed in any case.
+  // The caller awaits it if it needs to know. The exit is noticed in any case.
   started.catch(() => {});
   let lastMetrics: readonly MetricFamily[] = [];
   const kill = (): void => void worker.process.kill('SIGKILL');
@@ -86,7 +86,7 @@ export function forkWorker(config: Config): WorkerProcess {
   };
 }
 
-/** Resolves when the process has ended and what it had sent has been received. */
+/** Resolves when the process ended and its messages are received. */
 function exitOf(worker: Worker): Promise<WorkerExit> {
   const received = new Promise<void>((resolve) => worker.once('disconnect', resolve));
   return new Promise((resolve) => {
@@ -94,13 +94,13 @@ function exitOf(worker: Worker): Promise<WorkerExit> {
       // Node does not notice the end of the channel if a connection was on its way to the worker.
       void Promise.race([received, elapsed(RECEIVE_MS)]).then(() => resolve({ code, signal }));
     });
-    // A process that could not be created has no exit.
+    // A process that could not be created never exits.
     worker.on('error', () => worker.process.pid === undefined && resolve({ code: null, signal: null }));
   });
 }
 
 /**
- * Closes the connection that the worker had not yet accepted when it ended. Node keeps it open, so its client would wait
+ * Closes the connection that the worker did not accept before it ended. Node keeps it open, so its client would wait
  * for ever.
  */
 function closeUnaccepted(worker: Worker): void {
@@ -152,7 +152,7 @@ function callerOf(worker: Worker, exited: Promise<WorkerExit>): Caller {
 }
 
 function errorOf({ message, listenCode }: CallError, config: Config | undefined): Error {
-  // The worker's message has its stack.
+  // The worker's message contains its stack.
   if (listenCode === undefined || config === undefined) return Object.assign(new Error(message), { stack: message });
   return new ListenError(config.listen, LISTEN_PLACES, Object.assign(new Error(message), { code: listenCode }));
 }

@@ -6,7 +6,7 @@ import { surviveErrors } from '../operations/survive.ts';
 import { ListenError } from '../server/listen.ts';
 import { type Call, type CallError, type CallReply, READY } from './messages.ts';
 
-/** Signals that a terminal or a supervisor sends to all processes. The primary says what they mean for a worker. */
+/** Signals that a terminal or a supervisor sends to all processes. The primary decides about them for a worker. */
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 /** Runs a worker: a gateway that the primary starts and stops. */
@@ -26,7 +26,7 @@ export function runWorker(): void {
     return stopping;
   };
   const reply = (reply: CallReply): Promise<void> =>
-    // Without a primary there is no one to reply to.
+    // Without a primary a reply reaches no process.
     new Promise((resolve) => {
       if (process.send === undefined || !process.connected) resolve();
       else process.send(reply, undefined, {}, () => resolve());

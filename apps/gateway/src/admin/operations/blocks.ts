@@ -156,7 +156,7 @@ function durationOf({ forMs, until }: { forMs?: number | undefined; until?: stri
   throw new InputError([{ path: 'until', reason: 'must be in the future, and at most a year from now' }]);
 }
 
-/** The store has no room for another block. Every other error is thrown. */
+/** The store is out of room for another block. Every other error is thrown. */
 function refuseBlock(error: unknown): Refusal {
   if (isHeadgateError(error, 'store_full') || isHeadgateError(error, 'invalid_option'))
     return refuse(409, 'errors/conflict', error.message);

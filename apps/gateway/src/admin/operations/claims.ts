@@ -43,13 +43,13 @@ const answer = z.strictObject({
   body: z.string().default(''),
 });
 
-/** The claims of idempotency keys, and what an operator does with those whose owner died. */
+/** The claims of idempotency keys, and the operator's actions on claims whose owner died. */
 export function claimOperations(context: AdminContext): Operation[] {
   const { idempotency, traffic } = context;
   const find = async (of: ClaimId): Promise<ClaimView | Refusal> => (await idempotency.inspect(of)) ?? ABSENT;
   const changed = (caller: Caller, what: string, { scope, key }: ClaimId, why: string): void => {
     const shown = context.config().log.application ? { application: scope } : {};
-    // A key may be anything that a client has chosen.
+    // A client may choose any text as a key.
     audit(context, caller, what, { ...shown, key_sha256: digestOfToken(key), reason: why });
   };
   return [

@@ -15,7 +15,7 @@ const TOO_MANY = {
   token: `${MAX_PER_TOKEN} clients listen to the events with this token, and there may not be more: close one of them, or use another token.`,
 };
 
-/** What happens, while it happens. */
+/** Streams events as they happen. */
 export function eventOperations({ traffic }: AdminContext): Operation[] {
   return [
     operation({
@@ -64,11 +64,12 @@ export function eventOperations({ traffic }: AdminContext): Operation[] {
 }
 
 /**
- * Sends a comment from time to time, so that proxies do not close the connection. Ends if the client is gone, or its
- * token is no longer valid.
+ * Sends a comment from time to time, so that proxies do not close the connection. Ends if the client disconnects, or
+ * its token is no longer valid.
  */
 function keepOpen(response: ServerResponse, caller: Caller, end: () => void): void {
-  // A response that waits for an earlier one of its connection has no socket, and is never told that the client is gone.
+  // A response that waits for an earlier response of its connection has no socket, so it never learns that the client
+  // left.
   const { socket } = response.req;
   socket.setTimeout(0);
   let stalledMs = 0;

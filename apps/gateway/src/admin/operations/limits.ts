@@ -61,7 +61,7 @@ export function limitOperations(context: AdminContext): Operation[] {
   const showOne = (of: AdjustTarget) => showAll([of])[0] as ShownLimit;
   const etagOf = (of: AdjustTarget) => ({ etag: `"${currentOf([of])[0]?.adjustment?.version ?? 0}"` });
 
-  /** @throws InputError, and what the store throws */
+  /** @throws InputError, and the store's errors */
   const change = async (wanted: Wanted, caller: Caller): Promise<Changed | Answered | z.input<typeof previewed>> => {
     const { reason, forMs, until, confirm, query } = wanted;
     try {
@@ -80,7 +80,7 @@ export function limitOperations(context: AdminContext): Operation[] {
     durable: sharedLimits.state.durable,
     ...(wait === undefined ? {} : { applied: shownApplied(await sharedLimits.applied(revision)) }),
   });
-  /** The line of the log has the revision, by which that of the change is found. */
+  /** The log line contains the revision, which also identifies the line of the change. */
   const answered = ({ revision }: Changed, result: unknown, headers: Readonly<Record<string, string>> = {}) =>
     new Answered(result, headers, { revision });
   const changeOne = async (of: AdjustTarget, wanted: Wanted, caller: Caller) => {

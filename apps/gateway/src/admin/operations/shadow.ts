@@ -128,11 +128,11 @@ function shownPromotion({ changes, left, obstacles }: Awaited<ReturnType<typeof 
   return { changes: [...changes], left, obstacles: [...obstacles] };
 }
 
-/** @throws what the store throws */
+/** @throws the store's errors */
 async function sumOfFleet(context: AdminContext): Promise<ShadowState['fleet']> {
   const { said } = context.shadow;
   if (said === undefined) return null;
-  // A process that has just started is not in the list yet, so this one is counted by itself.
+  // A process that just started is not in the list yet, so this process is counted by itself.
   const others = (await listFleet(context)).filter(({ self, details }) => !self && details !== undefined);
   const same = others.flatMap(({ details }) => (details?.shadow?.id === said.id ? [details.shadow.total] : []));
   return { processes: { counted: same.length + 1, of: others.length + 1 }, total: same.reduce(sum, said.total) };

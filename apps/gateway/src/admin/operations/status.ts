@@ -79,7 +79,7 @@ function shownShadow({ shadow: { running } }: AdminContext): z.input<typeof stat
   return { source: candidate.source, sample, store, since: since.toISOString(), total: checks.total };
 }
 
-/** What a process is, and how it does. */
+/** State, API keys and config of a process. */
 export function statusOperations(context: AdminContext): Operation[] {
   const { config, sharedLimits, store, traffic, health, idempotency, startedAt } = context;
   return [

@@ -67,7 +67,7 @@ const decision = z.object({
 });
 export type Decision = z.output<typeof decision>;
 
-/** What requests have done lately. */
+/** Recent requests: top accounts, figures per second, and decisions. */
 export function trafficOperations(context: AdminContext): Operation[] {
   const { traffic } = context;
   return [

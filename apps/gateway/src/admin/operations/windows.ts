@@ -55,7 +55,7 @@ const explanation = z.object({
 });
 export type Explanation = z.output<typeof explanation>;
 
-/** What limits hold for an account, and how full its windows are. */
+/** The limits that apply to an account, and how full its windows are. */
 export function windowOperations(context: AdminContext): Operation[] {
   const { config, limiter, sharedLimits, traffic } = context;
   const peek = async (of: Account, route: string, blockOn: Awaited<ReturnType<typeof blocksOf>>) => {

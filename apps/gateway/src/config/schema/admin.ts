@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { listener } from './listener.ts';
 import { tokenShape, withDigest } from './token.ts';
 
-/** What a token of the Admin API may do. Each role may do what the ones before it may. */
+/** Roles of a token of the Admin API. Each role includes the rights of the earlier roles. */
 export const ROLES = ['viewer', 'operator', 'admin'] as const;
 
 export type AdminRole = (typeof ROLES)[number];

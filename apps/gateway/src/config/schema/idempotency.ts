@@ -29,12 +29,12 @@ const lateAnswerMs = milliseconds(0).describe(
   'How long an upstream answer is still accepted as the outcome after the client got 504, in milliseconds',
 );
 
-/** Every idempotency setting, as the library's own table has it, with its default. */
+/** Every idempotency setting of the library's table, with its default. */
 const settings = Object.fromEntries(
   SETTING_NAMES.map((setting) => [setting, settingSchema(setting).default(SETTINGS[setting].default)]),
 ) as unknown as { readonly [Name in keyof ClaimSettings]: z.ZodDefault<z.ZodType<ClaimSettings[Name]>> };
 
-/** The same settings without defaults: a route that does not set one uses that of `idempotency`. */
+/** The same settings without defaults: a route that does not set one uses the setting of `idempotency`. */
 const routeSettings = Object.fromEntries(
   SETTING_NAMES.map((setting) => [setting, settingSchema(setting).optional()]),
 ) as unknown as { readonly [Name in keyof ClaimSettings]: z.ZodOptional<z.ZodType<ClaimSettings[Name]>> };

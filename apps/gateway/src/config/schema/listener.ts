@@ -3,7 +3,7 @@ import { name } from './values.ts';
 
 const port = z.int().min(0).max(65_535);
 
-/** A checked config has the content of the files in place of their names. */
+/** A checked config contains the content of the files in place of their names. */
 const tls = z.strictObject({
   cert: name.describe("File with the certificate and its intermediates, in PEM, relative to the config's folder"),
   key: name.describe('File with the private key of the certificate, in PEM, without a passphrase'),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** What one application can take at most, so that it cannot starve the others. */
+/** The most that one application can take, so that it cannot starve the others. */
 export const perApplication = z.strictObject({
   maxRequests: z.int().min(1).default(1_000).describe('Most requests that run at a time'),
   maxBufferedBytes: z.int().min(0).default(268_435_456).describe('Its share of maxBufferedBytes'),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { name } from './values.ts';
 
-/** `{ "env": "NAME" }` or `{ "file": "PATH" }`. The secret has replaced it before a config is checked. */
+/** `{ "env": "NAME" }` or `{ "file": "PATH" }`. Replaced by the secret before a config is checked. */
 const secretReference = z
   .strictObject({
     env: name.optional().describe('Name of an environment variable'),
@@ -17,5 +17,5 @@ const secretReference = z
 export const secret = (text: z.ZodString) =>
   z
     .union([text, secretReference], { error: 'must be a string, or { "env": "NAME" } or { "file": "PATH" }' })
-    // A reference that is still there could not be read, which is an issue of its own.
+    // A reference that is still there could not be read, which is a separate issue.
     .transform((value) => (typeof value === 'string' ? value : ''));

@@ -23,7 +23,7 @@ export const tokenShape = (shortest: number) => ({
     .describe('From this time on the token is refused. Without it the token never expires'),
 });
 
-/** A checked config has the hash in place of the token, so that the token does not stay in memory. */
+/** A checked config contains the hash in place of the token, so that the token does not stay in memory. */
 export function withDigest<Rest extends object>({
   sha256,
   token = '',

@@ -11,14 +11,14 @@ import { may } from '../session.ts';
 const EVERY_MS = 5_000;
 const MOST = 500;
 
-/** What operators have set for an account: who, why and until when. */
+/** The limits that operators set for an account, with the operator, the reason and the end. */
 export function AdjustedLimits({
   account,
   changes,
   onPutBack,
 }: {
   account: string;
-  /** How often the operator has changed a limit: each time the list is read at once. */
+  /** Number of the operator's changes of limits: each change makes the list read at once. */
   changes: number;
   onPutBack: (target: Target) => void;
 }) {

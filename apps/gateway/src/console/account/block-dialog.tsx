@@ -14,7 +14,7 @@ const ENDS: readonly (readonly [End, string])[] = [
 /** The most that the gateway accepts. */
 const LONGEST_REASON = 200;
 
-/** What an operator blocks: an account, or one of its routes. */
+/** The target of a block: an account, or one of its routes. */
 export interface Blocking {
   readonly account: string;
   /** Undefined: all of them. */
@@ -35,9 +35,9 @@ export function BlockDialog({
   onDone,
   onClose,
 }: DialogProps & {
-  /** The routes without a limit, where a block does not reject. */
+  /** The routes without a limit. A block does not reject there. */
   unlimited: readonly string[];
-  /** Whether it has a block, which the new one replaces. */
+  /** Whether it is already blocked. The new block replaces the old one. */
   isBlocked: boolean;
 }) {
   const of = nameOf({ account, route });

@@ -11,7 +11,7 @@ export function BlockNotice({
   onUnblock,
 }: {
   block: Block;
-  /** What the buttons name: the account, or the route. */
+  /** The account or the route that the buttons name. */
   of: string;
   onUnblock: () => void;
 }) {

@@ -7,7 +7,7 @@ import { spanText, timeText } from '../parts/format.ts';
 import { ErrorNotice, Notice } from '../parts/notice.tsx';
 import { windowName } from '../parts/verdict.ts';
 
-/** Asks what a request would be told now. Nothing is charged. */
+/** Shows the decision that a request would get now. Nothing is charged. */
 export function ExplainForm({ account, routes }: { account: string; routes: readonly string[] }) {
   const [route, setRoute] = useState(routes[0] as string);
   const [cost, setCost] = useState('1');

@@ -1,12 +1,12 @@
 import { endSession, token } from '../session.ts';
 
-/** The error object of the Admin API, or why there was no answer. */
+/** The error object of the Admin API, or the reason why no answer came. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   /** HTTP status; 0 without an answer. */
   readonly status: number;
   readonly requestId: string | undefined;
-  /** Version of the limit that stands, if a change came too late. */
+  /** Current version of the limit, if a change came too late. */
   readonly etag: string | undefined;
 
   constructor(status: number, detail: string, { requestId, etag }: { requestId?: string; etag?: string } = {}) {
@@ -17,14 +17,14 @@ export class ApiError extends Error {
   }
 }
 
-/** What goes into the query of a request. `undefined` is left out. */
+/** Query parameters of a request. `undefined` is left out. */
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
 export interface Asked {
   readonly query?: Query | undefined;
   /** Is sent as JSON. */
   readonly body?: unknown;
-  /** The version that was seen: somebody else's change in between is an error 412. */
+  /** The version that was seen. If another operator changed it since, the answer is an error 412. */
   readonly ifMatch?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }

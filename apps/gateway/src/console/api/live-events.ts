@@ -2,12 +2,12 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, type Query } from './client.ts';
 import { readEvents, type StreamEvent } from './event-stream.ts';
 
-/** An event, and a number that no other one of the page has. */
+/** An event with a number that is unique on the page. */
 export interface LiveEvent extends StreamEvent {
   readonly key: number;
 }
 
-/** How the connection does. `waiting`: it tries again, so many milliseconds after it has failed. */
+/** State of the connection. `waiting`: the page tries again so many milliseconds after the connection failed. */
 export type Connection =
   | { readonly state: 'connecting' | 'open' }
   | { readonly state: 'waiting'; readonly error: ApiError | undefined; readonly pauseMs: number }
@@ -18,10 +18,10 @@ export interface LiveEvents {
   /** The newest first. */
   readonly events: readonly LiveEvent[];
   readonly connection: Connection;
-  /** Events that the gateway has dropped, since this client read too slowly. */
+  /** Events that the gateway dropped because this client read too slowly. */
   readonly dropped: number;
   readonly isPaused: boolean;
-  /** Events that have come while the list does not move. */
+  /** Events that arrived while the list is paused. */
   readonly waiting: number;
   /** Whether the pointer or the focus is in the list, so that it does not move. */
   readonly isHeld: boolean;
@@ -38,7 +38,7 @@ const LONGEST_PAUSE_MS = 30_000;
 
 interface Shown {
   readonly events: readonly LiveEvent[];
-  /** What came while the list stood still, the newest first. */
+  /** Events that arrived while the list was paused, the newest first. */
   readonly held: readonly LiveEvent[];
   readonly waiting: number;
   readonly dropped: number;

@@ -4,7 +4,7 @@ import { ApiError } from './client.ts';
 /** In place of an interval: asks once, and again only by `refresh`. It is the longest timer of a browser. */
 export const ONCE = 2 ** 31 - 1;
 
-/** What was read last. */
+/** The value that was read last. */
 export interface Polled<Value> {
   /** The last answer; it stays while later ones fail. */
   readonly value: Value | undefined;
@@ -16,7 +16,7 @@ export interface Polled<Value> {
 
 /**
  * Asks again and again: `everyMs` after each answer, so that slow answers do not pile up, and never in a hidden tab.
- * @param key what is asked for; another key begins anew
+ * @param key names the value; another key begins anew
  */
 export function usePolled<Value>(
   key: string,
@@ -27,7 +27,7 @@ export function usePolled<Value>(
     key,
   });
   const [round, setRound] = useState(0);
-  // `load` is another function each time. What it loads is what `key` says.
+  // `load` is another function each time. `key` says which value it loads.
   useEffect(() => {
     const ended = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;

@@ -1,4 +1,4 @@
-/** An answer as an operator has typed it. */
+/** An answer in the form that an operator typed. */
 export interface AnswerDraft {
   readonly status: string;
   /** JSON. */
@@ -6,13 +6,13 @@ export interface AnswerDraft {
   readonly body: string;
 }
 
-/** What is wrong, by field. */
+/** The mistakes, by field. */
 export type DraftFaults = { readonly [Field in keyof AnswerDraft]?: string };
 
 /** An answer for the Admin API. */
 export type ReadAnswer = NonNullable<ReturnType<typeof readDraft>['answer']>;
 
-/** The answer for the Admin API, or what is wrong with it. */
+/** The answer for the Admin API, or its mistakes. */
 export function readDraft({ status, headers: text, body }: AnswerDraft) {
   const headers = parse(text.trim() === '' ? '{}' : text);
   if ('fault' in headers) return { faults: { headers: `Not valid JSON: ${headers.fault}` } satisfies DraftFaults };

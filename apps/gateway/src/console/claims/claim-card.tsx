@@ -11,7 +11,7 @@ import { ReleaseDialog } from './release-dialog.tsx';
 
 const EVERY_MS = 2_000;
 
-/** One claim, and what an operator may do with it. */
+/** One claim, and the operator's actions on it. */
 export function ClaimCard({ application, idempotencyKey }: { application: string; idempotencyKey: string }) {
   const query = { application, key: idempotencyKey };
   const { value, error, refresh } = usePolled(JSON.stringify(query), EVERY_MS, (signal) =>

@@ -4,7 +4,7 @@ type State = Claim['state'];
 
 const BADGES: Readonly<Record<State, string>> = { free: '', in_progress: 'care', completed: 'good', orphan: 'bad' };
 
-/** What a state means. */
+/** Explanations of the states. */
 export const MEANINGS: Readonly<Record<State, string>> = {
   free: 'The key is free: the next request with it is executed.',
   in_progress: 'A process executes the request now, or has not said yet how it ended.',

@@ -8,7 +8,7 @@ import { type AnswerDraft, type DraftFaults, type ReadAnswer, readDraft } from '
 
 const EMPTY: AnswerDraft = { status: '200', headers: '{"content-type": "application/json"}', body: '' };
 
-/** Stores the outcome of a request that the provider has executed. */
+/** Stores the outcome of a request that the provider executed. */
 export function CompleteDialog({
   claim: { application, key },
   onDone,

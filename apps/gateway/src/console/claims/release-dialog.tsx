@@ -16,7 +16,7 @@ export function ReleaseDialog({
   onDone: (text: string) => void;
   onClose: () => void;
 }) {
-  // The lease goes on while the dialog is open: what was asked stays.
+  // The lease runs on while the dialog is open, but the question stays the same.
   const [leftMs] = useState(leaseMs);
   const isForced = leftMs > 0;
   const [typed, setTyped] = useState('');

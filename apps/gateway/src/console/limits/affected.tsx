@@ -21,7 +21,7 @@ function rateText({ account, perMinute, fullAfterMs }: Account): string {
   return `${rate} the new limit is full after about ${spanText(fullAfterMs)}.`;
 }
 
-/** The accounts that would get other limits, the ones that would be rejected first. */
+/** The accounts that would get other limits. Accounts that would be rejected come first. */
 export function Affected({ now }: Pick<LimitPreview, 'now'>) {
   if (now.length === 0) return null;
   return (

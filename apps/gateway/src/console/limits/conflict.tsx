@@ -14,7 +14,7 @@ export function Conflict({
 }: {
   target: Target;
   error: ApiError;
-  /** The operator has seen the limit of now. */
+  /** The operator saw the current limit. */
   onLook: (now: Limit) => void;
 }) {
   const { limit, error: readError } = useLimit(target);

@@ -1,7 +1,7 @@
 import type { Limit } from '../api/answers.ts';
 import { timeText, windowsText } from '../parts/format.ts';
 
-/** A limit as it is now: what the config says, and what an operator has set. */
+/** A limit as it is now: the config's windows, and the operator's adjustment. */
 export function CurrentLimit({ limit: { base, adjusted } }: { limit: Limit }) {
   return (
     <dl class="pairs">
@@ -21,7 +21,7 @@ export function CurrentLimit({ limit: { base, adjusted } }: { limit: Limit }) {
   );
 }
 
-/** Who has set a limit, when, why, and until when. */
+/** The operator who set a limit, when, why, and until when. */
 export function Setter({ adjusted: { by, at, reason, until } }: { adjusted: NonNullable<Limit['adjusted']> }) {
   return (
     <span class="soft">

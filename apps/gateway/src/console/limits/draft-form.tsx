@@ -13,7 +13,7 @@ const ENDS: readonly (readonly [Exclude<End, 'at'>, string])[] = [
   ['86400000', 'In 1 day'],
 ];
 
-/** Asks what the limit shall be, and for how long. */
+/** Asks for the new limit and its duration. */
 export function DraftForm({
   draft,
   limit: { base, recommended },
@@ -24,7 +24,7 @@ export function DraftForm({
 }: {
   draft: Draft;
   limit: Limit;
-  /** What is wrong with a window. */
+  /** Mistakes by the index of the window. */
   faults: ReadonlyMap<number, string>;
   isBusy: boolean;
   onDraft: (draft: Draft) => void;
@@ -70,7 +70,7 @@ function WindowRows({
   onWindows: (windows: readonly string[]) => void;
 }) {
   const rows = useRef<HTMLFieldSetElement>(null);
-  // A row that has just come or gone had the focus.
+  // Adding or removing a row may lose the focus.
   const focus = (row: number): void => {
     setTimeout(() => rows.current?.querySelectorAll('input')[row]?.focus());
   };

@@ -5,7 +5,7 @@ import { windowText } from '../parts/format.ts';
 import type { Target } from '../parts/target.ts';
 import type { ShownWindow } from '../parts/window-bar.tsx';
 
-/** What an operator wants of a limit. `reset`: as in the config. */
+/** The kinds of a change of a limit. `reset`: as in the config. */
 export type Wish = 'windows' | 'recommended' | 'none' | 'reset';
 
 /** When a change is over: never, after so many milliseconds, or at a time. */
@@ -29,7 +29,7 @@ export interface Preset {
   readonly windows: readonly string[];
 }
 
-/** Presets last so long, unless the limit has an end already. */
+/** Presets last so long, unless the limit already ends at a set time. */
 const GRANT: End = '3600000';
 
 /** More of a limit: of the windows that are full, or else of all of them. */
@@ -49,7 +49,7 @@ const FACTORS = [
   ['Half more', 1.5],
 ] as const;
 
-/** A grant must not end later, or earlier, than what an operator has set: after it the config applies. */
+/** A grant must not end later, or earlier, than the operator's adjustment: after it the config applies. */
 export function withPreset(draft: Draft, { windows }: Preset, { adjusted }: Limit): Draft {
   return { ...draft, wish: 'windows', windows, ...(adjusted === null ? { end: GRANT } : endsOf(adjusted)) };
 }
@@ -57,7 +57,10 @@ export function withPreset(draft: Draft, { windows }: Preset, { adjusted }: Limi
 /** The change that a dialog begins with: the limit of now, a reset, or windows to put back (null: the config applied). */
 export type Beginning = 'now' | 'reset' | readonly string[] | null;
 
-/** A limit that ends keeps its end, unless the operator chooses another one: a grant for an hour must not become permanent. */
+/**
+ * A limit that ends keeps its end, unless the operator chooses a new one: a grant for an hour must not become
+ * permanent.
+ */
 export function draftOf({ effective, adjusted }: Limit, beginning: Beginning): Draft {
   const isReset = beginning === 'reset' || beginning === null;
   const windows = isReset || beginning === 'now' ? (effective ?? []) : beginning;
@@ -74,7 +77,7 @@ function endsOf(adjusted: Limit['adjusted']): Pick<Draft, 'end' | 'at'> {
   return adjusted?.until ? { end: 'at', at: localText(adjusted.until) } : { end: 'never', at: '' };
 }
 
-/** What a preview depends on: another one of these needs another preview. */
+/** The values that a preview depends on: if one of them changes, a new preview is needed. */
 export function effectOf({ wish, windows, end, at }: Draft): string {
   return JSON.stringify(wish === 'reset' ? [wish] : [wish, wish === 'windows' && windows, end, at]);
 }
@@ -109,7 +112,7 @@ function localText(moment: string): string {
 
 const FAULT = /windows\[(\d+)\]: (.*?)(?:; (?=\w+(?:\[\d+\])?: )|$)/g;
 
-/** What the gateway finds wrong with each window, and whether that is all. */
+/** The gateway's complaints about each window, and whether it made no others. */
 export function faultsOf(error: ApiError | undefined): {
   readonly ofWindow: ReadonlyMap<number, string>;
   readonly areAll: boolean;

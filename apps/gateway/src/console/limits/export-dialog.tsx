@@ -18,7 +18,7 @@ export function ExportDialog({ onClose }: { onClose: () => void }) {
   }, []);
   const copy = async (): Promise<void> => {
     try {
-      // Browsers have no clipboard without TLS, except on the machine itself.
+      // Browsers offer no clipboard without TLS, except on the machine itself.
       await navigator.clipboard.writeText(text ?? '');
       setSaid('Copied.');
     } catch {

@@ -4,7 +4,7 @@ import { LAYERS, type Layer, layerOf, targetOf } from '../parts/target.ts';
 import { Tick } from '../parts/tick.tsx';
 import { href, replaceWith } from '../route.ts';
 
-/** Which limits the list has. */
+/** Selects the limits of the list. */
 export interface LimitFilter {
   /** Empty: of every layer. */
   readonly layer: Layer | '';
@@ -15,7 +15,7 @@ export interface LimitFilter {
 
 const ANY = [['', 'Every layer'], ...LAYERS] as const;
 
-/** The filter that an address has. An address of one limit shows those of its layer. */
+/** Reads the filter from an address. The address of one limit selects the limits of its layer. */
 export function filterOf(query: URLSearchParams): LimitFilter {
   const { layer, name } = layerOf(targetOf(query));
   const given = ANY.find(([each]) => each === query.get('layer'))?.[0];
@@ -26,7 +26,7 @@ export function filterOf(query: URLSearchParams): LimitFilter {
   };
 }
 
-/** Asks which limits to show. The address has the answer, so that it can be sent to others. */
+/** Asks which limits to show. The address contains the answer, so that it can be sent to others. */
 export function FilterForm({ filter }: { filter: LimitFilter }) {
   const [name, setName] = useState(filter.name);
   useEffect(() => setName(filter.name), [filter.name]);

@@ -22,15 +22,15 @@ interface HistoryPage {
   readonly next: number | null;
 }
 
-/** Who has changed limits, when and why. */
+/** Changes of limits: the operator, the time and the reason. */
 export function History({
   of,
   changes,
   onOpen,
 }: {
-  /** Only the changes of this limit; without any name, those of every limit. */
+  /** Only the changes of this limit; without any name, the changes of every limit. */
   of: Target;
-  /** How often the operator has changed a limit: each time the history is read at once. */
+  /** Number of the operator's changes of limits: each change makes the history read at once. */
   changes: number;
   onOpen: (target: Target, beginning: Beginning) => void;
 }) {

@@ -24,7 +24,7 @@ export function LimitList({
   onOpen,
 }: {
   filter: LimitFilter;
-  /** How often the operator has changed a limit: each time the list is read at once. */
+  /** Number of the operator's changes of limits: each change makes the list read at once. */
   changes: number;
   onOpen: (target: Target, beginning: Beginning) => void;
 }) {

@@ -7,7 +7,7 @@ import { Affected, affectedText } from './affected.tsx';
 import { type Draft, endOf } from './draft.ts';
 import { Warnings } from './warnings.tsx';
 
-/** What a change would do, and the button that does it. */
+/** The effect of a change, and the button that applies it. */
 export function Preview({
   preview: {
     changes: [change],
@@ -29,7 +29,7 @@ export function Preview({
 }) {
   const [isConfirmed, setConfirmed] = useState(false);
   const form = useRef<HTMLFormElement>(null);
-  // The operator must see the button as well as what it would do.
+  // The operator must see the button as well as the effect.
   useLayoutEffect(() => form.current?.scrollIntoView({ block: 'nearest' }), []);
   const warnings = change?.warnings ?? [];
   const end = endOf(draft);

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { Choice, Field } from '../parts/field.tsx';
 import { LAYERS, type Layer, type Target, targetIn } from '../parts/target.ts';
 
-/** Asks for a limit that the list need not have. */
+/** Asks for a limit that may be missing in the list. */
 export function TargetForm({ onTarget }: { onTarget: (target: Target) => void }) {
   const [layer, setLayer] = useState<Layer>('account');
   const [name, setName] = useState('');

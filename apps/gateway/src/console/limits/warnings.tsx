@@ -1,7 +1,7 @@
 import { Notice } from '../parts/notice.tsx';
 import { Tick } from '../parts/tick.tsx';
 
-/** What may be a slip of the hand. The operator must confirm it. */
+/** Likely slips of the hand. The operator must confirm them. */
 export function Warnings({
   warnings,
   isConfirmed,

@@ -21,7 +21,7 @@ import { may } from '../session.ts';
 const EVERY_MS = 1_000;
 
 /**
- * An account: how full its windows are, what a request would be told, and what has happened. An address with `adjust`
+ * An account: how full its windows are, the decision for a next request, and past events. An address with `adjust`
  * opens the dialog of a limit: `#/accounts/acc_1?adjust=all-methods&route=POST%20/api/v1/emails`.
  */
 export function AccountPage({ account }: { account: string }) {
@@ -146,18 +146,21 @@ export function AccountPage({ account }: { account: string }) {
   );
 }
 
-/** The routes where the account has no limit. */
+/** The routes on which the account is not limited. */
 function unlimitedIn({ routes }: Windows): string[] {
   return routes.filter(({ windows }) => windows.length === 0).map(({ route }) => route);
 }
 
-/** Whether the account, or one of its routes, has a block of its own. */
+/** Whether the account, or one of its routes, is blocked itself. */
 function isBlocked({ blocked, routes }: Windows, of: string | undefined): boolean {
   if (of === undefined) return blocked !== null;
   return routes.some(({ route, blocked }) => route === of && blocked?.scope === 'route');
 }
 
-/** What an operator must find out first: what rejects, and when there is room. It changes each second, so it is not read out. */
+/**
+ * The first facts that an operator needs: the window that rejects, and when there is room. They change each second, so
+ * they are not read out.
+ */
 function Summary({ routes, onChange }: Pick<Windows, 'routes'> & { onChange: OnChange }) {
   const rejecting = routes.flatMap((each) => {
     const { by, text, limit } = verdictOf(each);

@@ -38,7 +38,7 @@ function AccountSearch() {
   );
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    // Before the list has come, what was typed or pasted is taken for the whole id.
+    // Until the list arrives, the typed or pasted text is taken for the whole id.
     const found = value?.accounts ?? [{ id: prefix }];
     const chosen = found.find(({ id }) => id === prefix) ?? (found.length === 1 ? found[0] : undefined);
     if (chosen?.id) goTo(href('accounts', chosen.id));

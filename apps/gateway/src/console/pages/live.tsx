@@ -32,7 +32,7 @@ const SAMPLES = [
   ['0.001', '1 of 1,000'],
 ] as const;
 
-/** The filters, as the address of the page has them. An empty one is left out. */
+/** The filters in the page's address. An empty one is left out. */
 interface Filters {
   readonly types: readonly Type[];
   readonly account: string;
@@ -41,11 +41,11 @@ interface Filters {
   readonly sample: string;
 }
 
-/** What happens, while it happens. */
+/** Shows events as they happen. */
 export function LivePage() {
   const { query } = route.value;
   const filters = filtersIn(query);
-  // Another link to this page has other filters, and so another form.
+  // Another link to this page sets other filters, and so needs another form.
   return (
     <>
       <PageTitle title="Live" />

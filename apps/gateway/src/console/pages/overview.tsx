@@ -19,7 +19,7 @@ const LISTS_EVERY_MS = 3_000;
 const SPAN_MS = 5_000;
 const TOP = 10;
 
-/** What became of requests, from the bottom of the chart to its top. */
+/** Outcomes of requests, from the bottom of the chart to its top. */
 const OUTCOMES = [
   ['accepted', 'accepted'],
   ['unlimited', 'without a limit'],
@@ -31,10 +31,10 @@ const OUTCOMES = [
 ] as const;
 type Outcome = (typeof OUTCOMES)[number][0];
 
-/** Whose figure it is, if it is not that of all processes. */
+/** Label of a figure that covers only this process. */
 const HERE = 'this process';
 
-/** What happens now, and what needs a look. */
+/** Current traffic, and problems that need a look. */
 export function OverviewPage() {
   const { value: instances, error: instancesError } = usePolled('instances', LISTS_EVERY_MS, (signal) =>
     ask<{ instances: Instance[] }>('GET', 'v1/instances', { signal }),
@@ -86,7 +86,7 @@ function Figures({ instances }: { instances: readonly Instance[] | undefined }) 
   );
 }
 
-/** What every process says about its decisions. */
+/** The decisions that every process reports. */
 function decisionsOf(instances: readonly Instance[]) {
   const said = instances.flatMap(({ decisionsPerSecond }) => decisionsPerSecond ?? []);
   return { value: numberText(sum(said)), more: processesText({ counted: said.length, of: instances.length }) };
@@ -144,7 +144,7 @@ function Charts() {
   );
 }
 
-/** Seconds by fives: a chart has about so many pixels. */
+/** Groups of five seconds: the chart is about so many pixels wide. */
 function spansOf(seconds: readonly Second[]): Second[][] {
   const spans = new Map<number, Second[]>();
   for (const second of seconds) {
@@ -181,7 +181,7 @@ function useSeries() {
   return { seconds, error };
 }
 
-/** Who is at the top now. Those of before are named beneath: they may be mended. */
+/** The current top accounts. Earlier ones are named beneath: their trouble may be over. */
 function TopAccounts({ by, title, nobody }: { by: Top['by']; title: string; nobody: string }) {
   const { value, error } = usePolled(by, LISTS_EVERY_MS, (signal) =>
     askFleet<Top>('v1/top', { by, limit: TOP }, signal),
@@ -207,7 +207,7 @@ function TopAccounts({ by, title, nobody }: { by: Top['by']; title: string; nobo
 
 interface Listed {
   readonly accounts: Top['accounts'];
-  /** What is counted. */
+  /** Noun after each count. */
   readonly what: 'request' | 'time';
   readonly since: string;
 }

@@ -13,12 +13,12 @@ import { StopDialog } from '../shadow/stop-dialog.tsx';
 
 const EVERY_MS = 3_000;
 
-/** A candidate for other limits: what it would do to requests, and what an operator may do with it. */
+/** A candidate for other limits: its effect on requests, and the operator's actions on it. */
 export function ShadowPage() {
   const { value, error, refresh } = usePolled('shadow', EVERY_MS, (signal) =>
     askFleet<ShadowState>('v1/shadow', {}, signal),
   );
-  /** What the dialog is about stays as it was when it was opened. */
+  /** The dialog's subject stays as it was when the dialog was opened. */
   const [open, setOpen] = useState<{ readonly what: 'start' | 'stop' | 'promote'; readonly of: ShadowState }>();
   const [done, setDone] = useState('');
   if (value === undefined) {

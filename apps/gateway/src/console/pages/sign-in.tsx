@@ -8,7 +8,7 @@ import { beginSession, endedBy } from '../session.ts';
 export function SignInPage() {
   const [given, setGiven] = useState('');
   const form = useRef<HTMLFormElement>(null);
-  // After that of the title, which takes the focus on every other page.
+  // After the title's effect, which takes the focus on every other page.
   useEffect(() => form.current?.querySelector('input')?.focus(), []);
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();

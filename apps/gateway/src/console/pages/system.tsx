@@ -15,7 +15,7 @@ import { Keys } from '../system/keys.tsx';
 const INSTANCES_EVERY_MS = 3_000;
 const CONFIG_EVERY_MS = 30_000;
 
-/** What runs, with which config, and who else shares its store. */
+/** The running process, its config, and the other processes that share its store. */
 export function SystemPage() {
   const [isDraining, setDraining] = useState(false);
   const now = status.value;

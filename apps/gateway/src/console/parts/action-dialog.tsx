@@ -5,7 +5,7 @@ import { ActionError } from './action-error.tsx';
 import { Dialog } from './dialog.tsx';
 import { ReasonField } from './reason-field.tsx';
 
-/** Asks before something is done: what it does, why, and a button that does it. */
+/** Asks before an action: its effect, a reason, and a button that starts it. */
 export function ActionDialog({
   title,
   button,
@@ -26,9 +26,9 @@ export function ActionDialog({
   isReady?: boolean;
   reasonHint?: string;
   reasonLength?: number;
-  /** What else the operator fills in. */
+  /** Further fields for the operator. */
   fields?: ComponentChildren;
-  /** What it does. */
+  /** The description of the effect. */
   children: ComponentChildren;
   /** Does it; undefined if something that was filled in is wrong. The dialog closes at the end. */
   work: (reason: string) => Promise<void> | undefined;

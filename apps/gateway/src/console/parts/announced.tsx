@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
-/** The heading of something that has just come up. It takes the focus, so that the keyboard goes on from there. */
+/** The heading of newly shown content. It takes the focus, so that the keyboard goes on from there. */
 export function Announced({ children }: { children: ComponentChildren }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useLayoutEffect(() => heading.current?.focus(), []);

@@ -23,9 +23,9 @@ export function Dialog({
     const leave = enterWindow(() => current?.close());
     return () => {
       leave();
-      // Nothing else can have the focus while it is open.
+      // Nothing else can take the focus while it is open.
       current?.close();
-      // What opened it may be gone.
+      // The element that opened it may be gone.
       const focused = before?.isConnected ? before : document.querySelector('h1');
       if (focused instanceof HTMLElement) focused.focus();
     };

@@ -40,7 +40,7 @@ export function EndFields<End extends string>({
   );
 }
 
-/** The end as a request has it. */
+/** The end in the form of a request. */
 export function endOfRequest({ end, at }: Ending<string>): { readonly until: string } | { readonly forMs: number } {
   return end === 'at' ? { until: new Date(at).toISOString() } : { forMs: Number(end) };
 }

@@ -44,7 +44,10 @@ function Trouble({ connection }: { connection: Exclude<Connection, { state: 'con
   );
 }
 
-/** Events, the newest first. It stands still while the pointer or the focus is in it. A decision has a button that shows its trace. */
+/**
+ * Events, the newest first. The list pauses while the pointer or the focus is in it. Each decision shows a button for
+ * its trace.
+ */
 export function EventList({
   live: { events, hold },
   label,

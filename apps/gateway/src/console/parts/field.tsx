@@ -1,7 +1,7 @@
 import type { InputHTMLAttributes, TargetedEvent } from 'preact';
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
-/** A labelled input, with a hint below, or with what is wrong with its value. */
+/** A labelled input, with a hint or its value's mistake below. */
 export function Field({
   label,
   hint,
@@ -32,7 +32,7 @@ export function Field({
   const blank = value.trim() === '' ? blankFault : undefined;
   useLayoutEffect(() => input.current?.setCustomValidity(blank ?? ''), [blank]);
   const fault = given ?? (isRefused ? blank : undefined);
-  // The bubble of the browser would hide what the page says below the field.
+  // The bubble of the browser would hide the page's text below the field.
   const refuse = (event: TargetedEvent<HTMLInputElement>): void => {
     const { form } = event.currentTarget;
     event.preventDefault();

@@ -68,7 +68,7 @@ export function windowsText(windows: readonly string[] | null): string {
   return windows.length === 0 ? 'no limit (removed)' : windows.join(', ');
 }
 
-/** What the limit of a route, or of all of them, is called. */
+/** Name of the limit of a route, or of all of them. */
 export function limitName(limit: 'route' | 'all-methods'): string {
   return limit === 'route' ? 'This route' : 'All methods';
 }
@@ -78,7 +78,10 @@ export function countText(count: number, one: string, many = `${one}s`): string 
   return `${numberText(count)} ${count === 1 ? one : many}`;
 }
 
-/** What a process obeys: `change 17`, as the history numbers it. The rest of a revision tells histories apart. */
+/**
+ * The change that a process obeys: `change 17`, numbered as in the history. The rest of a revision distinguishes
+ * histories.
+ */
 export function changeText(revision: string): string {
   const version = revision.split('.', 1)[0];
   return version === '0' ? 'as in the config' : `change ${version}`;

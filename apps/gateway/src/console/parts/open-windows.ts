@@ -1,6 +1,9 @@
-/** The windows that are open over the page, the newest last. Each has an entry of the browser's history, so Back closes it and stays on the page. */
+/**
+ * The windows that are open over the page, the newest last. Each adds an entry to the browser's history, so Back closes
+ * the window and stays on the page.
+ */
 const closers: (() => void)[] = [];
-/** Whether an entry is being left, and its `popstate` has not come yet. */
+/** Whether an entry is being left, and its `popstate` is still to come. */
 let isLeaving = false;
 
 addEventListener('popstate', () => {
@@ -14,7 +17,7 @@ function entries(): number {
 }
 
 /**
- * A window has opened.
+ * Registers an opened window.
  * @param close closes it. It is called once, unless the returned function was called before
  * @returns leaves the entry of the window
  */
@@ -23,7 +26,7 @@ export function enterWindow(close: () => void): () => void {
     closers.push(close);
     if (entries() < closers.length) history.pushState({ windows: closers.length }, '');
   };
-  // The window before it has just been closed.
+  // The window before it was just closed.
   if (isLeaving) addEventListener('popstate', enter, { once: true });
   else enter();
   return () => {

@@ -1,13 +1,13 @@
 import { useState } from 'preact/hooks';
 
-/** Where an operator is in a list that has pages. */
+/** An operator's place in a list of several pages. */
 export interface Pages {
-  /** What the current page begins with; undefined for the first one. */
+  /** The cursor of the current page; undefined for the first page. */
   readonly cursor: string | undefined;
   turn(next: string | undefined): void;
 }
 
-/** @param key what is listed; another key begins with its first page */
+/** @param key names the list; another key begins with its first page */
 export function usePages(key: string): Pages {
   const [at, setAt] = useState<{ key: string; cursors: readonly string[] }>({ key, cursors: [] });
   const cursors = at.key === key ? at.cursors : [];

@@ -43,7 +43,10 @@ export function ProcessTable({ instances }: { instances: readonly Instance[] }) 
   );
 }
 
-/** Processes that obey the same change have the same revision. After a loss of the store, another change may have the same number. */
+/**
+ * Processes that obey the same change report the same revision. After a loss of the store, another change may get the
+ * same number.
+ */
 function ObeyedChange({ revision, here }: { revision: string; here: string | undefined }) {
   const text = changeText(revision);
   if (here === undefined || revision === here) return <>{text}</>;

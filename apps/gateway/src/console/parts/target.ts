@@ -1,9 +1,9 @@
 import type { Limit } from '../api/answers.ts';
 
-/** Which limit: that of a layer, of all routes or of one. */
+/** Selects a limit: a layer, and in it all routes or one. */
 export type Target = Limit['target'];
 
-/** What a layer is called. */
+/** Names of the layers. */
 export const LAYERS = [
   ['default', 'Default'],
   ['provider', 'Provider'],
@@ -12,7 +12,7 @@ export const LAYERS = [
 ] as const;
 export type Layer = (typeof LAYERS)[number][0];
 
-/** The default layer has no name. */
+/** The default layer's name is empty. */
 export function layerOf(target: Target): { readonly layer: Layer; readonly name: string } {
   for (const layer of ['account', 'provider', 'plan'] as const) {
     const name = target[layer];

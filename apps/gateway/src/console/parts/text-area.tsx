@@ -1,6 +1,6 @@
 import { useId } from 'preact/hooks';
 
-/** A labelled text of several lines, with a hint below, or with what is wrong with it. */
+/** A labelled text of several lines, with a hint or its mistake below. */
 export function TextArea({
   label,
   hint,

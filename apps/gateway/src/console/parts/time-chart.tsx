@@ -6,7 +6,7 @@ import { Wide } from './wide.tsx';
 /** One colour of a chart. */
 export interface Line {
   readonly name: string;
-  /** The class that has the colour. */
+  /** The CSS class that sets the colour. */
   readonly color: string;
   /** One value per moment. */
   readonly values: readonly (number | null)[];
@@ -150,7 +150,9 @@ function lastOf(times: readonly number[]): number[] {
     .reverse();
 }
 
-/** Sums from the last line up: the first one is drawn first and is the tallest, so that the others stand before it. */
+/**
+ * Sums from the last line up: the first line is drawn first and is the tallest, so that the others are in front of it.
+ */
 function stack(lines: readonly Line[]): number[][] {
   const sums: number[][] = [];
   for (const { values } of [...lines].reverse()) {

@@ -7,7 +7,7 @@ import { spanText, timeText } from './format.ts';
 import { ErrorNotice } from './notice.tsx';
 import { WindowBar } from './window-bar.tsx';
 
-/** One decision, with every window that it has checked. */
+/** One decision, with every window that it checked. */
 export function TraceDialog({ requestId, onClose }: { requestId: string; onClose: () => void }) {
   const { value, error } = usePolled(requestId, ONCE, (signal) =>
     ask<Decision>('GET', 'v1/decisions', { query: { req_id: requestId }, signal }),

@@ -5,18 +5,18 @@ import { isNear, type ShownWindow } from './window-bar.tsx';
 /** The windows of an account on one route. */
 export type RouteWindows = Windows['routes'][number];
 
-/** What the next request of cost 1 meets on a route. */
+/** The result of the next request of cost 1 on a route. */
 export interface Verdict {
   readonly kind: 'blocked' | 'rejects' | 'near' | 'free' | 'unlimited';
   /** `rejects, room in 41 s` */
   readonly text: string;
-  /** What rejects; undefined if nothing does. */
+  /** The window or block that rejects; undefined if the request would pass. */
   readonly by?: string;
   /** The limit that rejects; undefined if none does. */
   readonly limit?: ShownWindow['limit'];
 }
 
-/** Says at a glance whether a route has room, and if not, when. */
+/** Says at a glance whether a route accepts requests, and if not, when it will. */
 export function verdictOf({ windows, blocked }: RouteWindows): Verdict {
   if (windows.length === 0) return { kind: 'unlimited', text: 'no limit' };
   const full = windows.filter(({ remaining }) => remaining <= 0);

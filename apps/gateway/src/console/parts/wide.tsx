@@ -20,7 +20,7 @@ export function Wide({
     const { current } = box;
     if (current === null) return;
     const sizes = new ResizeObserver(() => setCut(current.scrollWidth > current.clientWidth));
-    // The box has a new size if the window does, and the table if its text does.
+    // The box changes its size with the window, and the table with its text.
     for (const each of [current, ...current.children]) sizes.observe(each);
     return () => sizes.disconnect();
   }, []);

@@ -13,7 +13,7 @@ export interface ShownWindow {
 /** A share from which a window is nearly full. */
 const NEAR = 0.8;
 
-/** Whether a window still has room, but little. */
+/** Whether a window is almost full. */
 export function isNear({ max, used, remaining }: ShownWindow): boolean {
   return remaining > 0 && used / max >= NEAR;
 }
@@ -33,7 +33,7 @@ export function WindowBar({ window, isPast = false }: { window: ShownWindow; isP
       <span class="window-used">
         {numberText(used)} of {numberText(max)}
       </span>
-      {/* biome-ignore lint/a11y/useSemanticElements: browsers draw `meter` each in a way of its own */}
+      {/* biome-ignore lint/a11y/useSemanticElements: each browser draws `meter` in its own way */}
       <div
         class="track"
         role="meter"

@@ -7,7 +7,7 @@ export const STORES = [
   ['memory', 'the memory of each process'],
 ] as const;
 
-/** What runs as a candidate, and who has put it. */
+/** The running candidate, and the operator who started it. */
 export function CandidateCard({
   candidate: { source, by, reason, at, sample, store, limits },
   durable,

@@ -8,7 +8,7 @@ import { href } from '../route.ts';
 type Figures = NonNullable<ShadowState['figures']>;
 type Counts = Figures['total'];
 
-/** What the candidate would have done to requests. */
+/** The candidate's would-be decisions on requests. */
 export function ShadowFigures({ figures, fleet }: { figures: Figures; fleet: ShadowState['fleet'] | undefined }) {
   const { total, routes, accounts, unlisted, since, counters } = figures;
   const all = fleet?.total ?? total;

@@ -19,7 +19,7 @@ const AFTER = [
   ['go-on', 'goes on'],
 ] as const;
 
-/** Makes the candidate the limits of now: what it would change, and the button that does it. */
+/** Puts the candidate's limits in force: the changes, and the button that applies them. */
 export function PromoteDialog({
   state: { candidate, promotion },
   onRead,
@@ -111,7 +111,7 @@ function bare(changes: readonly Change[]) {
   return changes.map(({ before: _, ...change }) => change);
 }
 
-/** Asks once what the changes would do. */
+/** Asks once for the effect of the changes. */
 function usePreview(changes: readonly Change[]) {
   const [answer, setAnswer] = useState<{ readonly preview?: LimitPreview; readonly error?: ApiError }>({});
   useEffect(() => {

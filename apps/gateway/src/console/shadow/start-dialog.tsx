@@ -13,7 +13,7 @@ const SAMPLES = [
 ] as const;
 type Sample = (typeof SAMPLES)[number][0];
 
-/** Asks for limits to try. It begins with those of the candidate, or else with those of now. */
+/** Asks for limits to try. It begins with the candidate's limits, or else with the current limits. */
 export function StartDialog({
   candidate,
   onDone,

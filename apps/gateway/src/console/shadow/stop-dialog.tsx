@@ -3,7 +3,7 @@ import { ask } from '../api/client.ts';
 import { ActionDialog } from '../parts/action-dialog.tsx';
 import { countText } from '../parts/format.ts';
 
-/** Ends the candidate that an operator has put. */
+/** Ends the candidate that an operator started. */
 export async function stopShadow(reason: string): Promise<ShadowState> {
   return ask<ShadowState>('DELETE', 'v1/shadow', { query: { reason } });
 }

@@ -16,7 +16,7 @@ export function DrainDialog({
   others: number | undefined;
   onClose: () => void;
 }) {
-  // The state changes while the dialog is open: what was asked stays.
+  // The state changes while the dialog is open, but the question stays the same.
   const [isDraining] = useState(state === 'draining');
   const othersText =
     others === 0
