@@ -1,5 +1,15 @@
 import { SUBPATHS } from './scripts/subpaths.mjs';
 
+/** Methods that a type derives from a port without promises. The port documents them, but TypeDoc does not follow the derivation. */
+const DERIVED = {
+  'headgate/memory.MemoryClaimStore': ['abandon', 'begin', 'complete', 'dispatch', 'extend', 'inspect', 'list'],
+  'headgate/memory.MemoryStore': ['close', 'consume', 'peek', 'reset', 'settle'],
+  'headgate/stores.SynchronousLimitStore': [
+    ...['block', 'blocked', 'close', 'consume', 'peek', 'ready', 'reset', 'settle', 'unblock'],
+  ],
+  'headgate/testing.Model': ['block', 'blocked', 'peek', 'reset', 'unblock'],
+};
+
 /** @type {Partial<import('typedoc').TypeDocOptions>} */
 export default {
   name: 'headgate',
@@ -12,7 +22,11 @@ export default {
   excludeInternal: true,
   excludePrivate: true,
   sort: ['kind', 'instance-first', 'alphabetical-ignoring-documents'],
+  intentionallyNotDocumented: Object.entries(DERIVED).flatMap(([type, names]) =>
+    names.map((name) => `${type}.${name}`),
+  ),
   intentionallyNotExported: [
+    'Synchronous',
     'AttemptAction',
     'ClaimEvent',
     'ProblemArguments',

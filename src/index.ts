@@ -31,7 +31,7 @@ export type { Gate } from './gate/gate.ts';
 export type { GateOptions } from './gate/options.ts';
 export type { RouteOptions } from './gate/route-options.ts';
 export { createIdempotency, type Idempotency, type IdempotencyOptions } from './idempotency/idempotency.ts';
-export { KeptFailureError, notExecuted } from './idempotency/outcome.ts';
+export { notExecuted } from './idempotency/outcome.ts';
 export type { RunOptions, RunResult } from './idempotency/run.ts';
 export { createLimiter, type Limiter, type LimiterOptions, type LimitRequest } from './limits/limiter.ts';
 export type { Limits, Subject } from './limits/window-sets.ts';

@@ -1,5 +1,5 @@
 /**
- * The types of claims, of their outcomes and of an operator's tools. `createIdempotency` is in `headgate`.
+ * The types of claims, of their outcomes and of an operator's tools, and the error of a stored failure. `createIdempotency` is in `headgate`.
  * @module headgate/idempotency
  */
 
@@ -8,7 +8,7 @@ export type { Claim, ClaimCompletion, ClaimDispatch, ClaimRelease } from './clai
 export type { IdempotencyEvent } from './events.ts';
 export type { OpenedClaim, OpenRequest } from './open.ts';
 export type { OperatorCompletion, OperatorRelease } from './operator.ts';
-export type { ResultCodec } from './outcome.ts';
+export { KeptFailureError, type ResultCodec } from './outcome.ts';
 export type { Reconcile, Reconciled, Reconciliation } from './reconcile.ts';
 export type { Refusal, Refused, Unavailable } from './refusal.ts';
 export type { IdempotentOperation, OperationContext } from './run.ts';

@@ -12,6 +12,8 @@ import {
   rateLimitFields,
   readIdempotencyKey,
 } from 'headgate/http';
+import { type ClaimSettings, KeptFailureError } from 'headgate/idempotency';
+import { type LayeredLimits, monotonicClock } from 'headgate/limits';
 import { createMemoryAdjustments, createMemoryClaimStore, createMemoryStore } from 'headgate/memory';
 import { recommendedLimits } from 'headgate/recommended';
 import { type ShadowFigures, withShadow } from 'headgate/shadow';
@@ -100,6 +102,13 @@ export async function use(): Promise<string> {
     throw new Error(`${fields} ${String(key)} ${problem.status} ${value}`);
   }
 }
+
+export const layered: LayeredLimits = {
+  default: { allMethods: ['60/1m'] },
+  plans: { pro: { allMethods: ['600/1m'] } },
+};
+export const settings: Partial<ClaimSettings> = { leaseMs: monotonicClock.now() > 0 ? 30_000 : 60_000 };
+export const isStoredFailure = (error: unknown): boolean => error instanceof KeptFailureError;
 
 // @ts-expect-error a misspelt option
 createLimiter({ store: createMemoryStore(), limit: {} });

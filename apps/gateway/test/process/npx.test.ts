@@ -13,11 +13,14 @@ const page = readFileSync(new URL('../../docs/gateway.md', import.meta.url), 'ut
 async function sigterm(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
   const cwd = scratchFolder();
   mkdirSync(join(cwd, 'node_modules/.bin'), { recursive: true });
-  mkdirSync(join(cwd, 'node_modules/headgate'));
-  symlinkSync(join(HEADGATE, '..'), join(cwd, 'node_modules/headgate/dist'));
-  symlinkSync('../headgate/dist/headgate.cjs', join(cwd, 'node_modules/.bin/headgate'));
-  writeFileSync(join(cwd, 'node_modules/headgate/package.json'), '{"name":"headgate","version":"0.0.0"}');
-  writeFileSync(join(cwd, 'package.json'), '{"name":"project","dependencies":{"headgate":"0.0.0"}}');
+  mkdirSync(join(cwd, 'node_modules/headgate-gateway'));
+  symlinkSync(join(HEADGATE, '..'), join(cwd, 'node_modules/headgate-gateway/dist'));
+  symlinkSync('../headgate-gateway/dist/headgate.cjs', join(cwd, 'node_modules/.bin/headgate'));
+  writeFileSync(
+    join(cwd, 'node_modules/headgate-gateway/package.json'),
+    '{"name":"headgate-gateway","version":"0.0.0"}',
+  );
+  writeFileSync(join(cwd, 'package.json'), '{"name":"project","dependencies":{"headgate-gateway":"0.0.0"}}');
   const port = await freePort();
   const config = writeConfig({ ...configOf('http://127.0.0.1:1'), listen: { port } });
   // The gateway and its shell inherit the group, so that nothing is left if the test fails.
@@ -54,7 +57,11 @@ const DRAINED = ['listening', 'draining', 'stopped'];
 
 it.each<[documented: string, command: string, args: string[]]>([
   ['node_modules/.bin/headgate', 'node_modules/.bin/headgate', []],
-  ['node_modules/headgate/dist/headgate.cjs', process.execPath, ['node_modules/headgate/dist/headgate.cjs']],
+  [
+    'node_modules/headgate-gateway/dist/headgate.cjs',
+    process.execPath,
+    ['node_modules/headgate-gateway/dist/headgate.cjs'],
+  ],
 ])('%s, as the docs say: SIGTERM drains', async (documented, command, args) => {
   expect(page).toContain(`\`${documented}`);
   expect(await sigterm(command, args)).toEqual(DRAINED);
