@@ -38,7 +38,7 @@ export function bar(label, kind, spread) {
 
 /**
  * A table of rates per second: each candidate that was run, with its ratio to the floor.
- * @param what the counted things, for the head of the first column
+ * @param what counted things, for the head of the first column
  * @param candidates one per row: `[candidate, client, title, missing features]`
  */
 export function ratesTable(what, cells, workloads, candidates) {
