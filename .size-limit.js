@@ -15,10 +15,10 @@ const MOST_OF_AN_ADAPTER = 3_000;
 /** Everything of each subpath. */
 const WHOLE = {
   '.': 26_400,
-  './limits': 1_000,
-  './gate': 500,
-  './idempotency': 100,
-  './waiting': 6_000,
+  './limits': 300,
+  './gate': 200,
+  './idempotency': 300,
+  './waiting': 3_800,
   './stores': 3_300,
   './recommended': 300,
   './shared-limits': 11_100,
