@@ -21,7 +21,7 @@ export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request
 /** The part of an h3 event that the adapter uses; `H3Event` has it. */
 export interface H3EventLike {
   readonly req: Request;
-  /** The fields that middleware in front of the gate has prepared for the response. */
+  /** The fields that middleware in front of the gate prepared for the response. */
   readonly res: { readonly headers: Headers; readonly errHeaders: Headers };
   readonly context: { readonly matchedRoute?: { readonly route?: string | undefined } | undefined };
   readonly app?: { readonly config: object } | undefined;

@@ -65,7 +65,7 @@ export function headgate<E extends Env>(
       request: c.req.raw,
       proceed: next,
       response: () => c.res,
-      // Hono adds the fields that middleware in front of the gate has set.
+      // Hono adds the fields that middleware in front of the gate set.
       answer: (reply) => {
         const { body, status, headers } = responseParts(reply, c.req.method);
         return c.newResponse(body as string | null, status as StatusCode, headers as Record<string, string | string[]>);

@@ -89,7 +89,7 @@ export function SkipHeadgate(): MethodDecorator & ClassDecorator {
 
 /**
  * A gate as a guard: it rejects a request before the guards behind it run. Resolvers see only what the guards in front
- * of it have set; guards of a controller run behind a guard of the whole application.
+ * of it set; guards of a controller run behind a guard of the whole application.
  */
 export class HeadgateGuard implements CanActivate {
   readonly #gate: Gate<NestRequest>;
@@ -130,7 +130,7 @@ export class HeadgateGuard implements CanActivate {
 
 /**
  * A gate as an interceptor: it runs behind every guard of a route, also those of its controller, so resolvers see what
- * the guards have set. A request that a guard rejects is not charged.
+ * the guards set. A request that a guard rejects is not charged.
  * @example
  * ```ts
  * @Module({ providers: [{ provide: APP_INTERCEPTOR, useValue: new HeadgateInterceptor(gate) }] })

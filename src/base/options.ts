@@ -31,7 +31,7 @@ export function placeIn(place: string, name: string): string {
 }
 
 /**
- * Checks that `options` is a plain object and has known names only, because a misspelt option would silently do
+ * Checks that `options` is a plain object and names only known options, because a misspelt option would silently do
  * nothing.
  * @param place name of the object in error messages
  * @param advise says where an unknown name belongs, if it is known

@@ -15,12 +15,12 @@ export async function inSlices<Item>(items: Iterable<Item>, work: (item: Item) =
   if (performance.now() - begun > LITTLE_MS) await nextTurn();
 }
 
-/** Lets everything that has happened meanwhile run. */
+/** Lets everything that happened meanwhile run. */
 export function nextTurn(): Promise<void> {
   return new Promise(onNextTurn);
 }
 
-/** Calls `run` after everything that has happened meanwhile. */
+/** Calls `run` after everything that happened meanwhile. */
 export function onNextTurn(run: () => void): void {
   try {
     setImmediate(run);

@@ -2,7 +2,7 @@
 export class Turns {
   #last: Promise<unknown> = Promise.resolve();
 
-  /** Resolves or rejects as `call` does, which runs once all calls before it have ended. */
+  /** Resolves or rejects as `call` does, which runs once all calls before it ended. */
   run<T>(call: () => T | Promise<T>): Promise<T> {
     const result = this.#last.then(call);
     this.#last = result.catch(() => undefined);

@@ -33,7 +33,7 @@ export async function fetchWithRetry(
   init: RequestInit = {},
   options: RetryOptions = {},
 ): Promise<Response> {
-  // A request of which an attempt has read the body cannot be sent again.
+  // A request of which an attempt read the body cannot be sent again.
   if (typeof input !== 'string' && !(input instanceof URL))
     throw new OptionError('input', input, 'must be a URL: pass the method, the headers and the body in init');
   const headers = new Headers(init.headers);

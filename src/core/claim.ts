@@ -84,7 +84,7 @@ export type BeginReply =
       readonly generation: number;
       /** Taken over from an owner that had dispatched. The new owner must dispatch explicitly. */
       readonly inherited: boolean;
-      /** This owner has dispatched the claim. */
+      /** This owner dispatched the claim. */
       readonly dispatched: boolean;
     }
   /** Another attempt owns the claim. Its lease expires in `remainingMs` milliseconds. */
@@ -93,7 +93,7 @@ export type BeginReply =
   | { readonly kind: 'orphan' }
   /** The key belongs to another request; `fingerprint` is that request's. */
   | { readonly kind: 'mismatch'; readonly fingerprint: string }
-  /** The operation has completed. */
+  /** The operation completed. */
   | { readonly kind: 'settled'; readonly result: KeptResult }
   /** The command arrived after its deadline. */
   | { readonly kind: 'late' };
@@ -108,7 +108,7 @@ export type HeldReply =
 export type CompleteReply =
   | {
       readonly kind: 'ok';
-      /** True if the store could not take the value in time, and has stored the outcome without it (I7). */
+      /** True if the store could not take the value in time, and stored the outcome without it (I7). */
       readonly valueDropped?: boolean | undefined;
     }
   | { readonly kind: 'lost' }
@@ -129,7 +129,7 @@ export interface ClaimStep<Reply> {
 const LOST = { kind: 'lost' } as const;
 const OK = { kind: 'ok' } as const;
 
-/** Returns the record, or undefined if it has expired at `now`. */
+/** Returns the record, or undefined if it expired at `now`. */
 export function unexpired(record: ClaimRecord | undefined, now: number): ClaimRecord | undefined {
   return record !== undefined && now < record.keptUntil ? record : undefined;
 }
@@ -242,7 +242,7 @@ function renewed(record: ClaimRecord, { leaseMs, retentionMs }: BeginCommand | H
 
 /**
  * Whether the sender owns the claim: token, generation and fingerprint must match, so that a stale owner cannot write
- * (I10). An expired lease does not matter as long as no other attempt has taken the claim over.
+ * (I10). An expired lease does not matter as long as no other attempt took the claim over.
  */
 function isOwn(
   record: ClaimRecord | undefined,

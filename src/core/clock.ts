@@ -5,7 +5,7 @@ export interface Clock {
 }
 
 /**
- * Milliseconds since 1970 when the process started, plus the time that the monotonic timer has measured since.
+ * Milliseconds since 1970 when the process started, plus the time that the monotonic timer measured since.
  * A step of the wall clock does not change it (S15).
  */
 export const monotonicClock: Clock = {

@@ -37,7 +37,7 @@ export interface ReadyOptions {
  *
  * `account` and `route` are any strings, of any length and with any characters. Two different pairs never share
  * counters. Each call passes a window set. Counters are identified by (account, route, limit, duration): a changed max
- * applies to the existing count, and a changed duration starts a new count (S10). The caller has checked that `cost` is
+ * applies to the existing count, and a changed duration starts a new count (S10). The caller checked that `cost` is
  * a positive safe integer.
  *
  * A store throws if it cannot decide. It never returns a rejection because of its own failure.
@@ -55,8 +55,8 @@ export interface LimitStore {
   /** Returns the state of every window of the window set. Changes nothing (S14). */
   peek(account: string, route: string, windowSet: WindowSet): MaybePromise<readonly WindowStatus[]>;
   /**
-   * Changes the count of each window instance that the decision has charged, from `decision.cost` to `cost`, once
-   * (S13). 0 is a refund. The caller has checked that `cost` is a safe integer, 0 or more.
+   * Changes the count of each window instance that the decision charged, from `decision.cost` to `cost`, once
+   * (S13). 0 is a refund. The caller checked that `cost` is a safe integer, 0 or more.
    * @returns whether one of these instances was still active
    */
   settle(decision: Decision, cost: number): MaybePromise<boolean>;
@@ -65,7 +65,7 @@ export interface LimitStore {
   /**
    * Blocks an account, or one of its routes (S21). It replaces the block of the same target. `consume` then returns a
    * `BlockedDecision`, except for a window set without windows. A store has all three methods of blocks or none. The
-   * caller has checked the block.
+   * caller checked the block.
    */
   block?(target: BlockTarget, block: Block): MaybePromise<void>;
   /** Lifts the block of exactly this target, if there is one. */
@@ -77,7 +77,7 @@ export interface LimitStore {
   blocked?(target: BlockTarget): MaybePromise<Block | undefined>;
   /** Waits until the store's server answers, and then decides without delay. Absent if there is no server. */
   ready?(options?: ReadyOptions): MaybePromise<void>;
-  /** Closes what the store itself has opened, never what it was given. */
+  /** Closes what the store itself opened, never what it was given. */
   close?(): MaybePromise<void>;
 }
 
@@ -96,7 +96,7 @@ export interface ClaimId {
 
 /** A claim as an operator sees it. */
 export interface ClaimView extends Omit<ClaimRecord, 'leaseUntil' | 'keptUntil'> {
-  /** Milliseconds until the lease expires; 0 if it has expired, or if the claim has no owner. */
+  /** Milliseconds until the lease expires; 0 if it expired, or if the claim has no owner. */
   readonly leaseMs: number;
   /** Milliseconds until the record expires. */
   readonly keptMs: number;
@@ -114,7 +114,7 @@ export interface ListedClaim extends ClaimId, Omit<ClaimView, 'owner' | 'fingerp
 export interface ClaimPage {
   /** Perhaps none, although there is a next page. */
   readonly claims: readonly ListedClaim[];
-  /** Number of keys of claims that were looked at, including those whose claims have expired. */
+  /** Number of keys of claims that were looked at, including those whose claims expired. */
   readonly looked: number;
   /** Cursor of the next page; undefined at the end. */
   readonly next: string | undefined;
@@ -153,12 +153,12 @@ export interface ClaimStore {
    * that is in the store during the whole scan is on at least one page. Any other claim may be on one.
    * @param cursor `next` of the page before; undefined for the first page. A store may answer an old cursor with the
    * beginning of the scan, and throws `OptionError` for a text that it cannot have made
-   * @param count how many keys to look at, from 1 to 1,000. The caller has checked it. A store that can only read its
+   * @param count how many keys to look at, from 1 to 1,000. The caller checked it. A store that can only read its
    * keys in groups may look at a few more
    */
   list?(cursor: string | undefined, count: number): MaybePromise<ClaimPage>;
   /** Waits until the store's server answers. Absent if there is no server. */
   ready?(options?: ReadyOptions): MaybePromise<void>;
-  /** Closes what the store itself has opened, never what it was given. */
+  /** Closes what the store itself opened, never what it was given. */
   close?(): MaybePromise<void>;
 }

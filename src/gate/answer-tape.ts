@@ -77,12 +77,12 @@ export class AnswerTape {
     return this.#isStored || !(this.#recording.storeBeforeSending || !this.hasBody || this.#statedLength === 0);
   }
 
-  /** Whether storing has finished. */
+  /** Whether storing finished. */
   get isStored(): boolean {
     return this.#isStored;
   }
 
-  /** Whether the rest reaches no client: it has disconnected, or it gets another response. */
+  /** Whether the rest reaches no client: it disconnected, or it gets another response. */
   get isDiscarded(): boolean {
     return this.#isDiscarded;
   }
@@ -133,7 +133,7 @@ export class AnswerTape {
   }
 
   /**
-   * Storing has finished: the rest may be sent, and what is written from now on may be sent at once.
+   * Storing finished: the rest may be sent, and what is written from now on may be sent at once.
    * @param isReplaced the client gets another response
    */
   stored(isReplaced: boolean): void {

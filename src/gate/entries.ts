@@ -38,7 +38,7 @@ export class GateEntries<Request> {
     this.#events = events;
   }
 
-  /** What a limit has decided: a passage, or 429. */
+  /** What a limit decided: a passage, or 429. */
   decided(request: Request, requestId: string | undefined, decision: Decision): GateAnswer | GatePassage {
     const id = this.idFor(requestId, !decision.accepted);
     if (this.#events.hasListener) this.#events.emit({ type: 'decision', requestId: id, decision });
@@ -69,7 +69,7 @@ export class GateEntries<Request> {
     return this.answer(status, type, detail, request, id);
   }
 
-  /** Answers a request for which a stage has failed. */
+  /** Answers a request for which a stage failed. */
   fail(request: Request, requestId: string | undefined, cause: unknown): GateAnswer {
     const { stage, error } = cause instanceof StageError ? cause : new StageError('limits', cause);
     requestId = this.idFor(requestId, true);

@@ -26,7 +26,7 @@ export class GateChecks {
     this.#misuse.warn('HG_NO_ACCOUNT', `${reason}: does it read the right field, and is that set before the gate?`);
   }
 
-  /** Call it with each decision of a request that another gate has let through. */
+  /** Call it with each decision of a request that another gate let through. */
   decidedBehind(outer: GatePassage, decision: Decision | undefined, limiter: Limiter): void {
     if (this.#isTwice || decision === undefined) return;
     this.#isTwice = outer.hasCharged(decision, limiter);

@@ -39,7 +39,7 @@ export class LimitStage<Request> {
     return this.#noAccount === undefined;
   }
 
-  /** @param known what an earlier stage has resolved */
+  /** @param known what an earlier stage resolved */
   enter(request: Request, requestId: string | undefined, known?: KnownRequest): MaybePromise<GateAnswer | GatePassage> {
     if (known?.isAllowed) return this.#entries.skip(requestId, 'allowed');
     const { account, route } = this.#options;

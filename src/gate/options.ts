@@ -73,7 +73,7 @@ export interface GateOptions<Request> {
   /**
    * What the request cost in the end, by its response: an integer, 0 or more. 0 refunds the charge; undefined keeps it.
    * Called once, when the status of the handler's response is known; not for answers of a gate, replays, and responses
-   * that a cache has served. It must not be asynchronous. If it throws, or returns anything else, that is a failure,
+   * that a cache served. It must not be asynchronous. If it throws, or returns anything else, that is a failure,
    * and the charge stays. The fields of the response show the charge before that (S13).
    */
   readonly finalCost?: ((response: HandlerResponse) => number | undefined) | undefined;

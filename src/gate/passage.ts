@@ -21,7 +21,7 @@ export class GatePassage implements Passage {
   #releasing: Promise<Reply | undefined> | undefined;
   /** The passages of this request through several gates, in their order; undefined if there is only this one. */
   #stack: GatePassage[] | undefined;
-  /** Another gate has rejected the request: the response shows that window. */
+  /** Another gate rejected the request: the response shows that window. */
   #isHidden = false;
   recording: ResponseRecording | undefined;
   isRecorded = false;
@@ -81,12 +81,12 @@ export class GatePassage implements Passage {
     return this;
   }
 
-  /** Another gate has rejected the request: the response has the fields of that gate, whatever its status. */
+  /** Another gate rejected the request: the response has the fields of that gate, whatever its status. */
   hide(): void {
     for (const one of this.#stack ?? [this]) one.#isHidden = true;
   }
 
-  /** Whether a gate of this request has already counted it in the same counters: the limiter's, of this decision. */
+  /** Whether a gate of this request already counted it in the same counters: the limiter's, of this decision. */
   hasCharged({ account, route }: Decision, limiter: Limiter): boolean {
     return (this.#stack ?? [this]).some(
       ({ decision: one, options }) => one?.account === account && one.route === route && options.limiter === limiter,

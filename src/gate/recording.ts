@@ -10,7 +10,7 @@ export interface ResponseRecording {
    */
   readonly storeBeforeSending: boolean;
   /**
-   * Stores the response. Call it once, unless the passage was abandoned, and also if the client has disconnected (I11).
+   * Stores the response. Call it once, unless the passage was abandoned, and also if the client disconnected (I11).
    * Wait for it before the client can see the end of the response. Never rejects.
    * @returns the reply that the client gets instead, if another outcome of this key counts; otherwise undefined
    */

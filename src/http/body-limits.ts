@@ -77,7 +77,7 @@ export function aborted(cause: unknown): BodyError {
   return new BodyError(400, 'aborted', 'The body ended before it was complete.', { cause });
 }
 
-/** Something in front of the gate has read the body. */
+/** Something in front of the gate read the body. */
 export function alreadyRead(remedy = 'mount the gate before anything that reads it'): BodyError {
   return new BodyError(500, 'already_read', `The body was already read: ${remedy}.`);
 }

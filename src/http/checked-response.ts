@@ -13,7 +13,7 @@ export interface CheckedResponse {
 const BODYLESS: readonly number[] = [204, 205, 304];
 
 /**
- * Checks a response that a program has written: its status, and its `headers` and `body` if it has them.
+ * Checks a response that a program wrote: its status, and its `headers` and `body` if it has them.
  * @param place name of the response in error messages
  * @throws OptionError
  */

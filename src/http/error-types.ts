@@ -21,7 +21,7 @@ export interface ErrorTypesByStatus {
   408: 'errors/request_timeout';
   /** An idempotency key that is in use, or that belongs to another request. */
   409: 'errors/conflict' | 'errors/already_used';
-  /** The Admin API: the limit was changed since the client has read it. */
+  /** The Admin API: the limit was changed since the client read it. */
   412: 'errors/precondition_failed';
   413: 'errors/payload_too_large';
   /** The body of a request for the Admin API is not JSON. */

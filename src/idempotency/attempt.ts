@@ -95,7 +95,7 @@ export class Attempt {
         mayBeDispatched = true;
       } catch (failure) {
         error = failure;
-        // Another attempt has completed the claim: there is nothing to release.
+        // Another attempt completed the claim: there is nothing to release.
         if (isHeadgateError(failure, 'result_unavailable')) return { kind: 'unavailable', error };
         mayBeDispatched ||= !didNothing(failure);
         if (!isWorthRetrying(failure)) break;
@@ -172,7 +172,7 @@ function isWorthRetrying(error: unknown): boolean {
   return !(didNothing(error) || isHeadgateError(error, 'store_timeout'));
 }
 
-/** Whether the error guarantees that the command has changed nothing in the store and will not change anything. */
+/** Whether the error guarantees that the command changed nothing in the store and will not change anything. */
 function didNothing(error: unknown): boolean {
   return (
     ['store_full', 'scope_full', 'closed', 'result_unavailable'].some((code) =>

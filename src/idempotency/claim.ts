@@ -32,7 +32,7 @@ export type ClaimRelease =
   | { readonly kind: 'pending'; readonly error: unknown };
 
 /**
- * Whether the effect may happen: only after `ok`. After any other reply the claim has ended, and the caller calls none
+ * Whether the effect may happen: only after `ok`. After any other reply the claim ended, and the caller calls none
  * of its methods.
  */
 export type ClaimDispatch = HeldReply | Unavailable;
@@ -48,7 +48,7 @@ export interface Claim extends ClaimId {
   readonly generation: number;
   /** True if the claim was taken over from an owner that had recorded dispatch: the effect may have happened. */
   readonly inherited: boolean;
-  /** Whether this owner has asked for dispatch and got `ok`. */
+  /** Whether this owner asked for dispatch and got `ok`. */
   readonly dispatched: boolean;
   /**
    * Aborted if the claim is lost before dispatch. After dispatch, with `reexecute` and `reconcile`, aborted if another
@@ -56,7 +56,7 @@ export interface Claim extends ClaimId {
    * {@link Claim.complete} works as before.
    */
   readonly signal: AbortSignal;
-  /** Await it just before the effect. Resolves at once if `begin` has already recorded the dispatch. Never rejects. */
+  /** Await it just before the effect. Resolves at once if `begin` already recorded the dispatch. Never rejects. */
   dispatch(): Promise<ClaimDispatch>;
   /**
    * Stores the outcome, success or error (I6). Resolves after the first try; without an acknowledgement, the command is

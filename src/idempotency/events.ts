@@ -46,9 +46,9 @@ export type ClaimEvent =
   | {
       readonly type: 'retrying';
       readonly command: ClaimCommandName;
-      /** How many times the command has failed. */
+      /** How many times the command failed. */
       readonly tries: number;
       readonly error: unknown;
     }
-  /** A command in the background was never acknowledged. It has no effect any more, because its record has expired. */
+  /** A command in the background was never acknowledged. It has no effect any more, because its record expired. */
   | { readonly type: 'given_up'; readonly command: ClaimCommandName };

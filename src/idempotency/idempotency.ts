@@ -66,7 +66,7 @@ export interface Idempotency {
   release(id: ClaimId, options?: { readonly force?: boolean | undefined }): Promise<OperatorRelease>;
   /** For an operator: completes an orphan with the value that `run` would have stored. */
   complete(id: ClaimId, value: unknown): Promise<OperatorCompletion>;
-  /** Like `complete`, for a claim that `open` has made. */
+  /** Like `complete`, for a claim that `open` made. */
   completeWith(id: ClaimId, result: KeptResult): Promise<OperatorCompletion>;
   /** How many claims this process holds now. */
   readonly held: number;

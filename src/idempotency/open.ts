@@ -75,7 +75,7 @@ class OpenCall {
     );
   }
 
-  /** Looks at the original until its key is free, its outcome is stored, or `waitMs` have passed (I5). */
+  /** Looks at the original until its key is free, its outcome is stored, or `waitMs` passed (I5). */
   async #wait(first: InProgress): Promise<OpenedClaim> {
     const { runtime, id, settings } = this.attempt;
     if (settings.waitMs === 0) return refuseInProgress(first.remainingMs);

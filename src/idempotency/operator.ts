@@ -28,7 +28,7 @@ const LEASE_MS = 30_000;
 type Owner = Pick<ClaimView, 'generation' | 'inherited'> & { readonly token: string };
 
 /**
- * Releases a key. The operator has made sure that its effect did not happen and cannot happen any more.
+ * Releases a key. The operator made sure that its effect did not happen and cannot happen any more.
  * @param force also release if the owner's lease has not expired; the owner may be about to act
  */
 export async function releaseByOperator(
@@ -51,7 +51,7 @@ export async function releaseByOperator(
   return reply.kind === 'released' ? 'released' : reply.kind === 'settled' ? 'completed' : 'changed';
 }
 
-/** Completes a key with the outcome that the operator has found out. Every retry gets this outcome. */
+/** Completes a key with the outcome that the operator found out. Every retry gets this outcome. */
 export async function completeByOperator(
   store: ClaimStore,
   id: ClaimId,

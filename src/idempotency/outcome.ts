@@ -62,7 +62,7 @@ export function encodeValue<T>(value: T, { serialize }: ResultCodec<T>): KeptRes
   try {
     text = serialize(value);
   } catch {
-    // The effect has happened: at least its status is stored.
+    // The effect happened: at least its status is stored.
   }
   return { status: OK, value: typeof text === 'string' ? text : undefined };
 }

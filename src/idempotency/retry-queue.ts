@@ -29,13 +29,13 @@ const MAX_SCOPE_LENGTH = 8 * 1_048_576;
 /** Longer values of one scope are sent one by one, so that they do not crowd out those of running requests. */
 const LARGE_LENGTH = 8_192;
 
-/** A command, and how often it has failed. */
+/** A command, and how often it failed. */
 interface Try {
   readonly task: RetryTask;
   readonly failures: number;
 }
 
-/** Sends each command again and again, until it is acknowledged or its record has expired. */
+/** Sends each command again and again, until it is acknowledged or its record expired. */
 export class RetryQueue {
   /** Each task with the function that cancels its pause. */
   readonly #tasks = new Map<RetryTask, (() => void) | undefined>();
@@ -127,7 +127,7 @@ export class RetryQueue {
       await task.send();
       this.#remove(task);
     } catch (error) {
-      // The store has acknowledged the command: another outcome is stored, which only cannot be read now.
+      // The store acknowledged the command: another outcome is stored, which only cannot be read now.
       if (isHeadgateError(error, 'result_unavailable')) this.#remove(task);
       else this.#retryLater(task, failures + 1, error);
     } finally {

@@ -53,7 +53,7 @@ export type RunResult<T> =
   | {
       readonly kind: 'executed';
       readonly value: T;
-      /** Whether the store has acknowledged the outcome. If not, it is sent again in the background. */
+      /** Whether the store acknowledged the outcome. If not, it is sent again in the background. */
       readonly kept: boolean;
     }
   /** The value of an earlier execution. */
@@ -188,7 +188,7 @@ class Execution<T> {
     const claim = this.claim;
     if (this.#failedDispatch !== undefined) return this.#resultWithoutDispatch(this.#failedDispatch);
     if (isHeadgateError(error, 'claim_lost') && claim.signal.aborted) {
-      // The operation stopped because another attempt has taken over. The outcome of that attempt counts.
+      // The operation stopped because another attempt took over. The outcome of that attempt counts.
       claim.leave();
       return { kind: 'refused', reason: 'lost' };
     }

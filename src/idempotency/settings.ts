@@ -4,7 +4,7 @@ import type { OnOrphan } from '../core/claim.ts';
 /** How claims are leased and how outcomes are stored. Each setting can also be given for one call. */
 export interface ClaimSettings {
   /**
-   * How long a claim lasts after its owner has died, in milliseconds, at most 24 hours. A living owner renews its claim
+   * How long a claim lasts after its owner died, in milliseconds, at most 24 hours. A living owner renews its claim
    * at a third of this time.
    * @default 30_000
    */

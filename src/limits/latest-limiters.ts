@@ -20,7 +20,7 @@ export class LatestLimiters {
   /** `begun` when the last of `#limiters` began. */
   #lastBegan = 0;
 
-  /** How many limiters have begun to decide. */
+  /** How many limiters began to decide. */
   get begun(): number {
     return this.#begun;
   }

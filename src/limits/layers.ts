@@ -72,7 +72,7 @@ export const LAYER_NAMES: readonly string[] = ['allMethods', 'routes', 'unlimite
 interface CheckedLimits {
   readonly allMethods: AllMethods | undefined;
   readonly routes: ReadonlyMap<string, Limit>;
-  /** Whether the user has said that this layer limits nothing. */
+  /** Whether the user said that this layer limits nothing. */
   readonly isUnlimited: boolean;
 }
 

@@ -66,7 +66,7 @@ export interface Limiter {
    */
   refund(decision: Decision): Promise<boolean>;
   /**
-   * Corrects the cost of an accepted decision, once, in the windows that it has charged (S13). If the cost is higher,
+   * Corrects the cost of an accepted decision, once, in the windows that it charged (S13). If the cost is higher,
    * the difference is charged even if it does not fit, because the work is done.
    * @param cost what the request cost in the end: a safe integer, 0 or more
    * @returns false if nothing was changed, because the decision is a rejection, was settled before, or its windows are

@@ -72,9 +72,9 @@ export class WindowSets implements WindowSetSource {
   readonly #factory: WindowSetFactory = new WindowSetFactory();
   /** The window sets of the default layer. Undefined if `limits` is a function. */
   #defaultWindowSets: WindowSetCache | undefined;
-  /** The window sets of each layer that the function has returned. */
+  /** The window sets of each layer that the function returned. */
   readonly #windowSetsByLayer: WeakMap<Layer, WindowSetCache> = new WeakMap();
-  /** The window sets of each limit that a request has brought along. */
+  /** The window sets of each limit that a request brought along. */
   readonly #windowSetsByRouteLimits: WeakMap<LimitInput, WindowSetCache> = new WeakMap();
   /** Called if a subject names a provider that has no layer, although others have one. */
   onUnknownProvider: ((provider: string) => void) | undefined;
@@ -300,7 +300,7 @@ function cachedLayers(limits: (subject: Subject) => LimitSet): (subject: Subject
   };
 }
 
-/** A layer that only adjustments have created is deleted with the last of them. */
+/** A layer that only adjustments created is deleted with the last of them. */
 function replaceNamed(layers: Map<string, Layer>, name: string, change: (layer: Layer) => Layer): void {
   const layer = change(layers.get(name) ?? NO_LAYER);
   if (layer === NO_LAYER) layers.delete(name);

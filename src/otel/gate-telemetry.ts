@@ -15,7 +15,7 @@ export class GateTelemetry {
   readonly #claims: Counter;
   readonly #providerRejections: Counter;
   readonly #refunds: Counter;
-  /** Spans of requests that a gate has decided. A second gate that does not limit them says nothing about them. */
+  /** Spans of requests that a gate decided. A second gate that does not limit them says nothing about them. */
   readonly #decided = new WeakSet<Span>();
 
   /** @param account what spans have for an account */

@@ -55,7 +55,7 @@ const RUNNING = Symbol.for('headgate.otel.running');
 
 /**
  * Reports every gate and every Redis store of this process to OpenTelemetry: attributes on the active span, a span per
- * call of a store, and metrics. Call it once, after the SDK has started.
+ * call of a store, and metrics. Call it once, after the SDK started.
  * @example
  * ```ts
  * sdk.start();

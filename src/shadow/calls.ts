@@ -21,7 +21,7 @@ export class PendingCalls {
     return this.#calls.size;
   }
 
-  /** @returns a function that says that the store has answered. It returns false after the deadline or a second answer */
+  /** @returns a function that says that the store answered. It returns false after the deadline or a second answer */
   begin(onTimeout: () => void): () => boolean {
     const call: Call = { deadline: monotonicClock.now() + this.#timeoutMs, onTimeout };
     this.#calls.add(call);
@@ -36,7 +36,7 @@ export class PendingCalls {
     this.#calls.clear();
   }
 
-  /** One timer serves all calls: most of them have ended long before it fires. */
+  /** One timer serves all calls: most of them ended long before it fires. */
   #startTimer(ms: number): ReturnType<typeof setTimeout> {
     const timer = setTimeout(() => this.#onTimer(), ms);
     // Nobody waits for an answer, so it must not keep a process alive.

@@ -16,13 +16,13 @@ import { type ShadowCounts, type ShadowFigures, type ShadowOutcome, ShadowTally 
 export interface ShadowDecision {
   readonly outcome: ShadowOutcome;
   /**
-   * The limit that rejected the request: the candidate's, or else the current one. `block`: a block has rejected it,
+   * The limit that rejected the request: the candidate's, or else the current one. `block`: a block rejected it,
    * for both. `none`: both accept it.
    */
   readonly limit: LimitName | 'block' | 'none';
   /** The decision that the caller got. */
   readonly current: Decision;
-  /** Undefined if a block has rejected the request. */
+  /** Undefined if a block rejected the request. */
   readonly candidate: Decision | undefined;
 }
 
@@ -42,7 +42,7 @@ export interface ShadowSettings {
 /** A request that the candidate is to decide about. */
 export interface ShadowRequest {
   readonly request: LimitRequest;
-  /** Undefined until the candidate has accepted the request. */
+  /** Undefined until the candidate accepted the request. */
   candidate: Decision | undefined;
   /** What the request cost in the end, if that was known before the candidate had decided. */
   finalCost: number | undefined;
@@ -63,7 +63,7 @@ export class ShadowChecks {
   readonly #tally = new ShadowTally();
   readonly #calls: PendingCalls;
   #tasks: (() => void)[] = [];
-  /** How many of the tasks have begun. */
+  /** How many of the tasks began. */
   #begun = 0;
   #isScheduled = false;
   /** Made once: a request pays for whatever is made when it schedules a turn. */
@@ -72,7 +72,7 @@ export class ShadowChecks {
   readonly #requests = new WeakMap<Decision, ShadowRequest>();
   /** One per window set, because stores cache by the identity of a window set. */
   readonly #copies = new WeakMap<WindowSet, WindowSet>();
-  /** A call has reached its deadline, and the store has not answered any call since. */
+  /** A call reached its deadline, and the store has not answered any call since. */
   #isStuck = false;
   #isClosed = false;
   #waiting: (() => void)[] = [];
@@ -90,7 +90,7 @@ export class ShadowChecks {
       if (this.#isClosed || !isInSample(account, this.#settings.sample)) return undefined;
       return { request: { account, route, provider, plan, limits, cost }, candidate: undefined, finalCost: undefined };
     } catch {
-      // The limiter has said what is wrong with it.
+      // The limiter said what is wrong with it.
       return undefined;
     }
   }
@@ -155,7 +155,7 @@ export class ShadowChecks {
     }
   }
 
-  /** Tasks begin in a later turn of the event loop, after whoever waits for the decision has got it. */
+  /** Tasks begin in a later turn of the event loop, after whoever waits for the decision got it. */
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;

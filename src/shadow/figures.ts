@@ -15,7 +15,7 @@ export interface ShadowCounts extends Readonly<Record<ShadowOutcome, number>> {
 /** An account of which the candidate rejects requests that the limits in force accept. */
 export interface NewlyRejectedAccount {
   readonly account: string;
-  /** How many requests only the candidate has rejected. */
+  /** How many requests only the candidate rejected. */
   readonly rejected: number;
   /** Route of the last one. */
   readonly route: string;
@@ -30,7 +30,7 @@ export interface ShadowFigures {
   readonly byRoute: Readonly<Record<string, ShadowCounts>>;
   /** The first 1,000 accounts that only the candidate rejects, the most rejected first. */
   readonly newlyRejected: readonly NewlyRejectedAccount[];
-  /** Requests of further accounts that only the candidate has rejected. */
+  /** Requests of further accounts that only the candidate rejected. */
   readonly unlisted: number;
 }
 

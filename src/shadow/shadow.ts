@@ -38,7 +38,7 @@ export interface ShadowOptions {
    */
   readonly maxUnderWay?: number | undefined;
   /**
-   * After so many milliseconds a check has failed: 1 to 60,000. A late answer is ignored.
+   * After so many milliseconds a check failed: 1 to 60,000. A late answer is ignored.
    * @default 1_000
    */
   readonly timeoutMs?: number | undefined;

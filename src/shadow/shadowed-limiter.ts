@@ -3,7 +3,7 @@ import type { Limiter } from '../limits/limiter.ts';
 import type { ShadowChecks } from './checks.ts';
 
 /**
- * A limiter whose calls a candidate hears of, after they have returned.
+ * A limiter whose calls a candidate hears of, after they returned.
  * @param checks those of the candidate of now; undefined without one
  */
 export function createShadowedLimiter(limiter: Limiter, checks: () => ShadowChecks | undefined): Limiter {

@@ -25,7 +25,7 @@ export class AdjustedWindowSets {
   #listed: { readonly at: number; readonly list: readonly Adjustment[] } = { at: 0, list: [] };
 
   /**
-   * @param isOver whether an adjustment has reached its end, and does not apply any more
+   * @param isOver whether an adjustment reached its end, and does not apply any more
    * @throws LimitError, OptionError
    */
   constructor(base: Limits | WindowSets, isOver: (adjustment: Adjustment) => boolean) {
@@ -73,7 +73,7 @@ export class AdjustedWindowSets {
   /**
    * Prepares to obey other adjustments in place of all, in slices.
    * @param base is under them from then on; by default what is now
-   * @returns what has the window sets obey them, at once; if others have come meanwhile, it needs those
+   * @returns what has the window sets obey them, at once; if others came meanwhile, it needs those
    * @throws LimitError, OptionError of the base
    */
   async prepare(adjustments: Adjustments, base?: Limits): Promise<(current?: Adjustments) => void> {

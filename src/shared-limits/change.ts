@@ -23,7 +23,7 @@ export type AccountSubject = Pick<Subject, 'provider' | 'plan'>;
 
 /** What the caller knows of a limit. */
 export interface KnownLimit {
-  /** Version of the adjustment that the caller has seen; 0 if there was none. Another one is a conflict. */
+  /** Version of the adjustment that the caller saw; 0 if there was none. Another one is a conflict. */
   readonly ifVersion?: number | undefined;
   /**
    * Of the account that the target names. What applies to it now depends on them: `preview` and the warnings then say

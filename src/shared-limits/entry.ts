@@ -22,7 +22,7 @@ export function expiryAfter(
 
 /**
  * @param currentOf returns the adjustment of a limit by its `targetKey`
- * @throws AdjustmentConflictError if a limit has another version than its caller has seen
+ * @throws AdjustmentConflictError if a limit has another version than its caller saw
  */
 export function checkVersions(
   changes: readonly CheckedChange[],

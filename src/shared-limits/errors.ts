@@ -1,7 +1,7 @@
 import { HeadgateError } from '../base/errors.ts';
 import { type Adjustment, type AdjustTarget, targetKey } from '../core/adjustment.ts';
 
-/** The limit was changed since the caller has read it. Nothing was changed: look at it again. */
+/** The limit was changed since the caller read it. Nothing was changed: look at it again. */
 export class AdjustmentConflictError extends HeadgateError {
   override readonly name = 'AdjustmentConflictError';
 

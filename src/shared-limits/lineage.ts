@@ -10,7 +10,7 @@ export interface UnreadableAdjustments {
 export type AdjustmentReply =
   /** The store has exactly the head that the process knows. */
   | { readonly kind: 'same'; readonly now: number }
-  /** The store has no history: it is new, or has lost its data. */
+  /** The store has no history: it is new, or lost its data. */
   | { readonly kind: 'none'; readonly now: number }
   /** The changes that follow the head that the process knows, oldest first. */
   | ({
@@ -31,7 +31,7 @@ export type Step =
   | { readonly kind: 'restore'; readonly seen: Head | undefined };
 
 /**
- * Decides what a process does after it has read the store: it follows the store, or brings it forward. It never takes
+ * Decides what a process does after it read the store: it follows the store, or brings it forward. It never takes
  * away a change that the store has: only a store whose head is one of the changes that the process knows is brought
  * forward.
  * @param known undefined if the process has not read any history yet

@@ -1,6 +1,6 @@
 import { builtinModule } from '../base/builtin-module.ts';
 
-/** Calls a function again and again, the next time `everyMs` after the last call has ended. */
+/** Calls a function again and again, the next time `everyMs` after the last call ended. */
 export class Poll {
   readonly #call: () => Promise<void>;
   readonly #everyMs: number;

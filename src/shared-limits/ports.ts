@@ -38,9 +38,9 @@ export interface AdjustmentStore {
    * are large, but one at least, if there is one.
    */
   history(before: number | undefined, limit: number): MaybePromise<readonly AdjustmentEntry[]>;
-  /** Returns the processes that the store has heard of in the last ten seconds. */
+  /** Returns the processes that the store heard of in the last ten seconds. */
   instances(): MaybePromise<readonly AdjustmentInstance[]>;
-  /** Closes what the store itself has opened, never what it was given. */
+  /** Closes what the store itself opened, never what it was given. */
   close?(): MaybePromise<void>;
 }
 

@@ -15,16 +15,16 @@ import type { AdjustmentStore } from './ports.ts';
 
 /** Rounds of reading and restoring, or of appending, before a call gives up: other processes change the store. */
 const MAX_ROUNDS = 50;
-/** Longest wait between two changes of one process if no other has made one in between. */
+/** Longest wait between two changes of one process if no other made one in between. */
 const COURTESY_MS = 5;
 
 /** Receives what a replica reads, while it reads. */
 export interface ReplicaObserver {
-  /** The store has answered. */
+  /** The store answered. */
   onReply(reply: AdjustmentReply): void;
   /** The replica has what the store has. */
   onRead(): void;
-  /** The adjustments have changed. */
+  /** The adjustments changed. */
   onChange(entry: AdjustmentEntry): void;
   /**
    * Everything was read. Prepares for these adjustments, which may take long, in slices. The function that it returns is
@@ -38,7 +38,7 @@ export interface ReplicaObserver {
   onFork(lost: readonly AdjustmentEntry[]): void;
 }
 
-/** What one process knows of a store's adjustments. It follows the store, and gives back what the store has lost. */
+/** What one process knows of a store's adjustments. It follows the store, and gives back what the store lost. */
 export class Replica {
   readonly #store: AdjustmentStore;
   readonly #observer: ReplicaObserver | undefined;
@@ -51,7 +51,7 @@ export class Replica {
   #written: Head | undefined;
   #isAhead = false;
   readonly #isReadOnly: boolean;
-  /** Calls run one after the other, since each begins at the head that the one before has left. */
+  /** Calls run one after the other, since each begins at the head that the one before left. */
   readonly #turns = new Turns();
 
   constructor(store: AdjustmentStore, observer?: ReplicaObserver, { decide = reconcile, isReadOnly = false } = {}) {
@@ -113,7 +113,7 @@ export class Replica {
       // A process that was refused has more to read, and would be later each time.
       if (this.#written !== undefined && this.#written === this.head) await elapsed(Math.random() * COURTESY_MS);
       for (let round = 0; round < MAX_ROUNDS; round++) {
-        // A process that has just written must read too: otherwise it is always faster than one that was refused.
+        // A process that just wrote must read too: otherwise it is always faster than one that was refused.
         await this.#refresh();
         // A client that connects again may send a command twice. The second one is refused, because the first was not.
         if (entry !== undefined && this.#knows(entry)) return entry;

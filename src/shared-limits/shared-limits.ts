@@ -15,7 +15,7 @@ export interface SharedLimitsOptions {
   readonly adjustments: AdjustmentStore;
   /**
    * Where this process keeps a copy of what it last knew, e.g. `createKeptFile(path)` of `headgate/file`. It applies from a
-   * start on while the store is away, and restores a store that has lost its data. A store with another history wins.
+   * start on while the store is away, and restores a store that lost its data. A store with another history wins.
    */
   readonly keptFile?: KeptFile | undefined;
   /**
@@ -55,7 +55,7 @@ export type SharedLimitsEvent =
    * process had changed without an answer of the store.
    */
   | { readonly type: 'changed'; readonly revision: string; readonly entries: readonly AdjustmentEntry[] }
-  /** The store had lost changes, and this process has given them back. */
+  /** The store had lost changes, and this process gave them back. */
   | { readonly type: 'restored'; readonly revision: string }
   /** The store has another history than this process knew. These changes are gone. */
   | { readonly type: 'forked'; readonly revision: string; readonly lost: readonly AdjustmentEntry[] }
@@ -76,7 +76,7 @@ export interface SharedLimitsState {
   /** The number of that change; 0 if there was none. */
   readonly version: number;
   /**
-   * `store`: the last reading succeeded. `kept`: it failed, or the store has lost what this process may not give back;
+   * `store`: the last reading succeeded. `kept`: it failed, or the store lost what this process may not give back;
    * the last known apply. `file`: none succeeded so far, and those of the kept file apply. `base`: the same without
    * such a file.
    */
@@ -117,7 +117,7 @@ export interface HistoryQuery {
 /** How many processes obey a change. */
 export interface Applied {
   readonly instances: number;
-  /** Processes that the store has heard of in the last ten seconds. */
+  /** Processes that the store heard of in the last ten seconds. */
   readonly of: number;
   /** Those that do not obey it yet. */
   readonly missing: readonly string[];
@@ -168,7 +168,7 @@ export interface SharedLimits extends WindowSetSource {
    * @throws OptionError, and what the store throws
    */
   history(query?: HistoryQuery): Promise<readonly AdjustmentEntry[]>;
-  /** Returns the processes that the store has heard of in the last ten seconds. */
+  /** Returns the processes that the store heard of in the last ten seconds. */
   instances(): Promise<readonly Instance[]>;
   /**
    * Waits until every such process obeys a change, at most `timeoutMs` (2,000 by default).
@@ -178,7 +178,7 @@ export interface SharedLimits extends WindowSetSource {
   /**
    * Replaces the base, for example after a config was read again. The adjustments stay. With many of them it is
    * prepared in slices, and then applies at once.
-   * @throws LimitError, OptionError; then nothing has changed
+   * @throws LimitError, OptionError; then nothing changed
    */
   rebase(base: Limits): Promise<void>;
   /** Stops reading, and closes the store of adjustments. The last known adjustments go on to apply. */

@@ -57,7 +57,7 @@ export class StoredLimits implements SharedLimits {
   #answer: { readonly now: number; readonly at: number } | undefined;
   #hasRead = false;
   #isBehind = false;
-  /** Since the process has said that it lives. */
+  /** Since the process said that it lives. */
   #readings = NOTED_EVERY;
 
   /** @param settings checked, with the defaults */
@@ -218,7 +218,7 @@ export class StoredLimits implements SharedLimits {
       await this.#replica.append((head) => expiryAfter(head, this.#over(), this.#now)).catch(() => undefined);
   }
 
-  /** Adjustments that have reached their ends, and are still in the store. */
+  /** Adjustments that reached their ends, and are still in the store. */
   #over(): readonly Adjustment[] {
     return [...this.#replica.adjustments.values()].filter((each) => this.#isOver(each));
   }

@@ -245,7 +245,7 @@ export const CLAIM_CASES: readonly ClaimCase[] = [
     name: 'W_COMPLETE_WITHOUT_FINGERPRINT: I2, I10: after a data loss, a late outcome is not returned to another request',
     async run(fixture) {
       await fixture.claim('a', { dispatch: true });
-      // A store that has lost the record behaves as if the retention had ended.
+      // A store that lost the record behaves as if the retention had ended.
       fixture.expireRetention();
       await fixture.claim('b', { fingerprint: 'g' });
       assertEqual(await fixture.complete('a'), LOST);

@@ -23,7 +23,7 @@ export class Instances {
     this.#all = [];
   }
 
-  /** The earliest time to which the clock can step back: the last end of an instance that has passed. */
+  /** The earliest time to which the clock can step back: the last end of an instance that passed. */
   earliest(now: number): number {
     return Math.max(
       ...[...this.#all, ...this.#blocks]

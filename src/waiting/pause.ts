@@ -52,7 +52,7 @@ export class Pause {
     const { window } = this;
     if (window === undefined || windowSet !== this.windowSet) return this.until;
     const waits = windowSet.windows.map(({ limit, max, durationMs }) => {
-      // The instance of another window may end just after it has accepted its max, and so may the one that follows.
+      // The instance of another window may end just after it accepted its max, and so may the one that follows.
       const atOnce = limit === window.limit && durationMs === window.durationMs ? 1 : 2;
       return Math.max(0, Math.ceil(cost / max) - atOnce) * durationMs;
     });

@@ -33,7 +33,7 @@ export interface NodeExchange<Result> {
    * answer
    */
   proceed(capture: AnswerCapture | undefined): MaybePromise<Result>;
-  /** The outcome would be stored, but the client is gone or something else has answered: the handler must not run. */
+  /** The outcome would be stored, but the client is gone or something else answered: the handler must not run. */
   skip(): MaybePromise<Result>;
   /** If given, called in place of `proceed` and `skip`, for a request that must not reach its handler. */
   turnBack?: ((passage: Passage) => MaybePromise<Result>) | undefined;
@@ -77,7 +77,7 @@ function leaveGate<Result>(entry: GateEntry, exchange: NodeExchange<Result>): Ma
     return exchange.proceed(undefined);
   }
   if (response.headersSent || response.writableEnded || isGone(response)) {
-    // The handler has done nothing yet, so a retry must be able to run it.
+    // The handler did nothing yet, so a retry must be able to run it.
     void entry.abandon();
     return exchange.skip();
   }
@@ -101,7 +101,7 @@ function addFields(response: ServerResponse & Marks, passage: Passage): void {
   response.writeHead = withFields as typeof response.writeHead;
 }
 
-/** Node writes no head if the client is gone. What the handler has answered still decides what the request cost. */
+/** Node writes no head if the client is gone. What the handler answered still decides what the request cost. */
 function settleWithoutHead(response: ServerResponse & Marks, passage: Passage): void {
   const { end } = response;
   const settled = (...given: Parameters<typeof end>) => {

@@ -293,7 +293,7 @@ export class AnswerCapture {
   #track(callback: Callback | undefined): Callback | undefined {
     if (callback === undefined) return undefined;
     const once: Callback = (error) => {
-      // If the client has disconnected, the response is stored all the same: the handler gets no error.
+      // If the client disconnected, the response is stored all the same: the handler gets no error.
       if (this.#pendingCallbacks.delete(once)) callback(this.#tape.isDiscarded ? undefined : error);
     };
     this.#pendingCallbacks.add(once);

@@ -54,7 +54,7 @@ export function nodePeer<Context>(
   unwrap: (context: Context) => Pick<NodeRequest, 'socket' | 'headers'>,
 ): PeerReader<Context> {
   return {
-    // Requests that a platform or a test has made up may have no socket.
+    // Requests that a platform or a test made up may have no socket.
     address: (context) => unwrap(context).socket?.remoteAddress,
     fields: (context) => unwrap(context).headers,
   };

@@ -12,7 +12,7 @@ interface Marked {
   [REMEDY]?: string;
 }
 
-/** Says what the error advises, in place of the usual advice, if something else has read this body before the gate. */
+/** Says what the error advises, in place of the usual advice, if something else read this body before the gate. */
 export function adviseIfRead(request: NodeRequest & Marked, remedy: string): void {
   request[REMEDY] = remedy;
 }
@@ -78,7 +78,7 @@ export function readAndPutBack(request: NodeRequest & Marked, { maxBytes, idleMs
       return fail(error);
     }
     request.on('error', onError).on('close', onClose);
-    // By the next turn the parser has seen the end of an empty body. A listener added before that would make the stream
+    // By the next turn the parser saw the end of an empty body. A listener added before that would make the stream
     // emit `end`, and the next reader would wait for it forever.
     process.nextTick(() => {
       if (isOver) return;
@@ -103,7 +103,7 @@ function watchEnd(request: NodeRequest): () => boolean {
   return () => isComplete;
 }
 
-/** For a request that no parser has made, as by Fastify's `inject()`: it is a plain stream, and has no `complete`. */
+/** For a request that no parser made, as by Fastify's `inject()`: it is a plain stream, and has no `complete`. */
 function hasEnded(request: object): boolean {
   // Node has no public property for an end that was pushed but not read.
   const { _readableState: state } = request as { readonly _readableState?: { readonly ended?: boolean } };

@@ -4,7 +4,7 @@ import type { FastifyReply } from 'fastify';
 import type { Reply } from '../../http/problem.ts';
 import { replyFields } from '../shared/reply.ts';
 
-/** Sends an answer of the gate's own, unless something in front has answered while the gate waited for its store. */
+/** Sends an answer of the gate's own, unless something in front answered while the gate waited for its store. */
 export function sendReply(response: ServerResponse, reply: Reply): void {
   if (response.headersSent || response.writableEnded) return;
   response.writeHead(reply.status, replyFields(reply.headers, response.req.method)).end(reply.body);

@@ -53,7 +53,7 @@ export type Chunks = readonly Uint8Array[];
 
 // On the platform's request, for every resolver that needs the body: it can be read only once.
 const BODY = Symbol('headgate.body');
-/** A gate that is still to come needs the body, although one has passed. */
+/** A gate that is still to come needs the body, although one passed. */
 const KEPT = Symbol('headgate.bodyKept');
 
 interface WithBody {
@@ -85,14 +85,14 @@ export async function readBody(request: ReadableRequest, options: ReadBodyOption
   return chunks;
 }
 
-/** Keeps the body until a gate has used it for a key: gates in front of that one, and parsers, must not release it. */
+/** Keeps the body until a gate used it for a key: gates in front of that one, and parsers, must not release it. */
 export function keepBody(message: object & WithBody): void {
   message[KEPT] = true;
 }
 
 /**
- * Releases the body when all resolvers of a gate have run.
- * @param isUsed whether the gate has used it for a key, so that no other gate needs it
+ * Releases the body when all resolvers of a gate ran.
+ * @param isUsed whether the gate used it for a key, so that no other gate needs it
  */
 export function forgetBody(message: object & WithBody, isUsed: boolean): void {
   if (message[BODY] !== undefined && (isUsed || message[KEPT] !== true)) message[BODY] = undefined;

@@ -121,7 +121,7 @@ async function proceedRecorded(
 ): Promise<unknown> {
   const { request, waitUntil, results } = exchange;
   if (request.signal?.aborted) {
-    // The handler has done nothing yet, so a retry must be able to run it.
+    // The handler did nothing yet, so a retry must be able to run it.
     await passage.abandon();
     return new Response(null, { status: CLIENT_GONE });
   }

@@ -86,7 +86,7 @@ class BodyCapture {
       },
       pull: () => this.#wakeSender(),
       cancel: () => {
-        // The client has disconnected, but the operation goes on (I11).
+        // The client disconnected, but the operation goes on (I11).
         this.#tape.discard();
         this.#wakeSender();
       },

@@ -9,7 +9,7 @@ type Reader = ReadableStreamDefaultReader<Uint8Array>;
  * @throws BodyError `too_large` (413), `aborted` (400), `stalled` (408), `already_read` (500)
  */
 export async function readClone(request: Request, { maxBytes, idleMs }: BodyLimits): Promise<Uint8Array[]> {
-  // Checked first: if something in front of the gate has parsed the body, this may be the only sign of it.
+  // Checked first: if something in front of the gate parsed the body, this may be the only sign of it.
   if (request.bodyUsed) throw alreadyRead();
   const chunks: Uint8Array[] = [];
   if (request.body === null) return chunks;
@@ -33,7 +33,7 @@ function readerOfClone(request: Request): Reader {
   try {
     return (request.clone().body as ReadableStream<Uint8Array>).getReader();
   } catch {
-    // Other code has locked the stream.
+    // Other code locked the stream.
     throw alreadyRead();
   }
 }

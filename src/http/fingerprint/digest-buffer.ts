@@ -8,7 +8,7 @@ export const LENGTH_BYTES = 4;
 /** A nested field begins with its length and with the byte that says whether it is digested. */
 const FIELD_HEAD = LENGTH_BYTES + 1;
 
-/** Content that waits until the content inside of it has ended. */
+/** Content that waits until the content inside of it ended. */
 interface Outer {
   readonly start: number;
   readonly digest: Digest | undefined;

@@ -24,7 +24,7 @@ export interface MultipartHandler {
   outside(bytes: Uint8Array): void;
 }
 
-/** What the bytes after the characters of a boundary make of it; 'unknown' until more have arrived. */
+/** What the bytes after the characters of a boundary make of it; 'unknown' until more arrived. */
 type DelimiterEnd = { readonly kind: 'open' | 'close'; readonly next: number } | { readonly kind: 'text' | 'unknown' };
 
 /**

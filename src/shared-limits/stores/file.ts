@@ -33,7 +33,7 @@ export function createFileAdjustments(path: string, options: FileAdjustmentsOpti
 
 /**
  * Creates the kept file of a process that has its adjustments in another store, such as Redis. The file has what
- * the process last knew, for a start while that store is away or has lost its data. Several processes may have the same
+ * the process last knew, for a start while that store is away or lost its data. Several processes may have the same
  * file: each replaces it as a whole.
  * @throws OptionError
  */

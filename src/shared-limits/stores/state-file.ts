@@ -13,13 +13,13 @@ const MAX_BYTES = 256 * 1_048_576;
 const ABANDONED_MS = 3_600_000;
 
 /**
- * Reads what {@link saveState} has written.
+ * Reads what {@link saveState} wrote.
  * @returns undefined without a file
  * @throws Error with the path
  */
 export async function loadState(path: string): Promise<AdjustmentState | undefined> {
   const text = await readText(path);
-  // A part that a crash has left does no harm, so it is no reason to fail.
+  // A part that a crash left does no harm, so it is no reason to fail.
   await removeAbandoned(path).catch(() => undefined);
   if (text === undefined) return undefined;
   try {
@@ -60,7 +60,7 @@ export async function saveState(path: string, state: AdjustmentState): Promise<v
   }
 }
 
-/** Removes what processes that were killed while they wrote a file have left. */
+/** Removes what processes that were killed while they wrote a file left. */
 async function removeAbandoned(path: string): Promise<void> {
   const folder = dirname(path);
   const isPart = (name: string): boolean => name.startsWith(`${basename(path)}.`) && name.endsWith('.new');

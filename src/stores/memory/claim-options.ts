@@ -6,7 +6,7 @@ import { checkClock, checkMaxKeys } from './options.ts';
 export interface MemoryClaimStoreOptions {
   /**
    * Most idempotency keys in the store, from 1 to 16,000,000. They do not count for a limiter's store. A full store
-   * checks 256 keys for one that has expired or that is released. If it finds none, it refuses a new key with
+   * checks 256 keys for one that expired or that is released. If it finds none, it refuses a new key with
    * `StoreFullError` and counts it in `stats().refused`. A claim in progress is never evicted (I13). Neither is a
    * finished one, because its retry would be executed again.
    * @default 100_000
@@ -28,7 +28,7 @@ export interface MemoryClaimStoreOptions {
   /**
    * Most bytes of stored result values, counted as two per character. Past it, the values of the oldest results are
    * dropped and counted in `stats().dropped`: those of the same scope if it has more than an equal share. Their claims
-   * stay: a retry gets the reply that the original has completed
+   * stay: a retry gets the reply that the original completed
    * (I7).
    * @default 67_108_864 (64 MiB)
    */

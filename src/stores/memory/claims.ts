@@ -38,7 +38,7 @@ export type { MemoryClaimShares, MemoryClaimStoreOptions } from './claim-options
 
 /** Figures of a memory claim store, for operators. */
 export interface MemoryClaimStoreStats {
-  /** Current number of keys, including those that have expired but are not swept yet. */
+  /** Current number of keys, including those that expired but are not swept yet. */
   readonly keys: number;
   readonly maxKeys: number;
   /** Bytes of all stored result values. */
@@ -65,7 +65,7 @@ export interface MemoryClaimStore extends Synchronous<Required<ClaimStore>> {
   ready(): void;
   close(): void;
   /**
-   * Shares the store anew, for a number of scopes that has changed. A scope that has more keys than it may have now
+   * Shares the store anew, for a number of scopes that changed. A scope that has more keys than it may have now
    * keeps them, and gets no new ones until they expire.
    * @throws OptionError
    */
@@ -147,7 +147,7 @@ class MemoryClaims implements MemoryClaimStore {
   /** Does nothing, because there is no server to wait for. */
   ready(): void {}
 
-  /** Does nothing, because the store has opened nothing. */
+  /** Does nothing, because the store opened nothing. */
   close(): void {}
 
   setShares(shares: MemoryClaimShares): void {
@@ -189,7 +189,7 @@ class MemoryClaims implements MemoryClaimStore {
     this.#sweep(KEYS_PER_SWEEP, now);
   }
 
-  /** A full scope pays for its new key itself: with keys that have expired, or with its oldest released key. */
+  /** A full scope pays for its new key itself: with keys that expired, or with its oldest released key. */
   #makeRoomInScope(name: string, now: number): void {
     const { maxClaimsPerScope, maxKeys } = this.#options;
     const scope = this.#claims.scope(name);
@@ -294,7 +294,7 @@ class MemoryClaims implements MemoryClaimStore {
   }
 
   /**
-   * Checks up to `maxChecked` keys, in rounds over all of them, and deletes those that have expired. Returns a released
+   * Checks up to `maxChecked` keys, in rounds over all of them, and deletes those that expired. Returns a released
    * key that it found.
    */
   #sweep(maxChecked: number, now: number): ClaimEntry | undefined {

@@ -78,7 +78,7 @@ export class ScopeClaims {
     this.name = name;
   }
 
-  /** Number of claims, including those that have expired but are not swept yet. */
+  /** Number of claims, including those that expired but are not swept yet. */
   get size(): number {
     return this.#size;
   }

@@ -15,12 +15,12 @@ const CLAIMS_PER_CALL = 100;
 
 const RETRY_MS = 100;
 
-/** The point that a scan has reached. */
+/** The point that a scan reached. */
 export interface ScanPlace {
   /** Run and address of the server that is being scanned; '' before a server is chosen. */
   readonly run: string;
   readonly address: string;
-  /** What its last SCAN has returned. */
+  /** What its last SCAN returned. */
   readonly position: string;
   /** The slots that are scanned with this server. */
   readonly now: SlotSet;
@@ -83,7 +83,7 @@ export class ClaimScan {
    * Chooses a server that has slots which are left. Servers that export slots come first: keys only move away from them,
    * so none of their keys is on another server that was scanned before.
    * @returns undefined if there is none
-   * @throws what a server has answered, if no other one can be scanned now
+   * @throws what a server answered, if no other one can be scanned now
    */
   async #choose(left: SlotSet): Promise<(ServerState & ScanPlace) | undefined> {
     const nodes = await this.#commands.nodes();
@@ -140,7 +140,7 @@ function writePlace({ run, address, position, now, later }: ScanPlace): string {
 /** Redis answers a larger one with an error. */
 const LAST_POSITION = 2n ** 64n - 1n;
 
-/** @throws OptionError for a text that no scan has returned */
+/** @throws OptionError for a text that no scan returned */
 export function readPlace(cursor: string): ScanPlace {
   const [, run, address, position, nowText = '', laterText = ''] = PLACE.exec(cursor) ?? [];
   const now = SlotSet.parse(nowText);

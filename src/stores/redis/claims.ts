@@ -139,7 +139,7 @@ class RedisClaims implements RedisClaimStore {
     const { scope } = id;
     const fullForMs = this.#shares.fullForMs(scope, this.#localNow());
     const deadline = command.deadline ?? (command.dispatch ? this.#calls.deadline(id) : undefined);
-    // A command without a deadline could dispatch after its sender has given it up. That would leave an orphan.
+    // A command without a deadline could dispatch after its sender gave it up. That would leave an orphan.
     const dispatches = command.dispatch && deadline !== undefined;
     // A full scope still gets the replies about its known keys.
     const full = fullForMs > 0 ? '1' : '0';

@@ -53,7 +53,7 @@ export interface RedisNode {
   readonly address: string;
   /** Sends a command without keys. */
   ask(command: string, argument: string): Promise<unknown>;
-  /** Sends one SCAN, from a position that SCAN has returned. The names are without the client's own prefix. */
+  /** Sends one SCAN, from a position that SCAN returned. The names are without the client's own prefix. */
   scan(position: string, pattern: string, count: number): Promise<ScanPage>;
 }
 

@@ -4,7 +4,7 @@ import { monotonicClock } from '../../core/clock.ts';
 import { Blocks } from '../memory/blocks.ts';
 
 /**
- * Blocks that the server has, as far as this process has set them or was told of them. They hold while the server does
+ * Blocks that the server has, as far as this process set them or was told of them. They hold while the server does
  * not answer. Bounded.
  */
 export class KnownBlocks {
@@ -27,7 +27,7 @@ export class KnownBlocks {
     this.#blocks.delete(target);
   }
 
-  /** Notes that the server has let a request past every block. */
+  /** Notes that the server let a request past every block. */
   deleteAll(account: string, route: string): void {
     if (this.#blocks.size === 0) return;
     this.#blocks.delete({ account });

@@ -25,7 +25,7 @@ export class LargeValueOutage {
     this.#connections = connections;
   }
 
-  /** Call it when a call over the connection for small values has failed. */
+  /** Call it when a call over the connection for small values failed. */
   smallCallFailed(): void {
     this.#smallFailedAt = monotonicClock.now();
   }

@@ -23,7 +23,7 @@ export class SlotSet {
     return new SlotSet(bytes);
   }
 
-  /** Reads what {@link SlotSet.toString} has made; undefined for any other text. */
+  /** Reads what {@link SlotSet.toString} made; undefined for any other text. */
   static parse(text: string): SlotSet | undefined {
     if (text.length > MAX_TEXT) return undefined;
     const base64 = text.replace(WRITTEN_RUN, (_, char: string, length: string) => char.repeat(Number(length)));

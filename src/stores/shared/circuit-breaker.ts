@@ -56,7 +56,7 @@ export class CircuitBreaker {
 
   /**
    * @param deadlineMs longest wait for this answer
-   * @param read reads the answer, once it is there in time. If it rejects, the call has failed
+   * @param read reads the answer, once it is there in time. If it rejects, the call failed
    * @throws StoreTimeoutError, StoreUnavailableError
    */
   run<T>(send: () => Promise<T>, deadlineMs?: number): Promise<T>;

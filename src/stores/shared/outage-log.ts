@@ -48,7 +48,7 @@ export class OutageLog {
     log(`headgate: the store for ${what} fails, so ${effect}${advice}`, error);
   };
 
-  /** Call it when a call has succeeded. */
+  /** Call it when a call succeeded. */
   readonly answered = (): void => {
     this.#hasAnswered = true;
     if (!this.#isDown || monotonicClock.now() - this.#failedAt < QUIET_MS) return;
