@@ -17,7 +17,7 @@ import * as webRequest from './web/request.ts';
 export type { AddressLimits } from '../address/options.ts';
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
-/** Argument of resolvers. Elysia has no context yet, because nothing of the request was read. */
+/** Argument of resolvers. Elysia's context does not exist yet, because nothing of the request was read. */
 export interface ElysiaRequest {
   readonly request: Request;
   /** The template that will match, `/api/v1/chats/:id`; undefined if none does. */
@@ -26,7 +26,7 @@ export interface ElysiaRequest {
   readonly server?: ElysiaServer | null | undefined;
 }
 
-/** The part of a server that limits by address use; Bun's server has it. */
+/** The part of a server that limits by address use; Bun's server fits. */
 export interface ElysiaServer {
   /** The address of the peer of a request's connection. */
   requestIP?(request: Request): { readonly address: string } | null;
@@ -118,7 +118,7 @@ export const servedFromCache = /* @__PURE__ */ forContext(rawRequest, web.served
 /** The passage of a context's request: its `decision`, and `abandon()` if it never reached the provider. */
 export const passageOf = /* @__PURE__ */ forContext(rawRequest, web.passageOf);
 
-/** An app that is part of another app has that app's server. */
+/** An app that is part of another app uses that app's server. */
 function checkServes(app: AnyElysia): void {
   if (app.config.aot === false) throw misplaced('an app with aot: false');
   if (Object.hasOwn(app, 'getServer')) throw misplaced('a group, a guard, or a plugin that is already in use');

@@ -21,7 +21,7 @@ export {
   servedFromCache,
 } from './node.ts';
 
-/** The part of an Express 4 or 5 request that the adapter uses; `express.Request` has it. */
+/** The part of an Express 4 or 5 request that the adapter uses; `express.Request` fits. */
 export interface ExpressRequest extends IncomingMessage {
   readonly baseUrl: string;
   readonly originalUrl: string;
@@ -81,7 +81,7 @@ export function routeOf(request: ExpressRequest): string {
   return routeName(method, baseUrl.toLowerCase() + path);
 }
 
-/** Whether a template has this parameter. A numbered parameter has no name in the template: it counts as present. */
+/** Whether a template has this parameter. A numbered parameter is unnamed in the template: it counts as present. */
 function hasParameter(template: string, name: string): boolean {
   return /^\d+$/.test(name) || [':', '*', '"'].some((mark) => template.includes(mark + name));
 }

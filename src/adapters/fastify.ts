@@ -32,8 +32,8 @@ export interface FastifyGateOptions extends FastifyRouteOptions {
   readonly hook?: 'onRequest' | 'preHandler' | undefined;
   /**
    * Only with `hook: 'preHandler'`: whether the plugin reads the body of a request with an idempotency key into memory,
-   * in front of the parsers, so that resolvers can make a fingerprint of it. If false, your content-type parser gets the
-   * body as it arrives, and makes the fingerprint itself, with `createFingerprinter` of `headgate/http`. A function
+   * in front of the parsers, so that resolvers can make a fingerprint of it. If false, your content-type parser gets
+   * the body as it arrives, and makes the fingerprint itself, with `createFingerprinter` of `headgate/http`. A function
    * decides per request; it runs before the body is parsed.
    * @default true
    */
@@ -162,7 +162,7 @@ export function routeOf(request: FastifyRequest): string | undefined {
   return routeOptions.url === undefined ? undefined : routeName(method, routeOptions.url);
 }
 
-// What Fastify's requests and replies have in common: their types differ per server, HTTP/1 or HTTP/2.
+// The common parts of Fastify's requests and replies: their types differ per server, HTTP/1 or HTTP/2.
 const rawRequest = ({ raw }: { readonly raw: NodeRequest }) => raw;
 const rawResponse = ({ raw }: { readonly raw: NodeResponse }) => raw;
 

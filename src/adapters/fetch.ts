@@ -104,7 +104,8 @@ export function headgate<Subject extends FetchSubject>(
 /**
  * For a gate's `idempotent` resolver: reads the idempotency key (I1) and, if there is one, a copy of the body, to make
  * a fingerprint of it (I3). The handler reads the request itself, untouched: `json()`, `formData()`, `body` (I13).
- * Nothing may read the body in front of the gate. Takes the request, or an object that has it, such as SvelteKit's event.
+ * Nothing may read the body in front of the gate. Takes the request, or an object that contains it, such as SvelteKit's
+ * event.
  *
  * `Headers` joins repeated fields by a comma and a space. A key that contains both cannot be distinguished from two
  * keys and is rejected (I1).

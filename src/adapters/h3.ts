@@ -18,7 +18,7 @@ import { createResponse } from './web/response.ts';
 export type { AddressLimits } from '../address/options.ts';
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
-/** The part of an h3 event that the adapter uses; `H3Event` has it. */
+/** The part of an h3 event that the adapter uses; `H3Event` fits. */
 export interface H3EventLike {
   readonly req: Request;
   /** The fields that middleware in front of the gate prepared for the response. */
@@ -46,7 +46,8 @@ const PEER: PeerReader<H3EventLike> = {
 
 /**
  * Mounts a gate, for an app or for one route; or limits by the client's address. The gate turns what a handler returns
- * or throws into a response. Therefore mount `onError()` behind the gate; the app's own `onError` option works as usual.
+ * or throws into a response. Therefore mount `onError()` behind the gate; the app's own `onError` option works as
+ * usual.
  * @throws OptionError
  * @example
  * ```ts

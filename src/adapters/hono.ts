@@ -87,7 +87,7 @@ export function headgate<E extends Env>(
 
 /**
  * For a gate's `route`: the template that Hono matched, `POST /api/v1/chats/:id`. For a gate in front of the whole app
- * it is the first template behind the gate that has no wildcard or, if all have one, the longest. If another route
+ * it is the first template behind the gate without a wildcard or, if all contain one, the longest. If another route
  * answers, name the route in the options.
  */
 export function routeOf(c: Context): string {
@@ -136,7 +136,7 @@ function waitUntil(c: Context, promise: Promise<unknown>): void {
   try {
     c.executionCtx.waitUntil(promise);
   } catch {
-    // Hono throws if the runtime has no execution context. Such a runtime does not stop work that continues after the
+    // Hono throws if the runtime lacks an execution context. Such a runtime does not stop work that continues after the
     // response.
   }
 }

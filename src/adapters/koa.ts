@@ -19,7 +19,7 @@ import type { ReadBodyOptions } from './shared/request.ts';
 export type { AddressLimits } from '../address/options.ts';
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
-/** The part of a Koa context that the adapter uses; `Koa.Context` has it. */
+/** The part of a Koa context that the adapter uses; `Koa.Context` fits. */
 export interface KoaContext {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -91,7 +91,7 @@ export interface RoutedContext {
   readonly url?: string | undefined;
   /** The path of the layer that runs: a route, or middleware of `router.use`. */
   readonly _matchedRoute?: unknown;
-  /** Every layer whose path matched, in order; layers of `router.use` have no methods. */
+  /** Every layer whose path matched, in order; layers of `router.use` list no methods. */
   readonly matched?: readonly { readonly path: unknown; readonly methods: readonly string[] }[] | undefined;
   readonly mountPath?: string | undefined;
 }

@@ -33,7 +33,7 @@ export { passageOf, servedFromCache } from './node/bridge.ts';
 export { readAhead } from './node/read-ahead.ts';
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
-/** The part of a Fastify request that the adapter uses; `FastifyRequest` has it, also over HTTP/2. */
+/** The part of a Fastify request that the adapter uses; `FastifyRequest` fits, also over HTTP/2. */
 export interface NestFastifyRequest {
   readonly raw: NodeRequest;
   readonly method: string;
@@ -45,8 +45,8 @@ export interface NestFastifyRequest {
 }
 
 /**
- * A request of Nest, on Express or on Fastify. Only the parts that the adapter uses, because no user has the types of
- * both platforms.
+ * A request of Nest, on Express or on Fastify. Only the parts that the adapter uses, because no user installs the types
+ * of both platforms.
  */
 export type NestRequest = (ExpressRequest & { readonly body?: unknown }) | NestFastifyRequest;
 

@@ -36,14 +36,14 @@ export interface ClientIpOptions {
    */
   readonly header?: string | undefined;
   /**
-   * Leading bits of an IPv6 address that identify a client. A client can use every address of its block: a host has a
-   * /64, a household usually has a /56.
+   * Leading bits of an IPv6 address that identify a client. A client can use every address of its block: a host gets a
+   * /64, a household usually gets a /56.
    * @default 56
    */
   readonly ipv6Prefix?: number | undefined;
   /**
-   * Whether a warning is logged if requests seem to come through a proxy, but none is trusted (`HG_PROXY_NOT_TRUSTED` in
-   * `docs/misuse.md`).
+   * Whether a warning is logged if requests seem to come through a proxy, but none is trusted (`HG_PROXY_NOT_TRUSTED`
+   * in `docs/misuse.md`).
    * @default true
    */
   readonly validate?: boolean | undefined;
@@ -64,7 +64,7 @@ export type RequestFields =
 
 /**
  * Returns the client's address, always in the same form: `192.0.2.1`, `2001:db8:0:100::/56`. It returns undefined only
- * if the connection has no address, as with a Unix socket, and no counted proxy wrote one.
+ * if the connection is without an address, as with a Unix socket, and no counted proxy wrote one.
  * @param connected the address of the peer of the connection
  */
 export type ClientIp = (connected: string | undefined | null, fields: RequestFields) => string | undefined;
@@ -211,8 +211,8 @@ function parsePeer(connected: unknown): IpAddress | undefined {
 }
 
 /**
- * The elements of a header. In `Forwarded` an empty element does not count (RFC 9110, 5.6.1.2); in a list of addresses it
- * is a peer without an address.
+ * The elements of a header. In `Forwarded` an empty element does not count (RFC 9110, 5.6.1.2); in a list of addresses
+ * it is a peer without an address.
  * @throws OptionError
  */
 function listOf(fields: RequestFields, name: string): readonly string[] {

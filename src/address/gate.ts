@@ -83,8 +83,9 @@ function limitOfNetwork(address: Limit): Limit {
 }
 
 /**
- * The options of a route are often meant for another gate on the same route, which has accounts. They must not lift the
- * limit of an address, and their resolvers may need what is known only behind an authentication. Only `answer` counts.
+ * The options of a route are often meant for another gate on the same route, which limits accounts. They must not lift
+ * the limit of an address, and their resolvers may need what is known only behind an authentication. Only `answer`
+ * counts.
  */
 function withAnswerOnly<Request>(gate: Gate<Request>): Gate<Request> {
   return {

@@ -1,4 +1,4 @@
-/** 2 (IPv4) or 8 (IPv6) groups of 16 bits. An IPv4 address mapped to IPv6 has 2. */
+/** 2 (IPv4) or 8 (IPv6) groups of 16 bits. 2 for an IPv4 address mapped to IPv6. */
 export type IpAddress = readonly number[];
 /** The addresses that begin with the first `bits` of `base`. The other bits of `base` are 0. */
 export type IpBlock = readonly [base: IpAddress, bits: number];
@@ -7,7 +7,7 @@ export type IpBlock = readonly [base: IpAddress, bits: number];
 const MAX_LENGTH = 100;
 const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 
-/** Parses an address from a header or a socket. It may be mapped, in brackets, or have a zone or a port. */
+/** Parses an address from a header or a socket. It may be mapped, in brackets, or with a zone or a port. */
 export function parseIp(text: string): IpAddress | undefined {
   if (text.length > MAX_LENGTH) return undefined;
   const [, bracketed, dotted] = /^(?:\[([^\]]*:[^\]]*)\]|([\d.]+))(?::\w+)?$/.exec(text) ?? [];
@@ -55,8 +55,8 @@ function parseGroups(text: string, isLast: boolean): number[] | undefined {
 }
 
 /**
- * The IPv4 address, if it is mapped to IPv6. Otherwise all IPv4 clients of a dual-stack server would be in one IPv6 block,
- * and so be one client.
+ * The IPv4 address, if it is mapped to IPv6. Otherwise all IPv4 clients of a dual-stack server would be in one IPv6
+ * block, and so be one client.
  */
 export function unmapped(address: IpAddress): IpAddress {
   const isMapped = address.length === 8 && address.every((group, i) => i > 5 || group === (i === 5 ? 0xffff : 0));

@@ -12,7 +12,9 @@ export interface AddressLimits<Request>
       GateOptions<Request>,
       'allow' | 'deny' | 'cost' | 'finalCost' | 'cached' | 'answer' | 'headers' | 'problemMediaType' | 'onEvent'
     > {
-  /** What one address may send, all routes together. All addresses of a block of IPv6 count as one: see `ipv6Prefix`. */
+  /**
+   * What one address may send, all routes together. All addresses of a block of IPv6 count as one: see `ipv6Prefix`.
+   */
   readonly perAddress: LimitInput;
   /**
    * What all addresses of one IPv6 /48 may send together, so that a network cannot take an allowance, and a record of
@@ -60,7 +62,7 @@ export function isAddressLimits(value: unknown): value is AddressLimits<never> {
   return typeof value === 'object' && value !== null && 'perAddress' in value;
 }
 
-/** Whether limits by address have an option of this name. */
+/** Whether limits by address know an option of this name. */
 export function isAddressOption(name: string): boolean {
   return (KNOWN as readonly string[]).includes(name);
 }

@@ -3,11 +3,11 @@ import type { RequestFields } from './client-ip.ts';
 /** How an adapter reads what it knows of a request's client. */
 export interface PeerReader<Request> {
   /**
-   * The address of the peer of the connection; undefined if it has none. Absent if the adapter's platforms do not say
+   * The address of the peer of the connection, or undefined. Absent if the adapter's platforms do not say
    * it, so that the user has to.
    */
   readonly address?: ((request: Request) => string | undefined) | undefined;
   readonly fields: (request: Request) => RequestFields;
-  /** What to do if a request has no address, if this adapter knows a likely reason. */
+  /** Advice for requests without an address, if this adapter knows a likely reason. */
   readonly advice?: string | undefined;
 }

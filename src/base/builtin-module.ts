@@ -1,6 +1,6 @@
 /**
  * A module of Node, without an import, so that the caller also runs on other platforms.
- * @returns undefined if the platform does not have the module
+ * @returns undefined if the module is missing on the platform
  */
 export function builtinModule<Module>(name: string): Module | undefined {
   try {

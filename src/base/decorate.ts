@@ -16,7 +16,8 @@ export type Wrappers<Port> = {
 
 /**
  * Decorates an object that implements a port. Each method is the one that its wrapper returns, or else that of the
- * object. The result has an optional method if and only if the object has it. No call costs a promise or a look-up.
+ * object. The result implements an optional method if and only if the object does. No call costs a promise or a
+ * look-up.
  */
 export function decorate<Port extends object>(
   inner: Port,

@@ -36,7 +36,7 @@ const BRAND = Symbol.for('headgate.error');
  * Base class of every error that headgate throws. A rejection by a limit is a return value, never an error.
  * Check errors with {@link isHeadgateError}: `instanceof` fails if two copies of the package are loaded (ESM and CJS).
  *
- * An error never has the value that it rejects as a property: logs print errors, and a client has a password. The message
+ * An error never keeps the rejected value as a property: logs print errors, and a client holds a password. The message
  * says what was given, as far as it cannot be a secret.
  */
 export class HeadgateError extends Error {
@@ -97,7 +97,7 @@ export class SubjectError extends HeadgateError {
 const MAX_NAMES = 10;
 
 /**
- * A customer's plan that `limits.plans` does not have. Nothing was charged. The default limits do not apply instead:
+ * A customer's plan that is missing in `limits.plans`. Nothing was charged. The default limits do not apply instead:
  * they may allow more than the plan that was meant.
  */
 export class UnknownPlanError extends HeadgateError {
@@ -110,7 +110,9 @@ export class UnknownPlanError extends HeadgateError {
   }
 }
 
-/** A cost that is not a safe integer, or below the least: 1, or 0 if a decision is settled (S11). Nothing was charged. */
+/**
+ * A cost that is not a safe integer, or below the least: 1, or 0 if a decision is settled (S11). Nothing was charged.
+ */
 export class CostError extends HeadgateError {
   override readonly name = 'CostError';
 
@@ -139,8 +141,8 @@ export class StoreFullError extends HeadgateError {
 }
 
 /**
- * A scope has as many claims as one scope may have now, and none of them can be forgotten (I13). Nothing was claimed. Other
- * scopes are not affected.
+ * A scope has as many claims as one scope may have now, and none of them can be forgotten (I13). Nothing was claimed.
+ * Other scopes are not affected.
  */
 export class ScopeFullError extends HeadgateError {
   override readonly name = 'ScopeFullError';
@@ -169,7 +171,7 @@ export class StoreTimeoutError extends HeadgateError {
 export class StoreUnavailableError extends HeadgateError {
   override readonly name = 'StoreUnavailableError';
 
-  /** False if the command never left this process: the store has not executed it, and will not execute it. */
+  /** False if the command never left this process: the store did not execute it, and will not execute it. */
   readonly sent: boolean;
 
   constructor(cause: unknown, { sent = true }: { readonly sent?: boolean } = {}) {
@@ -211,13 +213,13 @@ export class ClosedError extends HeadgateError {
   }
 }
 
-/** Whether `value` is an error of headgate (of any copy of the package), and has the `code` if one is given. */
+/** Whether `value` is an error of headgate (of any copy of the package), and with the `code` if one is given. */
 export function isHeadgateError(value: unknown, code?: HeadgateErrorCode): value is HeadgateError {
   try {
     const error: object = Object(value);
     return BRAND in error && (code === undefined || (error as HeadgateError).code === code);
   } catch {
-    // A proxy that was revoked, or has traps that throw, cannot be read.
+    // A proxy that was revoked, or whose traps throw, cannot be read.
     return false;
   }
 }

@@ -7,7 +7,7 @@ import { OptionError } from './errors.ts';
 export function isPlainObject(value: unknown): value is object {
   if (typeof value !== 'object' || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
-  // An object of another realm has a different Object.prototype, but that one's prototype is also null.
+  // The Object.prototype of another realm is a different object, but that one's prototype is also null.
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
@@ -25,7 +25,7 @@ export function readByName<T, V>(
   return new Map(Object.entries(values ?? {}).map(([name, value]) => [name, read(value, placeIn(place, name))]));
 }
 
-/** Name in error messages of a property that can have any name. */
+/** Name in error messages of a property whose name is free. */
 export function placeIn(place: string, name: string): string {
   return `${place}[${JSON.stringify(name)}]`;
 }

@@ -25,7 +25,7 @@ export function onNextTurn(run: () => void): void {
   try {
     setImmediate(run);
   } catch {
-    // Some runtimes do not have it, and that of the Edge runtime of Next.js throws.
+    // Some runtimes lack it, and the Edge runtime of Next.js throws.
     setTimeout(run, 0);
   }
 }

@@ -1,6 +1,6 @@
 /** Amounts in use, per owner and of all owners together. */
 export class Tally {
-  /** Only owners that have something in use. */
+  /** Only owners of something in use. */
   readonly #byOwner = new Map<string, number>();
   #total = 0;
 

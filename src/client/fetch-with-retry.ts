@@ -13,7 +13,7 @@ export { BodyNotReplayableError, RequestFailedError } from './errors.ts';
 export type { ClientTimers, Retry, RetryOptions } from './options.ts';
 
 /**
- * `fetch` with an idempotency key. Every attempt has the same key, so a request whose response was lost can be sent
+ * `fetch` with an idempotency key. Every attempt sends the same key, so a request whose response was lost can be sent
  * again without being executed twice.
  *
  * An attempt is retried if it got no response, a 429, 502, 503 or 504, or a 409 `errors/conflict` with `retry-after`. A
@@ -21,7 +21,7 @@ export type { ClientTimers, Retry, RetryOptions } from './options.ts';
  * needs a new key, any other 4xx needs a new request, and a replayed response is final.
  * @param init as for `fetch`; the body must be one that can be sent more than once
  * @returns the last response, whatever its status; check `response.ok`
- * @throws RequestFailedError if the last attempt got no response; it has the key with which to try again later
+ * @throws RequestFailedError if the last attempt got no response; it names the key with which to try again later
  * @throws BodyNotReplayableError, OptionError, and the reason of `init.signal` if that is aborted
  * @example
  * ```ts

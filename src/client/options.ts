@@ -34,7 +34,7 @@ export interface RetryOptions {
    */
   readonly retries?: number | undefined;
   /**
-   * First wait if the response has no `retry-after`, in milliseconds. It doubles with each attempt, and half of it is
+   * First wait if the response lacks `retry-after`, in milliseconds. It doubles with each attempt, and half of it is
    * random.
    * @default 500
    */
@@ -76,7 +76,7 @@ export interface RetrySettings extends Readonly<Record<NumberName, number>> {
   readonly onRetry: RetryOptions['onRetry'];
   readonly fetch: NonNullable<RetryOptions['fetch']>;
   readonly timers: ClientTimers;
-  /** The wait after this attempt if the response has no `retry-after`, in milliseconds. */
+  /** The wait after this attempt if the response lacks `retry-after`, in milliseconds. */
   backoff(attempt: number): number;
   /**
    * A random addition to `retry-after`, in milliseconds, so that clients with the same `retry-after` do not return

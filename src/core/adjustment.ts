@@ -29,7 +29,10 @@ export interface Adjustment {
   readonly until?: number | undefined;
 }
 
-/** The last change of a history. Two histories never have the same one, because each change has a random `nonce`. */
+/**
+ * The last change of a history. Two histories never end with the same change, because each change contains a random
+ * `nonce`.
+ */
 export interface Head {
   /** Rises by one with each change. */
   readonly version: number;
@@ -56,7 +59,7 @@ export interface AdjustmentEntry extends Head {
   readonly limits: readonly AdjustedLimit[];
 }
 
-/** Everything that a store has. */
+/** The whole content of a store. */
 export interface AdjustmentState {
   readonly head: Head;
   readonly adjustments: readonly Adjustment[];
@@ -71,7 +74,7 @@ export const MAX_RECENT = 1_000;
 const TARGETS = ['account', 'provider', 'plan'] as const;
 const FIELDS = [...TARGETS, 'route'];
 
-/** The layer of a target, and which one of them. The default layer has no name. */
+/** The layer of a target, and which one of them. The default layer is unnamed. */
 export interface TargetLayer {
   readonly layer: 'default' | (typeof TARGETS)[number];
   readonly name: string;
@@ -88,7 +91,7 @@ export function layerOf(target: AdjustTarget): TargetLayer {
   return { layer, name: target[layer] as string };
 }
 
-/** A text for each limit that can be adjusted. Two different limits have different texts. */
+/** A text for each limit that can be adjusted. The texts of two different limits differ. */
 export function targetKey(target: AdjustTarget): string {
   const { layer, name } = layerOf(target);
   return JSON.stringify(target.route === undefined ? [layer, name] : [layer, name, target.route]);

@@ -4,7 +4,7 @@ export interface BlockTarget {
   readonly route?: string | undefined;
 }
 
-/** Rejects requests before any window is checked, whatever room their windows have (S21). */
+/** Rejects requests before any window is checked, however much room is in their windows (S21). */
 export interface Block {
   /** How long from now on, in milliseconds: a positive integer. Of a decision: how much longer. */
   readonly forMs: number;

@@ -18,7 +18,7 @@ export interface ClaimRecord {
   readonly state: 'free' | 'in_progress' | 'completed';
   /** Fingerprint of the request that the key belongs to. It does not change until the record expires. */
   readonly fingerprint: string;
-  /** Token of the attempt that owns or completed the claim; '' if the claim has no owner. */
+  /** Token of the attempt that owns or completed the claim; '' if the claim is without an owner. */
   readonly owner: string;
   /** Increases by one with every new owner. */
   readonly generation: number;
@@ -161,7 +161,7 @@ export function extend(found: ClaimRecord | undefined, command: HeldCommand, now
   return { record: renewed(record, command, now), reply: OK };
 }
 
-/** Marks the claim as dispatched: the effect may happen once the owner has the `ok`. */
+/** Marks the claim as dispatched: the effect may happen once the owner gets the `ok`. */
 export function dispatch(found: ClaimRecord | undefined, command: HeldCommand, now: number): ClaimStep<HeldReply> {
   const record = unexpired(found, now);
   if (!isOwn(record, command)) return { record, reply: settledOrLost(record, command) };
@@ -195,7 +195,7 @@ export function complete(
 }
 
 /**
- * Releases the key. The owner sends this if it knows that the effect has not happened. An inherited dispatch stays,
+ * Releases the key. The owner sends this if it knows that the effect did not happen. An inherited dispatch stays,
  * because what the earlier owner did is still unknown.
  */
 export function abandon(found: ClaimRecord | undefined, command: AbandonCommand, now: number): ClaimStep<AbandonReply> {

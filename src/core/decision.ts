@@ -20,12 +20,12 @@ export interface WindowStatus {
   readonly startedAt: number | undefined;
 }
 
-/** What {@link evaluate} returns when every window has room. */
+/** The result of {@link evaluate} when the request fits every window. */
 export const FITS = -1;
 
 /**
  * The rule of the whole product: checks the windows of `windowSet` in order for room for `cost` (S2, S11).
- * It changes nothing, so that a rejected request cannot have charged anything (S5). {@link charge} is the second half.
+ * It changes nothing, so that a rejected request never charges anything (S5). {@link charge} is the second half.
  * @param at index in `counters` of the window set's first window
  * @returns index of the first window without room, or {@link FITS}
  */
@@ -166,7 +166,7 @@ export class Decision {
   }
 }
 
-/** State of the window at `counters[at]`. `idleResetMs` is the `resetMs` if the window has no active instance. */
+/** State of the window at `counters[at]`. `idleResetMs` is the `resetMs` if no instance of the window is active. */
 export function windowStatus(
   window: NamedWindow,
   counters: ArrayLike<number>,

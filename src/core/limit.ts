@@ -9,7 +9,7 @@ export interface LimitWindow {
   readonly durationMs: number;
 }
 
-/** Which of a route's two limits: its own (`route`), or the one that every route has (`all-methods`) (S1). */
+/** Which of a route's two limits: its own (`route`), or the limit of every route (`all-methods`) (S1). */
 export type LimitName = 'route' | 'all-methods';
 
 /** `'60/1m'` or `{ max: 60, durationMs: 60_000 }`. */

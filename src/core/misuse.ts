@@ -1,7 +1,7 @@
 import { OptionError } from '../base/errors.ts';
 import { createLogger, type Logger } from '../base/logger.ts';
 
-/** What a {@link MisuseWarning} is about. `docs/misuse.md` has a section per code. */
+/** The mistake that a {@link MisuseWarning} reports. `docs/misuse.md` explains each code in a section. */
 export type MisuseCode =
   | 'HG_GATE_TWICE'
   | 'HG_LIMITER_PER_REQUEST'

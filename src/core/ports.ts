@@ -46,7 +46,7 @@ export interface LimitStore {
   /** True if no method ever returns a promise. */
   readonly synchronous: boolean;
   /**
-   * Two stores with the same object here have the same counters, as two stores with one Redis client and prefix have.
+   * Two stores with the same object here share their counters, as two stores with one Redis client and prefix do.
    * @default the store itself
    */
   readonly identity?: object;
@@ -64,8 +64,8 @@ export interface LimitStore {
   reset(target: ResetTarget): MaybePromise<void>;
   /**
    * Blocks an account, or one of its routes (S21). It replaces the block of the same target. `consume` then returns a
-   * `BlockedDecision`, except for a window set without windows. A store has all three methods of blocks or none. The
-   * caller checked the block.
+   * `BlockedDecision`, except for a window set without windows. A store implements all three methods of blocks or none.
+   * The caller checked the block.
    */
   block?(target: BlockTarget, block: Block): MaybePromise<void>;
   /** Lifts the block of exactly this target, if there is one. */
@@ -96,7 +96,7 @@ export interface ClaimId {
 
 /** A claim as an operator sees it. */
 export interface ClaimView extends Omit<ClaimRecord, 'leaseUntil' | 'keptUntil'> {
-  /** Milliseconds until the lease expires; 0 if it expired, or if the claim has no owner. */
+  /** Milliseconds until the lease expires; 0 if it expired, or if the claim is without an owner. */
   readonly leaseMs: number;
   /** Milliseconds until the record expires. */
   readonly keptMs: number;
@@ -144,7 +144,7 @@ export interface ClaimStore {
   dispatch(id: ClaimId, command: HeldCommand): MaybePromise<HeldReply>;
   /** Stores the outcome for the retention. */
   complete(id: ClaimId, command: CompleteCommand): MaybePromise<CompleteReply>;
-  /** Releases the key, because the effect has not happened. */
+  /** Releases the key, because the effect did not happen. */
   abandon(id: ClaimId, command: AbandonCommand): MaybePromise<AbandonReply>;
   /** Returns the claim as an operator sees it; undefined without a record. Changes nothing. */
   inspect(id: ClaimId): MaybePromise<ClaimView | undefined>;
@@ -152,7 +152,7 @@ export interface ClaimStore {
    * Returns a page of a scan over all keys, so that an operator finds a claim without its key. Changes nothing. A claim
    * that is in the store during the whole scan is on at least one page. Any other claim may be on one.
    * @param cursor `next` of the page before; undefined for the first page. A store may answer an old cursor with the
-   * beginning of the scan, and throws `OptionError` for a text that it cannot have made
+   * beginning of the scan, and throws `OptionError` for a text that it never makes
    * @param count how many keys to look at, from 1 to 1,000. The caller checked it. A store that can only read its
    * keys in groups may look at a few more
    */

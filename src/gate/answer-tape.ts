@@ -30,7 +30,7 @@ export class AnswerTape {
   readonly #isHead: boolean;
   readonly #copy: boolean;
   #head: CapturedHead | undefined;
-  /** What `content-length` says, if the head has that field. */
+  /** The value of `content-length`, if the head contains that field. */
   #statedLength: number | undefined;
   /** Undefined if the body will not be stored, or was handed over already. */
   #recorded: PieceList | undefined = new PieceList();
@@ -58,7 +58,7 @@ export class AnswerTape {
     if (stated !== undefined) this.#statedLength = Number(stated);
   }
 
-  /** False if a response with this head cannot have a body; what is written to it is ignored. */
+  /** False if a response with this head never contains a body; writes to it are ignored. */
   get hasBody(): boolean {
     const status = this.#head?.status;
     return !this.#isHead && status !== 204 && status !== 304;

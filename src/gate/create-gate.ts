@@ -25,7 +25,7 @@ import { type RouteGateOptions, type RouteOptions, withRoute } from './route-opt
 
 const BYPASSED: HeaderFields = /* @__PURE__ */ Object.freeze({ 'idempotency-status': 'bypassed' });
 
-/** A provider that answers 429 has not executed the request (I6). */
+/** A provider that answers 429 did not execute the request (I6). */
 function isNotRejection(status: number): boolean {
   return status !== 429;
 }
@@ -117,7 +117,8 @@ class StagedGate<Request> implements Gate<Request> {
     const isAllowed = access === 'allowed';
     const { idempotent, account } = this.#options;
     const stage = this.#idempotency;
-    // If the outer gate holds the claim on this key, a second claim would wait for it: the request would wait for itself.
+    // If the outer gate holds the claim on this key, a second claim would wait for it: the request would wait for
+    // itself.
     if (stage === undefined || idempotent === undefined || outer?.isRecorded)
       return isAllowed ? this.#entries.skip(requestId, 'allowed') : this.#limits.enter(request, requestId);
     return this.#guard(request, requestId, () =>

@@ -29,7 +29,9 @@ export interface RefusedEvent {
   readonly status: 401 | 403;
 }
 
-/** A charge was refunded, because the provider did not get the request, or because `finalCost` returned 0 (S12, S13). */
+/**
+ * A charge was refunded, because the provider did not get the request, or because `finalCost` returned 0 (S12, S13).
+ */
 export interface RefundEvent {
   readonly type: 'refund';
   readonly requestId: string;
@@ -65,8 +67,8 @@ export interface ProviderRejectedEvent {
 }
 
 /**
- * A resolver, the cache hook, `answer` or the store failed. The request got a 500 or 503; or it had its answer, and only
- * its charge could not be settled. The failure is also written to the gate's `logger`.
+ * A resolver, the cache hook, `answer` or the store failed. The request got a 500 or 503; or it had its answer, and
+ * only its charge could not be settled. The failure is also written to the gate's `logger`.
  */
 export interface FailureEvent {
   readonly type: 'failure';
@@ -131,7 +133,7 @@ export class GateEmitter extends Emitter<GateEvent> {
   emitFailure(failure: Omit<FailureEvent, 'type'>): void {
     this.emit({ type: 'failure', ...failure });
     const { stage, requestId, error } = failure;
-    // A request that passed without a listener has no id.
+    // A request that passed without a listener gets no id.
     const of = requestId === '' ? '' : ` (req_id ${printable(requestId)})`;
     this.log(`headgate: ${stage} failed${of}`, error);
   }

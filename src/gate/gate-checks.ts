@@ -17,7 +17,7 @@ export class GateChecks {
     this.#misuse = misuse;
   }
 
-  /** Call it with the account of each request that has a route. */
+  /** Call it with the account of each request with a route. */
   resolved(account: string | undefined): void {
     if (this.#hasAccount) return;
     this.#hasAccount = account !== undefined;

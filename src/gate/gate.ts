@@ -37,7 +37,9 @@ export interface Passage {
   settle(outcome: GateOutcome): Settlement;
   /** The part of `headers` for every response, also the adapter's own errors: `idempotency-status`, or nothing. */
   readonly marks?: HeaderFields;
-  /** Stores the response for retries. Undefined if the request has no idempotency key, or if the key is bypassed. */
+  /**
+   * Stores the response for retries. Undefined if the request is without an idempotency key, or if the key is bypassed.
+   */
   readonly recording?: ResponseRecording | undefined;
   /** True if this gate, or one in front of it, stores the outcome: a gate behind it claims no key. */
   readonly isRecorded?: boolean | undefined;

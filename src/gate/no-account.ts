@@ -7,7 +7,7 @@ export type OnNoAccount = 'reject' | 'pass' | NoAccountAnswer;
 
 /** The answer to a request without an account. */
 export interface NoAccountAnswer {
-  /** 401 has the type `errors/missing_credentials`, 403 the type `errors/resource_access_restricted`. */
+  /** 401 gets the type `errors/missing_credentials`, 403 the type `errors/resource_access_restricted`. */
   readonly status: 401 | 403;
   /** What the client can do. By default a sentence that fits any API. */
   readonly detail?: string | undefined;

@@ -18,7 +18,7 @@ import type { Resolver } from './resolver.ts';
 export interface HandlerResponse {
   /** HTTP status. */
   readonly status: number;
-  /** Returns a field by its name, in any case; undefined if the response does not have it. */
+  /** Returns a field by its name, in any case; undefined if the response lacks it. */
   header(name: string): string | undefined;
 }
 
@@ -32,14 +32,15 @@ export interface GateOptions<Request> {
   /** Decides whether a request fits its limits. */
   readonly limiter: Limiter;
   /**
-   * The connected account whose allowance the request uses. Undefined if the request has none: see `onNoAccount`. The
+   * The connected account whose allowance the request uses. Undefined if there is none: see `onNoAccount`. The
    * empty string is an account like any other.
    */
   readonly account: Resolver<Request, string | undefined>;
   /**
    * What happens to a request whose account is undefined. `reject`: 401 `errors/missing_credentials`. An object chooses
-   * 403 `errors/resource_access_restricted`, or a detail for the client. In each case nothing is claimed or charged, and
-   * the handler does not run. `pass`: the request is not limited. A request whose route is undefined passes in any case.
+   * 403 `errors/resource_access_restricted`, or a detail for the client. In each case nothing is claimed or charged,
+   * and the handler does not run. `pass`: the request is not limited. A request whose route is undefined passes in any
+   * case.
    * @default 'reject'
    */
   readonly onNoAccount?: OnNoAccount | undefined;
@@ -61,7 +62,7 @@ export interface GateOptions<Request> {
   /** The account's provider, if limits differ per provider. */
   readonly provider?: Resolver<Request, string | undefined> | undefined;
   /**
-   * The customer's plan, such as `pro`, if limits differ per plan. A plan that `limits.plans` does not have is a 500.
+   * The customer's plan, such as `pro`, if limits differ per plan. A plan that is missing in `limits.plans` is a 500.
    * Undefined: the default limits apply.
    */
   readonly plan?: Resolver<Request, string | undefined> | undefined;

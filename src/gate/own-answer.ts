@@ -22,7 +22,7 @@ export interface AnswerContext<Request> {
   /** The request's id: the `req_id` of the error object, and of events. */
   readonly requestId: string;
   /**
-   * The fields that the gate adds unless the reply has them, names in lower case: `cache-control: no-store`, and after
+   * The fields that the gate adds unless the reply sets them, names in lower case: `cache-control: no-store`, and after
    * a rejection `retry-after` and the rate-limit fields.
    */
   readonly headers: Reply['headers'];
@@ -48,7 +48,7 @@ export function ownReply<Request>(
   const { 'content-type': _type, 'content-length': _length, ...headers } = standard.headers;
   const given: unknown = answer(problem, { headers, ...about });
   if (given === undefined) return undefined;
-  // Its rejection has no other handler, and would end the process.
+  // No other code handles its rejection, which would end the process.
   if (isPromise(given)) given.then(undefined, () => {});
   if (typeof given !== 'object' || given === null || isPromise(given))
     throw new OptionError('answer()', given, 'must return a reply or undefined, and no promise');

@@ -81,7 +81,7 @@ export class GatePassage implements Passage {
     return this;
   }
 
-  /** Another gate rejected the request: the response has the fields of that gate, whatever its status. */
+  /** Another gate rejected the request: the response shows the fields of that gate, whatever its status. */
   hide(): void {
     for (const one of this.#stack ?? [this]) one.#isHidden = true;
   }

@@ -1,4 +1,4 @@
-/** So many pieces stay as they are: most bodies have a few, and need no copy. */
+/** So many pieces stay as they are: most bodies consist of a few, and need no copy. */
 const MAX_PIECES = 16;
 /** Smaller pieces are copied together, into arrays of this many bytes. */
 const BLOCK_BYTES = 4_096;

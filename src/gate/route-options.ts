@@ -13,14 +13,16 @@ export interface RouteOptions<Request>
       'account' | 'onNoAccount' | 'deny' | 'allow' | 'provider' | 'plan' | 'cached' | 'finalCost' | 'answer'
     >
   > {
-  /** The operation, as the limits name it. If the framework knows the template, its adapter has a resolver for it. */
+  /**
+   * The operation, as the limits name it. If the framework knows the template, its adapter offers a resolver for it.
+   */
   readonly route?: string | Resolver<Request, string | undefined> | undefined;
   /** The cost of a request of this route, a positive integer (S11). */
   readonly cost?: number | Resolver<Request, number> | undefined;
   /**
    * The route's own limit, such as `['5/1m', '100/1d']`. A limit for the name of this route in the limiter's `limits`,
    * or by `adjust()`, replaces it. All methods applies as well.
-   * @default the limit that the limiter has for the route
+   * @default the limiter's limit for the route
    */
   readonly limits?: LimitInput | undefined;
   /** Stores outcomes under their idempotency keys. Requires `idempotent`. */

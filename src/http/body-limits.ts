@@ -13,9 +13,9 @@ export const BODY_ERROR_TYPES = {
   503: 'errors/service_unavailable',
 } as const satisfies { [Status in Exclude<BodyErrorStatus, 500>]: ErrorType<Status> };
 
-/** A body may have this many pieces of any length. */
+/** A body may consist of this many pieces of any length. */
 const MAX_SMALL_PIECES = 8_192;
-/** Past that, its pieces have at least this many bytes on average. Each one costs some hundred bytes while it waits. */
+/** Past that, its pieces average at least this many bytes. Each one costs some hundred bytes while it waits. */
 const MIN_AVERAGE_BYTES = 8;
 
 /** Counts the bytes of one body, and refuses the body if it is too long, or comes in too many tiny pieces. */

@@ -9,11 +9,11 @@ export interface CheckedResponse {
   readonly body: Uint8Array;
 }
 
-/** Statuses whose responses have no body. */
+/** Statuses of responses without a body. */
 const BODYLESS: readonly number[] = [204, 205, 304];
 
 /**
- * Checks a response that a program wrote: its status, and its `headers` and `body` if it has them.
+ * Checks a response that a program wrote: its status, and its `headers` and `body` if they are set.
  * @param place name of the response in error messages
  * @throws OptionError
  */

@@ -9,13 +9,13 @@ export interface ErrorTypesByStatus {
   /** A request without an account, or the gateway's check of the API key. */
   401: 'errors/missing_credentials' | 'errors/invalid_credentials' | 'api/expired_authorization';
   /**
-   * A gate's `deny` refused the request, or a scoped API key was used for an account outside its scope. Or the role of a
-   * token of the Admin API is too low.
+   * A gate's `deny` refused the request, or a scoped API key was used for an account outside its scope. Or the role of
+   * a token of the Admin API is too low.
    */
   403: 'errors/resource_access_restricted' | 'errors/insufficient_permissions';
   /** A path that no route matches, or an account that is unknown to the caller's application. */
   404: 'errors/resource_not_found' | 'errors/invalid_resource_identifier';
-  /** The Admin API has this path, but not with this method. */
+  /** The Admin API knows this path, but not with this method. */
   405: 'errors/method_not_allowed';
   /** The client did not send its request in time. */
   408: 'errors/request_timeout';
@@ -54,5 +54,5 @@ export type WithErrorTypes<Own> = {
 /** A status that headgate answers with an error object. */
 export type ErrorStatus = keyof ErrorTypesByStatus;
 
-/** The types that an error of this status may have. */
+/** The types of errors with this status. */
 export type ErrorType<Status extends ErrorStatus = ErrorStatus> = ErrorTypesByStatus[Status];

@@ -3,7 +3,7 @@ import { sha256 } from '@noble/hashes/sha2.js';
 import { failureTable, nextMatch } from './parse/failure-table.ts';
 import type { Digest } from './platform.ts';
 
-/** The functions of `platform.ts`, with the same results, for runtimes that have only Web APIs. */
+/** The functions of `platform.ts`, with the same results, for runtimes with only Web APIs. */
 
 /** Most bytes that are spread into the arguments of one call, because engines limit the number of arguments. */
 const PIECE = 8_192;
@@ -66,7 +66,7 @@ export function fromBase64(text: string): Uint8Array | undefined {
   return bytesOfLatin1(atob(text));
 }
 
-/** Not by `setImmediate`: some runtimes do not have it, and that of the Edge runtime of Next.js throws. */
+/** Not by `setImmediate`: some runtimes lack it, and the Edge runtime of Next.js throws. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 0));
 }

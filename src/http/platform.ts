@@ -20,7 +20,7 @@ export function createDigest(secret?: string | Uint8Array): Digest {
   return secret === undefined ? crypto.createHash('sha256') : crypto.createHmac('sha256', secret);
 }
 
-/** Digest of a text in URL-safe base64. Most texts are short, so it uses the one-call function if Node has it. */
+/** Digest of a text in URL-safe base64. Most texts are short, so it uses Node's one-call function if it exists. */
 export function digestText(text: string, secret?: string | Uint8Array): string {
   if (secret === undefined && crypto.hash !== undefined) return crypto.hash('sha256', text, 'base64url');
   const digest = secret === undefined ? crypto.createHash('sha256') : crypto.createHmac('sha256', secret);
@@ -28,7 +28,7 @@ export function digestText(text: string, secret?: string | Uint8Array): string {
 }
 
 /**
- * SHA-256 of a few bytes. It uses the one-call function if Node has it: an incremental digest costs more than they do.
+ * SHA-256 of a few bytes. It uses Node's one-call function if it exists: an incremental digest costs more than they do.
  */
 export function digestBytes(bytes: Uint8Array): Uint8Array {
   if (crypto.hash !== undefined) return crypto.hash('sha256', bytes, 'buffer');
@@ -45,7 +45,7 @@ export function latin1(bytes: Uint8Array): string {
   return view(bytes).toString('latin1');
 }
 
-/** The bytes of a text that has one character per byte, as {@link latin1} returns it. */
+/** The bytes of a text with one character per byte, as {@link latin1} returns it. */
 export function bytesOfLatin1(text: string): Uint8Array {
   return Buffer.from(text, 'latin1');
 }

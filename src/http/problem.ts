@@ -58,7 +58,7 @@ type ProblemArguments<Types> = {
 }[keyof Types & number];
 
 /**
- * Makes an error object. `type` must be one that `status` may have: of headgate's own types, or of the table that you
+ * Makes an error object. `type` must fit the `status`: of headgate's own types, or of the table that you
  * name as the type parameter (see `WithErrorTypes`). A status without a title of its own gets a general one.
  */
 export function createProblem<Status extends ErrorStatus>(

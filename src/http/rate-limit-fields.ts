@@ -12,7 +12,8 @@ export type RateLimitStyle = 'x-ratelimit' | 'ietf';
 
 /**
  * How each style writes a decision. `reset` is the time until the shown window ends, in whole seconds. The names of a
- * style's fields must also be in {@link RATE_LIMIT_FIELD_NAMES}: otherwise they would stay on a provider's own 429 (S16).
+ * style's fields must also be in {@link RATE_LIMIT_FIELD_NAMES}: otherwise they would stay on a provider's own 429
+ * (S16).
  */
 const STYLES: Readonly<Record<RateLimitStyle, FieldWriter>> = {
   'x-ratelimit': (fields, _, shown, reset) => {
@@ -46,8 +47,8 @@ export const RATE_LIMIT_FIELD_NAMES = [
 const NO_FIELDS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 
 /**
- * The header fields of a decision (S6 to S8): none if it has no window to show, and none if it is degraded (S17). Any
- * other rejection has `retry-after`, whatever the styles. That of a block has no other field (S21).
+ * The header fields of a decision (S6 to S8): none if no window is shown, and none if it is degraded (S17). Any
+ * other rejection has `retry-after`, whatever the styles. For a block, it is the only field (S21).
  * @throws OptionError for an unknown style
  */
 export function rateLimitFields(decision: Decision, styles: RateLimitFields = 'x-ratelimit'): HeaderFields {
@@ -92,7 +93,7 @@ function wholeSeconds(ms: number): string {
   return String(Math.ceil(ms / 1_000));
 }
 
-/** `"route-1m";q=10;w=60` (section 3 of the draft). `w` has whole seconds only, so it is rounded up. */
+/** `"route-1m";q=10;w=60` (section 3 of the draft). `w` counts whole seconds, so it is rounded up. */
 function policy(window: WindowStatus): string {
   return `${policyName(window)};q=${window.max};w=${wholeSeconds(window.durationMs)}`;
 }
@@ -102,7 +103,7 @@ function serviceLimit(window: WindowStatus): string {
   return `${policyName(window)};r=${window.remaining};t=${wholeSeconds(window.resetMs)}`;
 }
 
-/** A structured-field string. Limit names and durations have no character that needs an escape. */
+/** A structured-field string. Limit names and durations contain no character that needs an escape. */
 function policyName({ limit, durationMs }: WindowStatus): string {
   return `"${limit}-${formatDuration(durationMs)}"`;
 }

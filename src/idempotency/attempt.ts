@@ -27,7 +27,7 @@ export type BeginResult = Exclude<BeginReply, { kind: 'claimed' | 'late' }> | Ne
 /** A command that fails before its deadline is sent once more. */
 const MAX_TRIES = 2;
 
-/** One request in one process. It has its own token, and sends the commands that carry this token (I9, I10). */
+/** One request in one process. It owns a token, and sends the commands that carry this token (I9, I10). */
 export class Attempt {
   readonly #token: string;
 

@@ -11,7 +11,7 @@ export type ClaimCompletion =
   /** The key now belongs to another request, e.g. after the store lost its data. Only the caller gets its outcome. */
   | { readonly kind: 'lost' }
   | {
-      /** The store has not acknowledged the outcome yet. The command is retried in the background until it does. */
+      /** The store did not acknowledge the outcome yet. The command is retried in the background until it does. */
       readonly kind: 'pending';
       /**
        * `own`: the caller gets its own outcome. `unavailable`: the caller is asked to retry (503), because the outcome
@@ -28,7 +28,7 @@ export type ClaimRelease =
   | { readonly kind: 'lost' }
   /** The outcome of another owner is stored. */
   | { readonly kind: 'settled'; readonly result: KeptResult }
-  /** The store has not acknowledged the release yet. The command is retried in the background until it does. */
+  /** The store did not acknowledge the release yet. The command is retried in the background until it does. */
   | { readonly kind: 'pending'; readonly error: unknown };
 
 /**
@@ -46,7 +46,7 @@ export interface Claim extends ClaimId {
   readonly fingerprint: string;
   /** Increases by one with every claim of the key: a fencing token, for a downstream service that supports those. */
   readonly generation: number;
-  /** True if the claim was taken over from an owner that had recorded dispatch: the effect may have happened. */
+  /** True if the claim was taken over from an owner that recorded its dispatch: the effect may have happened. */
   readonly inherited: boolean;
   /** Whether this owner asked for dispatch and got `ok`. */
   readonly dispatched: boolean;

@@ -12,7 +12,7 @@ export type ClaimEvent =
   | {
       /** The key was claimed: its request may be executed. */
       readonly type: 'claimed';
-      /** The claim was taken over from an owner that had recorded dispatch. */
+      /** The claim was taken over from an owner that recorded its dispatch. */
       readonly inherited: boolean;
     }
   /** An earlier outcome was returned. */
@@ -50,5 +50,5 @@ export type ClaimEvent =
       readonly tries: number;
       readonly error: unknown;
     }
-  /** A command in the background was never acknowledged. It has no effect any more, because its record expired. */
+  /** A command in the background was never acknowledged. It is without effect, because its record expired. */
   | { readonly type: 'given_up'; readonly command: ClaimCommandName };

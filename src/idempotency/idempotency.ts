@@ -60,8 +60,8 @@ export interface Idempotency {
   /** For an operator: returns the claim of the key, or undefined. Changes nothing. */
   inspect(id: ClaimId): Promise<ClaimView | undefined>;
   /**
-   * For an operator: releases the key of an orphan whose effect is known not to have happened.
-   * @param options.force also release if the owner's lease has not expired; default false
+   * For an operator: releases the key of an orphan whose effect is known not to happen.
+   * @param options.force also release before the owner's lease expires; default false
    */
   release(id: ClaimId, options?: { readonly force?: boolean | undefined }): Promise<OperatorRelease>;
   /** For an operator: completes an orphan with the value that `run` would have stored. */

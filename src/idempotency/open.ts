@@ -135,7 +135,7 @@ class OpenCall {
       case 'aborted':
         return { kind: 'refused', reason: result.kind };
       case 'unavailable':
-        // The store is well: its caller has too many keys. So `onStoreFailure` does not apply.
+        // The store is well: its caller uses too many keys. So `onStoreFailure` does not apply.
         if (isHeadgateError(result.error, 'scope_full')) return refuseNewKey(result.error as ScopeFullError);
         // A completed operation never runs again, even if its result cannot be read now.
         return settings.onStoreFailure === 'bypass' &&

@@ -8,7 +8,7 @@ export type OperatorRelease =
   | 'released'
   /** There is no record of the key, or the key is free already. */
   | 'absent'
-  /** The lease of its owner has not expired: released only with `force`. */
+  /** The lease of its owner is not over: released only with `force`. */
   | 'in_progress'
   /** Its outcome is stored, and remains stored. */
   | 'completed'
@@ -29,7 +29,7 @@ type Owner = Pick<ClaimView, 'generation' | 'inherited'> & { readonly token: str
 
 /**
  * Releases a key. The operator made sure that its effect did not happen and cannot happen any more.
- * @param force also release if the owner's lease has not expired; the owner may be about to act
+ * @param force also release before the owner's lease expires; the owner may be about to act
  */
 export async function releaseByOperator(
   store: ClaimStore,

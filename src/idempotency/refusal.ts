@@ -8,11 +8,11 @@ export type Refusal =
     }
   /** The original was dispatched and its owner died, so its outcome is unknown (I9). */
   | { readonly reason: 'orphan' }
-  /** The key belongs to another request, which has this fingerprint (I2). */
+  /** The key belongs to another request, with this fingerprint (I2). */
   | { readonly reason: 'mismatch'; readonly fingerprint: string }
   /** The original completed with this status, but its value was too large to store, or could not be serialized (I7). */
   | { readonly reason: 'not_kept'; readonly status: string }
-  /** The scope has as many keys as one scope may have, all in progress or completed (I13). */
+  /** The scope uses as many keys as one scope may, all in progress or completed (I13). */
   | {
       readonly reason: 'too_many_keys';
       /** About how long until one of the keys expires, in milliseconds. */

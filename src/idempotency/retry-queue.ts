@@ -9,7 +9,7 @@ import type { Timers } from './timers.ts';
 export interface RetryTask {
   readonly id: ClaimId;
   readonly command: ClaimCommandName;
-  /** From this time on the command has no effect any more, and is dropped. */
+  /** From this time on the command is without effect, and is dropped. */
   readonly expiresAt: number;
   /** Length of the value that waits with the command, in UTF-16 units. */
   readonly valueLength: number;

@@ -18,7 +18,7 @@ export class Runtime {
   readonly #events: Emitter<IdempotencyEvent>;
   readonly #heldClaims = new Set<Renewing>();
   readonly #releaseListeners: (() => void)[] = [];
-  /** Unique. Created on first use, because some platforms have no random numbers while a module loads. */
+  /** Unique. Created on first use, because some platforms offer no random numbers while a module loads. */
   #name: string | undefined;
   #tokens = 0;
   #closed = false;

@@ -10,7 +10,7 @@ export interface ClaimSettings {
    */
   readonly leaseMs: number;
   /**
-   * How long an owner renews its claim, in milliseconds, at most 24 hours. An owner that has no outcome by then is
+   * How long an owner renews its claim, in milliseconds, at most 24 hours. An owner without an outcome by then is
    * taken for dead: its lease expires, and retries find an orphan (I9). A later outcome of this owner is still stored
    * if no other outcome was stored first.
    * @default 3_600_000

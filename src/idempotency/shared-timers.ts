@@ -18,7 +18,7 @@ interface Queue {
 
 /**
  * One platform timer per delay. Almost all calls are cancelled long before they are due: a lease is renewed for one
- * claim in thousands, and a timer per claim would cost more than the claim. A timer that has nothing left to call is
+ * claim in thousands, and a timer per claim would cost more than the claim. A timer with nothing left to call is
  * not set again.
  */
 export class SharedTimers {

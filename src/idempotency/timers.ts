@@ -5,7 +5,7 @@ import { SharedTimers } from './shared-timers.ts';
 export interface Timers extends Clock {
   /**
    * Calls `call` once, `ms` milliseconds from now or later. Returns a function that cancels the call.
-   * @param background if true, the process may exit before the call when it has nothing else to do
+   * @param background if true, the process may exit before the call when nothing else is left to do
    */
   after(ms: number, call: () => void, background: boolean): () => void;
 }

@@ -9,7 +9,7 @@ export interface ScopedLimitInput {
   /** The windows, as in `['60/1m', '5000/1d']`. */
   readonly windows: LimitInput;
   /**
-   * `route`: each route of an account has its own counter (S1). `account`: all routes of an account share one counter.
+   * `route`: each route of an account is counted apart (S1). `account`: all routes of an account share one counter.
    * @default 'route'
    */
   readonly scope?: AllMethodsScope;
@@ -28,9 +28,9 @@ export interface LimitSet {
   readonly unlimited?: true | undefined;
 }
 
-/** Each limit comes from the most specific layer that has it: account, then provider, then plan, then default. */
+/** Each limit comes from the most specific layer that sets it: account, then provider, then plan, then default. */
 export interface LayeredLimits {
-  /** Limits of every account. With `plans` it is required: it has the limits of requests without a plan. */
+  /** Limits of every account. With `plans` it is required: it limits requests without a plan. */
   readonly default?: LimitSet | undefined;
   /**
    * Limits per plan of a customer, such as `free` and `pro`. They replace those of `default`. A request whose plan is
@@ -56,7 +56,7 @@ interface AllMethods {
 export interface LimitLayer {
   readonly allMethods: AllMethods | undefined;
   routeLimit(route: string): Limit | undefined;
-  /** Routes that have their own limit in this layer. Any other route has the limit that `routeLimit` returns for it. */
+  /** Routes with their own limit in this layer. `routeLimit` returns the limit of any other route. */
   readonly routes: Iterable<string>;
 }
 
@@ -65,7 +65,7 @@ export type LayerChange = readonly [route: string | undefined, windows: Limit | 
 
 const NO_LIMIT: Limit = /* @__PURE__ */ Object.freeze([]);
 
-/** What a layer can have. */
+/** The fields of a layer. */
 export const LAYER_NAMES: readonly string[] = ['allMethods', 'routes', 'unlimited'];
 
 /** Limits of a layer that are checked. */
@@ -83,7 +83,7 @@ interface CheckedLimits {
 export class Layer implements LimitLayer {
   readonly #initial: CheckedLimits;
   readonly #unadjusted: Layer;
-  /** By route; that of All methods has the key undefined. */
+  /** By route; the key of All methods is undefined. */
   readonly #adjustments: ReadonlyMap<string | undefined, Limit>;
   readonly allMethods: AllMethods | undefined;
   readonly #routes: ReadonlyMap<string, Limit>;
@@ -112,7 +112,7 @@ export class Layer implements LimitLayer {
     return this.#unadjusted;
   }
 
-  /** Whether a limit of this layer has a window. */
+  /** Whether a limit of this layer contains a window. */
   get hasWindows(): boolean {
     return [this.allMethods?.windows, ...this.#routes.values()].some(
       (limit) => limit !== undefined && limit.length > 0,
@@ -138,7 +138,7 @@ export class Layer implements LimitLayer {
   }
 }
 
-/** The layer of a name that has no limits of its own. */
+/** The layer of a name without its own limits. */
 export const NO_LAYER: Layer = /* @__PURE__ */ new Layer({
   allMethods: undefined,
   routes: /* @__PURE__ */ new Map(),
@@ -186,7 +186,7 @@ export function layerOfRoute(limits: LimitInput): LimitLayer {
  * was replaced: stores cache by the identity of a window set.
  */
 export class WindowSetFactory {
-  /** By the route's own limit, which few window sets have, then by that of All methods. */
+  /** By the route's own limit, which is rare, then by the limit of All methods. */
   readonly #windowSets = new WeakMap<Limit, WeakMap<Limit, Map<AllMethodsScope, WindowSet>>>();
 
   /** @param layers the most specific first */

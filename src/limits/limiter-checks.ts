@@ -6,14 +6,14 @@ import { isWindowSetSource, type Limits, type WindowSetSource } from './window-s
 
 /** Decisions after which every route with limits of its own should have been seen. */
 const DECISIONS = 1_000;
-/** Most different names of routes. An API has hundreds of operations at most. */
+/** Most different names of routes. An API offers hundreds of operations at most. */
 const MAX_ROUTES = 1_000;
 /** After the first {@link DECISIONS}, only every 64th decision is looked at, so that the others cost nothing. */
 const LOOKED_AT = 64;
 /** Most names that a warning shows. */
 const SHOWN_NAMES = 5;
 
-/** The limits of the limiter that has the counters, by the identity of the counters. */
+/** The limits of the limiter that uses the counters, by the identity of the counters. */
 const limitsByCounters = /* @__PURE__ */ new WeakMap<object, Limits | WindowSetSource>();
 
 /** Those of this process. */
@@ -57,7 +57,7 @@ export class LimiterChecks {
     this.#misuse.warn('HG_SHARED_PREFIX', `${reason}: give each its own store, or its own Redis prefix.`);
   }
 
-  /** Call it if a request names a provider that has no limits, although others have. */
+  /** Call it if a request names a provider without limits, although others are limited. */
   unknownProvider(provider: string): void {
     const reason = `limits.providers has no ${describe(provider)}, so the default limits apply`;
     this.#misuse.warn('HG_PROVIDER_WITHOUT_LIMITS', `${reason}: correct the name, or add it as {}.`);

@@ -22,8 +22,8 @@ export interface LimiterOptions {
    */
   readonly limits: Limits | WindowSetSource;
   /**
-   * Whether signs of a mistake are logged, once each, such as a route of `limits` that no request has. `docs/misuse.md`
-   * lists them.
+   * Whether signs of a mistake are logged, once each, such as a route of `limits` that no request names.
+   * `docs/misuse.md` lists them.
    * @default true
    */
   readonly validate?: boolean | undefined;
@@ -84,9 +84,9 @@ export interface Limiter {
    * Rejects every request of an account, or of one of its routes, for `forMs` from now on, in every process that shares
    * the store (S21). It replaces the block of the same target, if there is one. A request without any window is not
    * limited, and so not blocked.
-   * @param block `forMs` is an integer of milliseconds from 1 to a year. `reason` has at most 200 characters, and over
-   * HTTP the client reads it
-   * @throws OptionError (also if the store has no blocks), SubjectError, StoreFullError, or what the store throws; then
+   * @param block `forMs` is an integer of milliseconds from 1 to a year. `reason` is at most 200 characters long, and
+   * over HTTP the client reads it
+   * @throws OptionError (also if the store cannot block), SubjectError, StoreFullError, or what the store throws; then
    * nothing is blocked
    */
   block(target: BlockTarget, block: Block): Promise<void>;
@@ -96,7 +96,7 @@ export interface Limiter {
   blocked(target: BlockTarget): Promise<Block | undefined>;
   /**
    * Changes a limit at run time, with immediate effect, also for active windows (S10). `'recommended'` restores the
-   * values of `limits`. Only in this process; `headgate/shared-limits` has limits that all processes share.
+   * values of `limits`. Only in this process; `headgate/shared-limits` offers limits that all processes share.
    * @throws LimitError, OptionError (also if `limits` is a source of window sets)
    */
   adjust(target: AdjustTarget, windows: LimitInput | 'recommended'): void;
@@ -135,10 +135,10 @@ export function createLimiter(options: LimiterOptions): Limiter {
   return withStore(new StoreLimiter(store, windowSets, checks), store);
 }
 
-/** Under this name a limiter has its store, also if two copies of the package are loaded (ESM and CJS). */
+/** Under this name a limiter keeps its store, also if two copies of the package are loaded (ESM and CJS). */
 const STORE = /* @__PURE__ */ Symbol.for('headgate.limiter.store');
 
-/** The store of a limiter; undefined if `createLimiter` has not made it. */
+/** The store of a limiter; undefined if `createLimiter` did not make it. */
 export function storeOf(limiter: Limiter): LimitStore | undefined {
   return (limiter as { readonly [STORE]?: LimitStore })[STORE];
 }
@@ -175,9 +175,9 @@ class StoreLimiter implements Limiter {
     // Not an async function, because that would cost more than the decision itself.
     try {
       const decided = this.#consume(request);
-      // This check, with a single call site, shows the compiler that a decision has no `then`. Promise.resolve() then
-      // skips its own search for `then`, which would take a tenth of the call. The shared `isPromise` sees many types,
-      // so it would not have this effect.
+      // This check, with a single call site, shows the compiler that a decision is without a `then`. Promise.resolve()
+      // then skips its own search for `then`, which would take a tenth of the call. The shared `isPromise` sees many
+      // types, so it would be without this effect.
       return isPending(decided) ? decided : Promise.resolve(decided);
     } catch (error) {
       return Promise.reject(error);

@@ -49,11 +49,11 @@ const LAYERS = ['default', 'plans', 'providers', 'accounts'];
 export interface WindowSetSource {
   /** Returns the window set that a request of the subject must fit now. Never waits. */
   windowSet(subject: Subject): WindowSet;
-  /** Routes that have limits of their own. If given, the limiter warns of those that no request has. */
+  /** Routes that have limits of their own. If given, the limiter warns of those that no request names. */
   readonly limitedRoutes?: readonly string[] | undefined;
 }
 
-/** Whether these limits are a source of window sets. No set of limits has a `windowSet`. */
+/** Whether these limits are a source of window sets. No set of limits contains a `windowSet`. */
 export function isWindowSetSource(limits: Limits | WindowSetSource): limits is WindowSetSource {
   return typeof (limits as Partial<WindowSetSource> | undefined)?.windowSet === 'function';
 }
@@ -67,7 +67,7 @@ export class WindowSets implements WindowSetSource {
    */
   readonly #listsCustomerPlans: boolean = false;
   readonly #providers: Map<string, Layer> = new Map();
-  /** Undefined until an account has its own limits, which saves a look-up per request. */
+  /** Undefined until an account gets its own limits, which saves a look-up per request. */
   #accounts: Map<string, Layer> | undefined;
   readonly #factory: WindowSetFactory = new WindowSetFactory();
   /** The window sets of the default layer. Undefined if `limits` is a function. */
@@ -76,11 +76,11 @@ export class WindowSets implements WindowSetSource {
   readonly #windowSetsByLayer: WeakMap<Layer, WindowSetCache> = new WeakMap();
   /** The window sets of each limit that a request brought along. */
   readonly #windowSetsByRouteLimits: WeakMap<LimitInput, WindowSetCache> = new WeakMap();
-  /** Called if a subject names a provider that has no layer, although others have one. */
+  /** Called if a subject names a provider without a layer, although others are listed. */
   onUnknownProvider: ((provider: string) => void) | undefined;
 
   /**
-   * @param limits other window sets are copied: equal limits have the same window set objects, and each is adjusted
+   * @param limits other window sets are copied: equal limits share their window set objects, and each is adjusted
    * alone
    * @throws LimitError, OptionError with the place of the fault
    */
@@ -119,7 +119,7 @@ export class WindowSets implements WindowSetSource {
     this.#listsCustomerPlans = true;
   }
 
-  /** Routes that have limits of their own by default, for a plan or for a provider. Empty if `limits` is a function. */
+  /** Routes with their own limits by default, for a plan or for a provider. Empty if `limits` is a function. */
   get limitedRoutes(): readonly string[] {
     const layers = [this.#default, ...this.#customerPlans.values(), ...this.#providers.values()];
     return [...new Set(layers.flatMap((layer) => (typeof layer === 'function' ? [] : [...layer.routes])))];
@@ -167,7 +167,7 @@ export class WindowSets implements WindowSetSource {
     throw new OptionError('target', 'neither', reason);
   }
 
-  /** One layer; undefined if it has no limits, and for the default one if `limits` is a function. */
+  /** One layer; undefined if it is without limits, and for the default one if `limits` is a function. */
   layer({ layer, name }: TargetLayer): Layer | undefined {
     if (layer !== 'default') return this.#named(layer)?.get(name);
     return typeof this.#default === 'function' ? undefined : this.#default;
@@ -266,7 +266,7 @@ const NOT_IN_LAYER = 'only the limits of every account can be unlimited; [] remo
 /** Creates the layer of a provider or an account. */
 function createLayer(set: LimitSet, place: string): Layer {
   const layer = parseLayer(set, place);
-  // It would be read as "not limited at all", but the limits that it does not have come from the other layers.
+  // It would be read as "not limited at all", but the limits that it lacks come from the other layers.
   if (layer.isUnlimited) throw new OptionError(`${place}.unlimited`, true, NOT_IN_LAYER);
   return layer;
 }

@@ -18,7 +18,7 @@ export class GateTelemetry {
   /** Spans of requests that a gate decided. A second gate that does not limit them says nothing about them. */
   readonly #decided = new WeakSet<Span>();
 
-  /** @param account what spans have for an account */
+  /** @param account the form of an account in spans */
   constructor(meter: Meter, account: (account: string) => string | undefined) {
     this.#account = account;
     const counter = (name: string, unit: string, description: string): Counter =>

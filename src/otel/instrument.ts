@@ -61,7 +61,7 @@ const RUNNING = Symbol.for('headgate.otel.running');
  * sdk.start();
  * const instrumentation = instrument({ account: 'hash' });
  * ```
- * @throws OptionError, or Error if the runtime has no `node:diagnostics_channel`
+ * @throws OptionError, or Error if the runtime lacks `node:diagnostics_channel`
  */
 export function instrument(options: InstrumentOptions = {}): Instrumentation {
   checkOptions(options, OPTIONS, 'options');
@@ -97,7 +97,9 @@ export function instrument(options: InstrumentOptions = {}): Instrumentation {
   };
 }
 
-/** Whether this process is instrumented, by this copy of the package or by another one. A second time counts all twice. */
+/**
+ * Whether this process is instrumented, by this copy of the package or by another one. A second time counts all twice.
+ */
 export function isInstrumented(): boolean {
   return (running[RUNNING] ?? 0) > 0;
 }
@@ -122,7 +124,7 @@ function checkProvider(name: string, provider: unknown, method: string): void {
   throw new OptionError(`options.${name}`, provider, `must have the method ${method} of OpenTelemetry`);
 }
 
-/** Returns what spans have for an account; undefined for nothing. */
+/** Returns the form of an account in spans; undefined for none. */
 function accountWriter(form: AccountForm): (account: string) => string | undefined {
   if (form === 'none') return () => undefined;
   if (form === 'plain') return (account) => account;

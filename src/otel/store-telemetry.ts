@@ -14,7 +14,7 @@ import type { StoreCall } from '../core/store-channel.ts';
 
 /** A call that is under way. */
 interface Begun {
-  /** Undefined if the call has none. */
+  /** Undefined without one. */
   readonly span: Span | undefined;
   /** On the monotonic timer, in milliseconds. */
   readonly startedAt: number;
@@ -30,7 +30,9 @@ export class StoreTelemetry {
   readonly #duration: Histogram;
   readonly #begun = new WeakMap<StoreCall, Begun>();
   readonly #gauge: ObservableGauge;
-  /** The circuit breakers that were seen, by the store that they belong to. A store that is not used any more may go. */
+  /**
+   * The circuit breakers that were seen, by the store that they belong to. A store that is not used any more may go.
+   */
   readonly #breakers = new Map<StoreCall['store'], Set<WeakRef<StoreCall['breaker']>>>();
   readonly #known = new WeakSet<StoreCall['breaker']>();
 
@@ -68,7 +70,7 @@ export class StoreTelemetry {
     if (call.error !== undefined) {
       const type = errorTypeOf(call.error);
       attributes['error.type'] = type;
-      // Not the error itself: the message of a Redis client's error can have a key in it, and a key has an account.
+      // Not the error itself: the message of a Redis client's error can contain a key, and a key contains an account.
       span?.setAttribute('error.type', type).setStatus({ code: SpanStatusCode.ERROR });
     }
     this.#duration.record((performance.now() - startedAt) / 1_000, attributes);

@@ -1,6 +1,6 @@
 import { monotonicClock } from '../core/clock.ts';
 
-/** A call to a store that has not answered. */
+/** A call to a store that did not answer yet. */
 interface Call {
   readonly deadline: number;
   readonly onTimeout: () => void;
@@ -9,7 +9,7 @@ interface Call {
 /** Calls to a store that may never answer. Each ends once: with an answer, or at its deadline. */
 export class PendingCalls {
   readonly #timeoutMs: number;
-  /** In the order of their deadlines, because all have the same time. */
+  /** In the order of their deadlines, because all get the same time. */
   readonly #calls = new Set<Call>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 

@@ -34,7 +34,7 @@ export interface ShadowSettings {
   readonly maxUnderWay: number;
   readonly timeoutMs: number;
   readonly onDecision: ((decision: ShadowDecision) => void) | undefined;
-  /** Is called with each check that has no outcome. */
+  /** Is called with each check without an outcome. */
   readonly onMissed?: ((what: 'dropped' | 'failed') => void) | undefined;
   readonly log: Logger;
 }
@@ -208,7 +208,7 @@ export class ShadowChecks {
   }
 
   /**
-   * A store can write to the numbers of a window set, and the limits in force may have the same source of window sets.
+   * A store can write to the numbers of a window set, and the limits in force may share the source of window sets.
    */
   #copyOf(windowSet: WindowSet): WindowSet {
     const { windows, durations, maxes, routeWindows, allMethodsScope, shows } = windowSet;
@@ -301,7 +301,7 @@ function outcomeOf(isAcceptedNow: boolean, wouldBeAccepted: boolean): ShadowOutc
   return wouldBeAccepted ? 'onlyCurrent' : 'both';
 }
 
-/** Whether an account is in a sample. It depends on nothing else, so every process has the same accounts in it. */
+/** Whether an account is in a sample. It depends on nothing else, so every process samples the same accounts. */
 function isInSample(account: string, sample: number): boolean {
   return sample >= 1 || shareOf(account) < sample;
 }
@@ -311,7 +311,7 @@ function shareOf(account: string): number {
   let hash = 0x811c9dc5;
   for (let i = Math.max(0, account.length - MAX_SAMPLED_LENGTH); i < account.length; i++)
     hash = Math.imul(hash ^ account.charCodeAt(i), 0x01000193);
-  // Without these steps, accounts that differ in their last characters only would have similar numbers.
+  // Without these steps, accounts that differ in their last characters only would get similar numbers.
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
   return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32;

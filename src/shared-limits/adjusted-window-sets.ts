@@ -15,7 +15,7 @@ type Adjustments = ReadonlyMap<string, Adjustment>;
 export class AdjustedWindowSets {
   readonly #isOver: (adjustment: Adjustment) => boolean;
   #windowSets: WindowSets;
-  /** The adjustments that the window sets have, by `targetKey`. */
+  /** The adjustments of the window sets, by `targetKey`. */
   #applied = new Map<string, Adjustment>();
   /** Adjustments that do not fit the base, by `targetKey`. */
   #unfit = new Set<string>();
@@ -73,7 +73,7 @@ export class AdjustedWindowSets {
   /**
    * Prepares to obey other adjustments in place of all, in slices.
    * @param base is under them from then on; by default what is now
-   * @returns what has the window sets obey them, at once; if others came meanwhile, it needs those
+   * @returns a function that applies them to the window sets, at once; if others came meanwhile, it needs those
    * @throws LimitError, OptionError of the base
    */
   async prepare(adjustments: Adjustments, base?: Limits): Promise<(current?: Adjustments) => void> {

@@ -10,7 +10,7 @@ export interface ChangeOptions {
   readonly by: string;
   /** Why, for the history: 1 to 500 printable characters. */
   readonly reason?: string | undefined;
-  /** When the adjustments are over, in milliseconds since 1970. By default they have no end. */
+  /** When the adjustments are over, in milliseconds since 1970. By default they do not end. */
   readonly until?: number | undefined;
   /** How long they last, in milliseconds: 1 to a year. In place of `until`. */
   readonly forMs?: number | undefined;

@@ -22,7 +22,7 @@ export function expiryAfter(
 
 /**
  * @param currentOf returns the adjustment of a limit by its `targetKey`
- * @throws AdjustmentConflictError if a limit has another version than its caller saw
+ * @throws AdjustmentConflictError if the version of a limit is not the one that its caller saw
  */
 export function checkVersions(
   changes: readonly CheckedChange[],
@@ -62,7 +62,7 @@ export function checkRoom(
   if (added > 0 && adjustments.size + added > max) throw new TooManyAdjustmentsError(max);
 }
 
-/** What a log says of a change that a store with another history does not have. */
+/** The log's text about a change that is missing in a store with another history. */
 export function textOfLost({ version, by, limits }: AdjustmentEntry): string {
   const places = limits.map(({ target }) => placeOfTarget(target)).join(', ');
   return `headgate: the change ${version} by ${by} is gone, the store has another history: ${places}`;

@@ -3,7 +3,7 @@ import type { Limit, LimitName } from '../core/limit.ts';
 import { type Layer, layerOfRoute } from '../limits/layers.ts';
 import type { Subject, WindowSets } from '../limits/window-sets.ts';
 
-/** A limit, and the layer that has it. */
+/** A limit, and its layer. */
 export interface LimitSource {
   /** `route`: the limit was declared with its route. */
   readonly layer: TargetLayer['layer'] | 'route';
@@ -17,7 +17,7 @@ export interface LimitSource {
 /** Where one limit of a subject comes from. */
 export interface LimitOrigin {
   readonly limit: LimitName;
-  /** What applies: the limit of the most specific layer that has it. Undefined if no layer has it. */
+  /** The limit that applies: the most specific layer's. Undefined if no layer sets it. */
   readonly applies: LimitSource | undefined;
   /** What it hides, the most specific first. */
   readonly hides: readonly LimitSource[];

@@ -7,7 +7,7 @@ import type { HistoryQuery } from './shared-limits.ts';
 
 const PAGE = 500;
 const MAX_LIMIT = 1_000;
-/** A store has about 10,000. One with more must not be read to its end for a limit that was hardly changed. */
+/** A store keeps about 10,000. One with more must not be read to its end for a limit that was hardly changed. */
 const MAX_LOOKED_AT = 20_000;
 
 /**
@@ -26,7 +26,7 @@ export async function queryHistory(
   for (let next = before; ; ) {
     const page = await store.history(next, key === undefined ? limit - found.length : PAGE);
     const isWanted = ({ limits }: AdjustmentEntry): boolean => limits.some((each) => targetKey(each.target) === key);
-    // An entry can have a hundred limits.
+    // An entry can contain a hundred limits.
     await inSlices(page, (entry) => {
       if (key === undefined || isWanted(entry)) found.push(entry);
     });

@@ -22,7 +22,7 @@ export class KeptCopy {
     this.#onFailure = onFailure;
   }
 
-  /** Returns what the file has; undefined if there is none, or if it cannot be read. Never rejects. */
+  /** Returns the file's content; undefined if the file is missing or cannot be read. Never rejects. */
   async load(): Promise<AdjustmentState | undefined> {
     try {
       const state = await this.#file.load();

@@ -6,7 +6,7 @@ export interface UnreadableAdjustments {
   readonly unreadable?: number | undefined;
 }
 
-/** What a store has that a process does not know yet. */
+/** The part of a store that a process does not know yet. */
 export type AdjustmentReply =
   /** The store has exactly the head that the process knows. */
   | { readonly kind: 'same'; readonly now: number }

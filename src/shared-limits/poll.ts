@@ -82,7 +82,7 @@ export class Poll {
 }
 
 /**
- * Has a function run in the asynchronous context of now: a call on behalf of a request would otherwise have the timers
+ * Runs a function in the asynchronous context of now: a call on behalf of a request would otherwise give the timers
  * after it, their spans and their lines in the log belong to the trace of that request.
  */
 function bound<Fn extends () => unknown>(fn: Fn): Fn {

@@ -21,8 +21,8 @@ export interface AdjustmentStore {
   /** Whether the adjustments outlive every process. */
   readonly durable: boolean;
   /**
-   * Returns what the store has beyond the head `known`, with the time of its clock. At most 1,000 entries; past that
-   * it returns everything.
+   * Returns the entries of the store beyond the head `known`, with the time of its clock. At most 1,000 entries; past
+   * that it returns everything.
    * @param instance name of the process, to be listed by `instances`; absent if it need not be noted this time
    */
   read(known: Head | undefined, instance?: string): MaybePromise<AdjustmentReply>;
@@ -34,8 +34,8 @@ export interface AdjustmentStore {
   /** Replaces everything by `state` if the head is still `seen`. False if it is another one. */
   restore(seen: Head | undefined, state: AdjustmentState): MaybePromise<boolean>;
   /**
-   * Returns entries older than the version `before`, or the last ones; newest first. Perhaps fewer than `limit`, if they
-   * are large, but one at least, if there is one.
+   * Returns entries older than the version `before`, or the last ones; newest first. Perhaps fewer than `limit`, if
+   * they are large, but one at least, if there is one.
    */
   history(before: number | undefined, limit: number): MaybePromise<readonly AdjustmentEntry[]>;
   /** Returns the processes that the store heard of in the last ten seconds. */
@@ -45,8 +45,8 @@ export interface AdjustmentStore {
 }
 
 /**
- * A copy of the adjustments that a process last knew, outside of their store: for a start while the store is away or has
- * lost its data.
+ * A copy of the adjustments that a process last knew, outside of their store: for a start while the store is away or
+ * has lost its data.
  */
 export interface KeptFile {
   /** Returns what was saved last; undefined if nothing was. Throws if it is not what `save` writes. */

@@ -11,7 +11,7 @@ export interface LimitPreview {
   readonly target: AdjustTarget;
   /**
    * The windows that apply now: the layer's own, or those of the default layer. An account's come from its provider and
-   * plan too, if the change has a `subject`. Undefined if there is no such limit, or if it is not known, because the
+   * plan too, if the change names a `subject`. Undefined if there is no such limit, or if it is not known, because the
    * base is a function.
    */
   readonly before: Limit | undefined;

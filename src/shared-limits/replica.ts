@@ -22,19 +22,19 @@ const COURTESY_MS = 5;
 export interface ReplicaObserver {
   /** The store answered. */
   onReply(reply: AdjustmentReply): void;
-  /** The replica has what the store has. */
+  /** The replica equals the store. */
   onRead(): void;
   /** The adjustments changed. */
   onChange(entry: AdjustmentEntry): void;
   /**
-   * Everything was read. Prepares for these adjustments, which may take long, in slices. The function that it returns is
-   * called in the step in which the replica takes them over, with the changes of this process among them that the store
-   * had not acknowledged.
+   * Everything was read. Prepares for these adjustments, which may take long, in slices. The function that it returns
+   * is called in the step in which the replica takes them over, with the changes of this process among them that the
+   * store had not acknowledged.
    */
   prepare(adjustments: ReadonlyMap<string, Adjustment>): Promise<(unacknowledged: readonly AdjustmentEntry[]) => void>;
   /** The store's history was replaced by what this process knows. */
   onRestore(): void;
-  /** The store has another history, which this process follows now. It does not have the changes `lost`. */
+  /** The store's history is another one, which this process follows now, without the changes `lost`. */
   onFork(lost: readonly AdjustmentEntry[]): void;
 }
 
@@ -45,7 +45,7 @@ export class Replica {
   readonly #decide: typeof reconcile;
   #adjustments = new Map<string, Adjustment>();
   #known: Pick<AdjustmentState, 'head' | 'recent'> | undefined;
-  /** A change of this process to which the store has not replied. */
+  /** A change of this process to which the store did not reply yet. */
   #unacknowledged: Head | undefined;
   /** The last change of this process. */
   #written: Head | undefined;
@@ -110,7 +110,7 @@ export class Replica {
   append(create: (head: Head | undefined) => AdjustmentEntry | undefined): Promise<AdjustmentEntry | undefined> {
     return this.#turns.run(async () => {
       let entry: AdjustmentEntry | undefined;
-      // A process that was refused has more to read, and would be later each time.
+      // A process that was refused must read more, and would be later each time.
       if (this.#written !== undefined && this.#written === this.head) await elapsed(Math.random() * COURTESY_MS);
       for (let round = 0; round < MAX_ROUNDS; round++) {
         // A process that just wrote must read too: otherwise it is always faster than one that was refused.

@@ -14,8 +14,9 @@ export interface SharedLimitsOptions {
   /** Where adjustments are stored, e.g. `createRedisAdjustments(client)`. {@link SharedLimits.close} closes it. */
   readonly adjustments: AdjustmentStore;
   /**
-   * Where this process keeps a copy of what it last knew, e.g. `createKeptFile(path)` of `headgate/file`. It applies from a
-   * start on while the store is away, and restores a store that lost its data. A store with another history wins.
+   * Where this process keeps a copy of what it last knew, e.g. `createKeptFile(path)` of `headgate/file`. It applies
+   * from a start on while the store is away, and restores a store that lost its data. A store with another history
+   * wins.
    */
   readonly keptFile?: KeptFile | undefined;
   /**
@@ -30,7 +31,7 @@ export interface SharedLimitsOptions {
    */
   readonly refreshMs?: number | undefined;
   /**
-   * Most adjustments that there may be: 1 to 100,000. Each process has all of them in memory.
+   * Most adjustments that there may be: 1 to 100,000. Each process keeps all of them in memory.
    * @default 10_000
    */
   readonly maxAdjustments?: number | undefined;
@@ -57,7 +58,7 @@ export type SharedLimitsEvent =
   | { readonly type: 'changed'; readonly revision: string; readonly entries: readonly AdjustmentEntry[] }
   /** The store had lost changes, and this process gave them back. */
   | { readonly type: 'restored'; readonly revision: string }
-  /** The store has another history than this process knew. These changes are gone. */
+  /** The store's history is not the one that this process knew. These changes are gone. */
   | { readonly type: 'forked'; readonly revision: string; readonly lost: readonly AdjustmentEntry[] }
   /** The store could not be read. The last known adjustments apply. `isFirst`: the reading before it succeeded. */
   | { readonly type: 'failed'; readonly error: unknown; readonly isFirst: boolean }
@@ -164,7 +165,7 @@ export interface SharedLimits extends WindowSetSource {
   /** Makes 1 to 100 changes, all or none. Throws as `put` does. */
   change(changes: readonly LimitChange[], options: ChangeOptions): Promise<Changed>;
   /**
-   * Returns changes, the newest first. A store has about the last 10,000.
+   * Returns changes, the newest first. A store keeps about the last 10,000.
    * @throws OptionError, and what the store throws
    */
   history(query?: HistoryQuery): Promise<readonly AdjustmentEntry[]>;

@@ -13,7 +13,7 @@ export type Command =
    * Settles the `pick`-th earlier decision with `cost`, even if it was a rejection or was settled before; 0 refunds.
    */
   | { readonly type: 'settle'; readonly pick: number; readonly cost: number }
-  /** From now on the route has window set `pick`. */
+  /** From now on the route uses window set `pick`. */
   | { readonly type: 'adjust'; readonly route: string; readonly pick: number }
   | { readonly type: 'reset'; readonly account?: string | undefined; readonly route?: string | undefined }
   /** Blocks an account, or with a route one of its routes. A store without blocks skips it. */
@@ -94,7 +94,7 @@ export function anyString(fc: typeof FastCheck, maxLength: number): FastCheck.Ar
 export function createArbitraries(fc: typeof FastCheck, options: ArbitrariesOptions = {}): Arbitraries {
   const { accounts = ['a', 'b'], routes = ['r', 's'], maxCommands = 60 } = options;
 
-  // Log-distributed: as many below a second as between a week and a year, because each scale has its own bugs.
+  // Log-distributed: as many below a second as between a week and a year, because each scale shows its own bugs.
   const duration = fc
     .tuple(fc.integer({ min: 0, max: LONGEST_EXPONENT }), fc.integer({ min: 0, max: 1023 }))
     .map(([exponent, part]) => Math.min(LONGEST_MS, Math.floor(2 ** exponent * (1 + part / 1024))));

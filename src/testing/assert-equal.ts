@@ -12,7 +12,9 @@ export function assertEqual(actual: unknown, expected: unknown, sources = ['the 
   throw new Error(`${sources[0]} returned ${show(actual)}, ${sources[1]} expects ${show(expected)}`);
 }
 
-/** Whether two values surely have the same JSON. It takes a tenth of the time, and nearly all values are the same. */
+/**
+ * Whether the JSON of two values is surely the same. It takes a tenth of the time, and nearly all values are the same.
+ */
 function isSame(one: unknown, other: unknown): boolean {
   if (one === other) return true;
   if (!isPlain(one) || !isPlain(other) || Array.isArray(one) !== Array.isArray(other)) return false;
@@ -24,7 +26,7 @@ function isSame(one: unknown, other: unknown): boolean {
   );
 }
 
-/** Others can have a JSON of their own, as a Date has. */
+/** Others can define their own JSON, as a Date does. */
 function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

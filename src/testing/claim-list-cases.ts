@@ -2,7 +2,7 @@ import type { ClaimId, ClaimPage, ListedClaim } from '../core/ports.ts';
 import { assertEqual } from './assert-equal.ts';
 import type { ClaimFixture } from './claim-fixture.ts';
 
-/** A test of `list`, which a store need not have. */
+/** A test of `list`, which is optional. */
 export interface ClaimListCase {
   readonly name: string;
   run(fixture: ClaimFixture, list: List): Promise<void>;
@@ -12,7 +12,7 @@ export interface ClaimListCase {
 export type List = (cursor: string | undefined, count: number) => Promise<ClaimPage>;
 
 const SCOPE = 'listed';
-/** Other stores can have their keys on the same server, so that most pages are empty. */
+/** Other stores can keep their keys on the same server, so that most pages are empty. */
 const MOST_PAGES = 100_000;
 const idOf = (key: string | number): ClaimId => ({ scope: SCOPE, key: `k${key}` });
 

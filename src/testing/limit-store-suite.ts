@@ -10,7 +10,7 @@ import { createFakeClock, type FakeClock } from './fake-clock.ts';
 import { Instances } from './instances.ts';
 import { createModel, type Model, type ModelDecision } from './model.ts';
 
-/** The functions of a test runner that the suite needs; vitest, jest, mocha and node:test have them. */
+/** The functions of a test runner that the suite needs; vitest, jest, mocha and node:test offer them. */
 export interface SuiteRunner {
   /** Defines a group of cases. */
   describe(name: string, define: () => void): void;

@@ -19,7 +19,7 @@ export class QueueFullError extends HeadgateError {
 
   constructor(
     readonly maxQueue: number,
-    /** Jobs of the account that wait already; it may have as many as there is room left for. */
+    /** Jobs of the account that wait already; as many may wait as there is room left for. */
     readonly waitingOfAccount: number,
   ) {
     const reason =

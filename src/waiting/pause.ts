@@ -46,7 +46,7 @@ export class Pause {
   /**
    * The earliest time, on the worker's clock, at which all of several jobs can have been accepted.
    * @param cost the sum of their costs
-   * @param windowSet of these jobs; undefined if they have several
+   * @param windowSet of these jobs; undefined if there are several
    */
   earliest(cost: number, windowSet: WindowSet | undefined): number {
     const { window } = this;

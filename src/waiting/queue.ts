@@ -35,7 +35,7 @@ interface Answers {
 
 /**
  * The jobs of one account and route, first in, first out. Only the first job asks. If its decision shows room for more,
- * as many of the following jobs as fit ask at once, which a store can decide in one call. If a window has no room, no
+ * as many of the following jobs as fit ask at once, which a store can decide in one call. If a window is full, no
  * job asks until it is over.
  */
 export class JobQueue {
@@ -44,7 +44,7 @@ export class JobQueue {
   readonly #timers: Timers;
   /** The sum of the costs of all jobs. */
   #cost = 0;
-  /** The window set of all jobs; undefined if they have several. */
+  /** The window set of all jobs; undefined if there are several. */
   #windowSet: WindowSet | undefined;
   #pause: Pause | undefined;
   #endPause: (() => void) | undefined;
@@ -187,7 +187,7 @@ function fullest(decisions: readonly Decision[]): Decision | undefined {
   );
 }
 
-/** @throws NeverFitsError if a window of the window set can never have room for the cost */
+/** @throws NeverFitsError if a window of the window set can never fit the cost */
 export function checkFits(windowSet: WindowSet, cost: number): void {
   const tooSmall = windowSet.windows.find(({ max }: NamedWindow) => cost > max);
   if (tooSmall !== undefined) throw new NeverFitsError(cost, tooSmall.max);

@@ -25,7 +25,7 @@ export interface JobWorkerOptions {
 export interface AcquireOptions {
   /**
    * Longest wait for room in the windows, in milliseconds. The time of the store's own answers is not part of it: the
-   * store has a deadline for them. With 0 the job never waits.
+   * store sets a deadline for them. With 0 the job never waits.
    * @default no bound
    */
   readonly maxWaitMs?: number | undefined;
@@ -38,7 +38,7 @@ export interface JobWorker {
   /** Jobs that wait now, those that ask the store included. */
   readonly waiting: number;
   /**
-   * Resolves with an accepted decision, as soon as the windows of the job have room. In one process, the jobs of one
+   * Resolves with an accepted decision, as soon as the job fits its windows. In one process, the jobs of one
    * account and route are served in the order of their calls. There is no order across processes.
    *
    * It rejects with the reason of `signal` if that is aborted, and with what the store throws if its failure policy is
@@ -79,7 +79,7 @@ class LimiterWorker implements JobWorker {
   readonly #limiter: Limiter;
   readonly #maxQueue: number;
   readonly #timers: Timers;
-  /** Only queues that have jobs, by account and route. */
+  /** Only queues with jobs, by account and route. */
   readonly #queues = new Map<string, JobQueue>();
   readonly #serving = new Set<Promise<void>>();
   /** Jobs that wait, by account. */
@@ -109,7 +109,7 @@ class LimiterWorker implements JobWorker {
     signal?.throwIfAborted();
     const { account } = request;
     const ofAccount = this.#waitingOf.get(account) ?? 0;
-    // However many jobs some accounts have, there is room left for another one.
+    // However many jobs of some accounts wait, another account finds room.
     if (ofAccount >= this.#maxQueue - this.#waiting) throw new QueueFullError(this.#maxQueue, ofAccount);
     let giveUp: (() => void) | undefined;
     this.#count(account, 1);
@@ -142,7 +142,7 @@ class LimiterWorker implements JobWorker {
     else this.#waitingOf.set(account, ofAccount);
   }
 
-  /** Adds a job to the queue of its account and route. A queue exists, and is served, as long as it has jobs. */
+  /** Adds a job to the queue of its account and route. A queue exists, and is served, as long as it contains jobs. */
   #add(job: Job): JobQueue {
     const { account, route } = job.request;
     // The length in front determines the end of the account.

@@ -26,7 +26,7 @@ export class AnswerCapture {
   /** As the handler wrote it. Fields that it sets later do not count. */
   #head: AnswerHead | undefined;
   #isHeadSent = false;
-  /** Callbacks of writes that have not finished. */
+  /** Callbacks of unfinished writes. */
   readonly #pendingCallbacks = new Set<Callback>();
   /** The handler was asked to wait for `drain`. */
   #needsDrain = false;
@@ -232,7 +232,7 @@ export class AnswerCapture {
     if (hasRoom) this.#resumeHandler();
   }
 
-  /** Another outcome counts. The client gets it, or nothing more if it has a part of this response already. */
+  /** Another outcome counts. The client gets it, or nothing more if it already received a part of this response. */
   #sendReplacement({ status, headers, body }: Reply): void {
     const response = this.#response;
     if (this.#isHeadSent) return void this.#restoreResponse(() => this.#breakOff());
@@ -263,7 +263,7 @@ export class AnswerCapture {
     return this.#interposition.call('destroy', reason);
   }
 
-  /** Ends the capture: the response has its own methods again. */
+  /** Ends the capture: the response gets its own methods back. */
   #restoreResponse(last?: () => unknown): unknown {
     this.#interposition.remove();
     const result = last?.();

@@ -80,7 +80,7 @@ export class AnswerHead {
 
   constructor(response: ServerResponse) {
     this.status = response.statusCode;
-    // HTTP/2 has no reason, and reading one prints a warning.
+    // HTTP/2 knows no reason, and reading one prints a warning.
     this.#reason = streamOf(response) ? '' : response.statusMessage;
     this.#fields = rawNames(response).map((name) => [name, response.getHeader(name) ?? '']);
   }
@@ -100,7 +100,7 @@ export class AnswerHead {
 }
 
 /**
- * Names in the case in which they were set. HTTP/2 has only lower case. Node's types have this method for requests
+ * Names in the case in which they were set. HTTP/2 uses only lower case. Node's types list this method for requests
  * only.
  */
 function rawNames(response: ServerResponse & { getRawHeaderNames?(): string[] }): string[] {

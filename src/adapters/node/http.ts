@@ -15,7 +15,7 @@ export type NodeMiddleware<Request extends IncomingMessage = IncomingMessage> = 
   next: (error?: unknown) => void,
 ) => void;
 
-/** Checks the shape: a test may have another class. */
+/** Checks the shape: a test may use another class. */
 export function isNodeRequest(value: unknown): value is NodeRequest {
   return Array.isArray((value as Partial<NodeRequest> | null | undefined)?.rawHeaders);
 }

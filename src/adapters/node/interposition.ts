@@ -15,7 +15,7 @@ const SENDING: readonly MethodName[] = ['write', 'end', 'writeHead', 'flushHeade
 /** What a handler finds on its response instead of the response's own members. */
 export interface Replacements {
   readonly methods: Readonly<Record<Exclude<MethodName, '_implicitHeader' | 'on'>, Method>>;
-  /** Called when a head is needed and the handler has not written one. */
+  /** Called when a head is needed and the handler did not write one. */
   readonly writeImplicitHead: () => void;
   readonly getters: Readonly<Record<GetterName, () => boolean>>;
 }
@@ -39,7 +39,7 @@ export class Interposition {
     this.#response = response;
     const all: Record<MethodName, Method> = {
       ...methods,
-      // Called if Node has no head yet, by Node itself and by express-session.
+      // Called if the head is not written yet, by Node itself and by express-session.
       _implicitHeader: () => (this.#runningCalls > 0 ? this.call('_implicitHeader') : writeImplicitHead()),
       // Compression in front of the gate would pass a drain listener to its own stream, which does not notice pieces
       // that wait here.
@@ -52,7 +52,7 @@ export class Interposition {
     const current = response as unknown as Methods;
     this.#originals = Object.fromEntries(names.map((name) => [name, current[name]])) as Methods;
     for (const name of names) {
-      // HTTP/2 has no implicit head.
+      // HTTP/2 knows no implicit head.
       if (this.#originals[name] === undefined) continue;
       const own: Method = (...args) => (this.#isRemoved ? this.call(name, ...args) : all[name](...args));
       Object.assign(response, { [name]: own });
@@ -64,7 +64,7 @@ export class Interposition {
     }
   }
 
-  /** Whether the response has its own methods again. */
+  /** Whether the response got its own methods back. */
   get isRemoved(): boolean {
     return this.#isRemoved;
   }

@@ -103,9 +103,9 @@ function watchEnd(request: NodeRequest): () => boolean {
   return () => isComplete;
 }
 
-/** For a request that no parser made, as by Fastify's `inject()`: it is a plain stream, and has no `complete`. */
+/** For a request that no parser made, as by Fastify's `inject()`: it is a plain stream without `complete`. */
 function hasEnded(request: object): boolean {
-  // Node has no public property for an end that was pushed but not read.
+  // No public property of Node shows an end that was pushed but not read.
   const { _readableState: state } = request as { readonly _readableState?: { readonly ended?: boolean } };
   return state?.ended === true;
 }

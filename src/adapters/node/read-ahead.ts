@@ -27,8 +27,8 @@ export function readAhead(options: ReadBodyOptions = {}): NodeMiddleware {
 
 /**
  * Makes the function under the middleware.
- * @returns a function that returns undefined if the request has no key; its promise resolves to the answer if the body
- * cannot be read
+ * @returns a function that returns undefined if the request is without a key; its promise resolves to the answer if the
+ * body cannot be read
  * @throws OptionError
  */
 export function createReadAhead(

@@ -16,7 +16,7 @@ export function sendFastifyReply(reply: FastifyReply, { status, headers, body }:
   if (reply.sent) return;
   reply.code(status).headers(replyFields(headers, reply.request.method));
   if (body.length === 0) return void reply.send();
-  // Fastify does not change bytes. It would add a content type to them if they have none; it does not for a stream
+  // Fastify does not change bytes. It would add a content type to them if it is missing; it does not for a stream
   // (I4).
   const bytes = Buffer.from(body as Uint8Array);
   reply.send(headers['content-type'] === undefined ? Readable.from(bytes) : bytes);

@@ -13,7 +13,7 @@ export function splitArguments([encoding, callback]: readonly unknown[]): [unkno
     : [encoding, callback as Callback | undefined];
 }
 
-/** The error that Node has for the same mistake. */
+/** Node's error for the same mistake. */
 export function streamError(code: string, message: string): Error {
   return Object.assign(new Error(message), { code });
 }

@@ -39,7 +39,7 @@ function notMountable(given: unknown): OptionError {
 }
 
 /**
- * Checks what a helper was given, since the helpers of all adapters have the same names.
+ * Checks what a helper was given, since the helpers of all adapters share their names.
  * @param isRight whether the argument is what the helper needs
  * @param expected what it needs, with its article
  * @throws OptionError
@@ -69,7 +69,7 @@ export function checkHandler(handler: unknown): void {
   if (typeof handler !== 'function') throw new OptionError('handler', handler, 'must be a function');
 }
 
-/** The name of a route: `POST /api/v1/chats/:id`. HEAD has the name of its GET, so that both share one allowance. */
+/** The name of a route: `POST /api/v1/chats/:id`. HEAD takes the name of its GET, so that both share one allowance. */
 export function routeName(method: string | undefined, template: string): string {
   const path = template.length > 1 && template.endsWith('/') ? template.slice(0, -1) : template;
   return `${method === 'HEAD' ? 'GET' : method} ${path}`;

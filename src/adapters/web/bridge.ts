@@ -9,7 +9,7 @@ import { type Captured, captureAnswer } from './capture.ts';
 import { checkWebRequest } from './http.ts';
 import { createResponse, isResponse, type ResponseBody } from './response.ts';
 
-// Stored on the request itself: it is the only object that every handler has.
+// Stored on the request itself: it is the only object that every handler gets.
 const PASSAGE = Symbol('headgate.passage');
 const FROM_CACHE = Symbol('headgate.fromCache');
 /** The status of a gate's own answer, for the gates in front of it. */
@@ -185,7 +185,10 @@ function leave({ value, isThrown }: Result): unknown {
   return value;
 }
 
-/** Some frameworks take a `Response` that is thrown for the response. An error is no response, whatever it has. */
+/**
+ * Some frameworks take a `Response` that is thrown for the response. An error is never a response, whatever its
+ * properties.
+ */
 function isThrownResponse(thrown: unknown, { results }: WebExchange): thrown is Response {
   return results !== undefined && isResponse(thrown) && !(thrown instanceof Error);
 }
@@ -239,7 +242,9 @@ function statusOf(response: unknown): number {
   return isResponse(response) && response.status !== 0 ? response.status : 500;
 }
 
-/** The status of the response that the client gets. Only after an upgrade does a handler return nothing, or status 0. */
+/**
+ * The status of the response that the client gets. Only after an upgrade does a handler return nothing, or status 0.
+ */
 function settledStatus(value: unknown, { results }: WebExchange): number {
   if (isResponse(value)) return isUpgrade(value) ? SWITCHING_PROTOCOLS : value.status;
   if (results !== undefined) return results.status(value);

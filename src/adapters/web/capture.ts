@@ -155,7 +155,7 @@ class BodyCapture {
     this.#failure = failure;
   }
 
-  /** The response as it is stored. It has no body if the stream failed, or has not ended because it is too long. */
+  /** The response as it is stored: without a body if the stream failed, or did not end because it is too long. */
   #finish(): CapturedResponse {
     const isComplete = this.#isEnded && this.#failure === undefined;
     return (isComplete ? this.#tape.end() : this.#tape.breakOff()) as CapturedResponse;

@@ -14,7 +14,7 @@ export function createResponse(reply: Reply, method: string): Response {
   return new Response(body as ResponseBody, { status, headers: all });
 }
 
-/** A reply in the form that `Response` accepts: the body is null if the response must not have one. */
+/** A reply in the form that `Response` accepts: the body is null if the response must be without one. */
 export function responseParts(
   { status, headers, body }: Reply,
   method: string,
@@ -24,7 +24,7 @@ export function responseParts(
   return { status, headers: replyFields(headers, method), body: isBodyless ? null : body };
 }
 
-/** Checks the shape: a runtime, a polyfill or a test may have another class. */
+/** Checks the shape: a runtime, a polyfill or a test may use another class. */
 export function isResponse(value: unknown): value is Response {
   return typeof value === 'object' && value !== null && 'status' in value && 'headers' in value && 'body' in value;
 }

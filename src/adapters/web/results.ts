@@ -6,12 +6,12 @@ import { createResponse } from './response.ts';
 
 /*
  * What handlers return and throw in place of a `Response`: data of an action, and the errors and redirects of
- * frameworks. A framework makes a response of them behind the gate, so the gate has to know what they stand for.
+ * frameworks. A framework makes a response of them behind the gate, so the gate must know their meaning.
  */
 
 /**
- * Field of a stored response that is not returned as a `Response`: `data` is its JSON, `thrown-data` too, but thrown, and
- * `thrown` is a `Response` to throw.
+ * Field of a stored response that is not returned as a `Response`: `data` is its JSON, `thrown-data` too, but thrown,
+ * and `thrown` is a `Response` to throw.
  */
 export const RESULT_FIELD = 'headgate-result';
 const NO_BODY = new Uint8Array(0);
@@ -29,7 +29,7 @@ export function returnedStatus(value: unknown): number {
   try {
     const { init, status } = Object(value) as Record<string, unknown>;
     if (isReactRouterData(value)) return (Object(init) as ResponseInit).status ?? 200;
-    // Plain data may have a property of this name; an instance of a class is a result with a status.
+    // Plain data may contain a property of this name; an instance of a class is a result with a status.
     return !isPlainObject(value) && isErrorStatus(status) ? status : 200;
   } catch {
     // The value cannot be read. It is still what the handler returned.
@@ -91,8 +91,8 @@ export function replayResult(reply: Reply, method: string): unknown {
 
 /**
  * What is wrong with a response to a request with an idempotency key: by `NextResponse.next()` and `rewrite()`, Next.js
- * has the request answered elsewhere. So it is no outcome. If it were stored, every retry would be executed there again,
- * marked as a replay.
+ * lets another server answer the request. So it is not an outcome. If it were stored, every retry would be executed
+ * there again, marked as a replay.
  */
 export function faultOfMiddleware({ headers }: Response): OptionError | undefined {
   // Data of an action may look like a response.
@@ -128,7 +128,9 @@ function isReactRouterData(value: unknown): boolean {
   return (Object(value) as Record<string, unknown>).type === 'DataWithResponseInit';
 }
 
-/** `data()` of React Router can have `Headers`, which JSON does not express. Any other value is returned as it is. */
+/**
+ * `data()` of React Router can contain `Headers`, which JSON does not express. Any other value is returned as it is.
+ */
 function withPlainFields(value: unknown): unknown {
   const { type, data, init } = Object(value) as Record<string, unknown>;
   if (!isReactRouterData(value)) return value;

@@ -7,7 +7,7 @@ import { MultipartField } from './multipart.ts';
 export interface BodyFieldOptions {
   /** Name of the property or field. */
   readonly name: string;
-  /** The header's value as received. The caller must refuse a request that has the header twice. */
+  /** The header's value as received. The caller must refuse a request with two such headers. */
   readonly contentType: string | undefined;
   /** The header's value as received. */
   readonly contentEncoding?: string | undefined;

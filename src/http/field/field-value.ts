@@ -3,7 +3,7 @@ import { FoldedName } from './folded-name.ts';
 
 /** Reads one field out of a body while the body arrives. */
 export interface FieldReader {
-  /** @throws BodyError (422) as soon as it is certain that the field does not have exactly one value */
+  /** @throws BodyError (422) as soon as it is certain that the field does not hold exactly one value */
   write(bytes: Uint8Array): void;
   /**
    * Returns the value. Call it once, after the last byte of the body.

@@ -76,7 +76,7 @@ function decodePercent(name: string): string {
 
 /**
  * Compares in one pass, without folding the text first.
- * @param isNormalized whether the text has its final spelling
+ * @param isNormalized whether the text is in its final spelling
  * @returns undefined if it must be normalized first: what was seen does not decide
  */
 function isFoldedTo(folded: string, text: string, isNormalized: boolean): boolean | undefined {

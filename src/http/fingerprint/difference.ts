@@ -37,10 +37,10 @@ export function describeDifference(stored: string, current: Fingerprint): string
   return sentence([...subjects, ...(pieces.length > 0 ? pieces : ['the body'])]);
 }
 
-/** Labels of the pieces that differ; undefined if the two bodies do not have the same names. */
+/** Labels of the pieces that differ; undefined if the names in the two bodies differ. */
 function differingPieces(before: Tags, now: Tags, labels: readonly string[]): readonly string[] | undefined {
   const names = ({ entries }: Tags): string => entries.map(({ name }) => name).join();
-  // The body has no pieces, or too many to have tags.
+  // The body contains no pieces, or too many for tags.
   if (before.entries.length === 0 || now.entries.length === 0) return [];
   if (names(before) !== names(now)) return undefined;
   return labels.filter((_, i) => before.entries[i]?.content !== now.entries[i]?.content);

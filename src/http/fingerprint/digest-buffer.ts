@@ -69,7 +69,7 @@ export class DigestBuffer {
     this.write(bytes, start, end);
   }
 
-  /** As {@link field}, for text that has one character per byte. */
+  /** As {@link field}, for text with one character per byte. */
   text(text: string): void {
     const { length } = text;
     this.beginLength();

@@ -26,7 +26,7 @@ export interface RequestHead {
   readonly path: string;
   /** As received, without the question mark; undefined if there is no question mark. */
   readonly query?: string | undefined;
-  /** The header's value as received. The caller must refuse a request that has the header twice. */
+  /** The header's value as received. The caller must refuse a request with two such headers. */
   readonly contentType?: string | undefined;
   /** The header's value as received. An encoded body is compared by its bytes. */
   readonly contentEncoding?: string | undefined;
@@ -63,11 +63,11 @@ export interface Fingerprinter {
 }
 
 /**
- * Makes the fingerprint of a request (I3). Two requests have the same `value` if and only if they are the same request.
- * It depends on the method, the path, the query, the account, the media type with its parameters (without the boundary
- * of a multipart body), and the body. The body is read once, in constant memory.
+ * Makes the fingerprint of a request (I3). The `value` of two requests is equal if and only if they are the same
+ * request. It depends on the method, the path, the query, the account, the media type with its parameters (without the
+ * boundary of a multipart body), and the body. The body is read once, in constant memory.
  *
- * @throws BodyError (422) if a multipart body is malformed, has more than 1,000 parts, or has more than 16 KiB of
+ * @throws BodyError (422) if a multipart body is malformed, contains more than 1,000 parts, or more than 16 KiB of
  * headers in one part, and if JSON is nested more than 64 levels deep
  * @throws OptionError if `secret` is empty
  * @example

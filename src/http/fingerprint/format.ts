@@ -27,7 +27,7 @@ type Secret = string | Uint8Array | undefined;
 export const VERSION = '1';
 /** Characters of a tag: 24 bits. Whether requests differ is decided by the 256 bits of the total; a tag says where. */
 export const TAG_LENGTH = 4;
-/** The components that have a tag, in order. The body's tag is followed by one letter for its kind. */
+/** The tagged components, in order. The body's tag is followed by one letter for its kind. */
 export const COMPONENTS = ['method', 'path', 'query', 'account', 'content type', 'body'] as const;
 
 /** Writes `1.<total>.<tags of the components><kind of body>.<tags of the body's entries: name and content of each>`. */

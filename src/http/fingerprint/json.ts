@@ -20,7 +20,7 @@ const NONE = -1;
 const SHORT = 64;
 const [COMMA, OPEN_ARRAY, BACKSLASH, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x2c, 0x5b, 0x5c, 0x5d, 0x7b, 0x7d];
 
-/** An object or array that has not ended. One per level, used again and again. */
+/** An object or array that did not end yet. One per level, used again and again. */
 interface Container {
   isObject: boolean;
   /** For an object: how many members of the containers around it there are. */
@@ -195,7 +195,7 @@ export class JsonFingerprinter implements BodyFingerprinter, JsonHandler {
   #sorted(firstMember: number): readonly number[] {
     const starts = this.#members.slice(firstMember);
     if (starts.length > 2) return starts.sort((left, right) => this.#compareNames(left, right));
-    // Most small objects that are not in order have two members, and a sort costs more than they do.
+    // Most small objects that are not in order consist of two members, and a sort costs more than they do.
     return starts.reverse();
   }
 

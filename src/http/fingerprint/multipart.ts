@@ -28,7 +28,7 @@ export class MultipartFingerprinter implements BodyFingerprinter, MultipartHandl
   #name: Uint8Array = UNNAMED;
   #orderMatters: boolean;
 
-  /** @param isFormData whether parts have names; the order of different names is then ignored */
+  /** @param isFormData whether parts are named; the order of different names is then ignored */
   constructor(
     private readonly boundary: string,
     isFormData: boolean,

@@ -19,7 +19,7 @@ const NAME_LIKE = /name[ \t]*(?:\*[ \t0-9*]*)?=/gi;
 
 /**
  * Reads `form-data; name="…"; filename="…"`. Parsers disagree on anything less plain: a name given twice, `name*`,
- * escapes in the name, a file name that contains `name=`. Here, such a part has no name.
+ * escapes in the name, a file name that contains `name=`. Here, such a part is unnamed.
  * @param headers all headers of the part
  */
 export function parseDisposition(headers: readonly PartHeader[]): Disposition {

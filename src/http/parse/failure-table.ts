@@ -1,6 +1,7 @@
 /**
  * The failure table of the algorithm of Knuth, Morris and Pratt, which finds a pattern in linear time, whatever the
- * pattern. It has, for every prefix of the pattern, the length of its longest proper prefix that is also its suffix.
+ * pattern. It contains, for every prefix of the pattern, the length of its longest proper prefix that is also its
+ * suffix.
  * @param pattern at most 255 bytes
  */
 export function failureTable(pattern: Uint8Array): Uint8Array {

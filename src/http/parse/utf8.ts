@@ -42,7 +42,7 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
     const isFirst = check.pending === 0;
     if (!check.take(byte)) return undefined;
     if (!isShort) continue;
-    // The first byte of n has n+1 leading bits that are not part of the character.
+    // The first byte of n starts with n+1 bits that are not part of the character.
     point = isFirst ? byte & (0x7f >> (check.pending && check.pending + 1)) : (point << 6) | (byte & 0x3f);
     if (check.pending === 0) text += String.fromCodePoint(point);
   }

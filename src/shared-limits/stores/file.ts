@@ -19,8 +19,8 @@ export interface FileAdjustmentsOptions {
 }
 
 /**
- * Creates a store of adjustments in a file, for one process. A change is on the disk before it is acknowledged. The file
- * is replaced as a whole, so that a crash leaves the old one or the new one.
+ * Creates a store of adjustments in a file, for one process. A change is on the disk before it is acknowledged. The
+ * file is replaced as a whole, so that a crash leaves the old one or the new one.
  * @throws OptionError
  */
 export function createFileAdjustments(path: string, options: FileAdjustmentsOptions = {}): AdjustmentStore {
@@ -32,7 +32,7 @@ export function createFileAdjustments(path: string, options: FileAdjustmentsOpti
 }
 
 /**
- * Creates the kept file of a process that has its adjustments in another store, such as Redis. The file has what
+ * Creates the kept file of a process whose adjustments are in another store, such as Redis. The file contains what
  * the process last knew, for a start while that store is away or lost its data. Several processes may have the same
  * file: each replaces it as a whole.
  * @throws OptionError

@@ -13,7 +13,7 @@ import { type Limit, parseLimit } from '../../core/limit.ts';
 type Fields = Record<string, unknown>;
 
 /**
- * Reads what a store has as JSON. It is untrusted: a limit must not be guessed.
+ * Reads a store's JSON. It is untrusted: a limit must not be guessed.
  * @throws TypeError, LimitError, OptionError
  */
 export async function readState(value: unknown): Promise<AdjustmentState> {

@@ -20,7 +20,7 @@ interface Sized {
   readonly size: number;
 }
 
-/** What the script replies. `all` has only the first part of the adjustments. */
+/** The script's reply. `all` contains only the first part of the adjustments. */
 export type ReadReply =
   | Extract<AdjustmentReply, { readonly kind: 'none' }>
   | (Extract<AdjustmentReply, { readonly kind: 'same' | 'changes' }> & Sized)

@@ -1,7 +1,7 @@
 import { StoreFullError } from '../../base/errors.ts';
 import type { Block, BlockTarget } from '../../core/block.ts';
 
-/** The blocks of an account by route; that of the whole account has the key undefined. */
+/** The blocks of an account by route; the key of the whole account's block is undefined. */
 type AccountBlocks = Map<string | undefined, StoredBlock>;
 
 interface StoredBlock {
@@ -9,7 +9,7 @@ interface StoredBlock {
   readonly reason: string | undefined;
 }
 
-/** Accounts checked per new block: twice what it can have added, so blocks that are over do not pile up. */
+/** Accounts checked per new block: twice the number that it can add, so blocks that are over do not pile up. */
 const ACCOUNTS_PER_BLOCK = 2;
 /** Accounts checked when there is no room, before a new block is refused. */
 const ACCOUNTS_WHEN_FULL = 256;

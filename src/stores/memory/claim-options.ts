@@ -15,19 +15,20 @@ export interface MemoryClaimStoreOptions {
   /**
    * Most idempotency keys of one scope, at most `maxKeys`. A full scope forgets its oldest released keys first. If it
    * has none, it refuses its own new keys with `ScopeFullError` and counts them in `stats().refusedInScope`; other
-   * scopes are not affected (I13). A service that has only one scope can set it to `maxKeys`.
+   * scopes are not affected (I13). A service with only one scope can set it to `maxKeys`.
    * @default half of `maxKeys`
    */
   readonly maxClaimsPerScope?: number;
   /**
-   * Idempotency keys that each scope can have, however many the other scopes have. A scope that has as many gets more
-   * only while the store is less than half full. So the guarantee is kept for `maxKeys / 2 / minClaimsPerScope` scopes.
+   * Idempotency keys that are guaranteed to each scope, however many the other scopes use. A scope at this number gets
+   * more only while the store is less than half full. So the guarantee is kept for `maxKeys / 2 / minClaimsPerScope`
+   * scopes.
    * @default no guarantee
    */
   readonly minClaimsPerScope?: number | undefined;
   /**
    * Most bytes of stored result values, counted as two per character. Past it, the values of the oldest results are
-   * dropped and counted in `stats().dropped`: those of the same scope if it has more than an equal share. Their claims
+   * dropped and counted in `stats().dropped`: those of the same scope if it uses more than an equal share. Their claims
    * stay: a retry gets the reply that the original completed
    * (I7).
    * @default 67_108_864 (64 MiB)

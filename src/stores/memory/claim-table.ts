@@ -17,7 +17,7 @@ export class ClaimTable {
     return this.#size;
   }
 
-  /** Number of scopes that have claims. */
+  /** Number of scopes with claims. */
   get scopes(): number {
     return this.#scopes.size;
   }
@@ -26,7 +26,7 @@ export class ClaimTable {
     return this.#byName.get(name);
   }
 
-  /** The claims of a scope; undefined if it has none. */
+  /** The claims of a scope, or undefined. */
   scope(name: string): ScopeClaims | undefined {
     return this.#scopes.get(name);
   }

@@ -15,10 +15,10 @@ export function viewOf(record: ClaimRecord, now: number): ClaimView {
 }
 
 /**
- * Returns a page of the claims, in the order in which their keys were added, part by part of the table. A cursor has the
- * last place that was looked at: a place stays valid, whatever is added or deleted.
+ * Returns a page of the claims, in the order in which their keys were added, part by part of the table. A cursor has
+ * the last place that was looked at: a place stays valid, whatever is added or deleted.
  * @param process tells the table from one of another process, whose places are others: its cursors begin anew
- * @throws OptionError for a cursor that no table can have made
+ * @throws OptionError for a cursor that no table makes
  */
 export function listClaims(
   table: ClaimTable,

@@ -54,7 +54,7 @@ export interface MemoryClaimStoreStats {
   readonly forgotten: number;
   /** Results whose value was dropped since the start, before their retention was over. */
   readonly dropped: number;
-  /** Keys that had expired and have been swept since the start. */
+  /** Expired keys that were swept since the start. */
   readonly swept: number;
 }
 
@@ -65,7 +65,7 @@ export interface MemoryClaimStore extends Synchronous<Required<ClaimStore>> {
   ready(): void;
   close(): void;
   /**
-   * Shares the store anew, for a number of scopes that changed. A scope that has more keys than it may have now
+   * Shares the store anew, for a number of scopes that changed. A scope with more keys than it may use now
    * keeps them, and gets no new ones until they expire.
    * @throws OptionError
    */
@@ -193,7 +193,7 @@ class MemoryClaims implements MemoryClaimStore {
   #makeRoomInScope(name: string, now: number): void {
     const { maxClaimsPerScope, maxKeys } = this.#options;
     const scope = this.#claims.scope(name);
-    // A scope that may fill the store has no bound of its own.
+    // A scope that may fill the store needs no bound.
     if (scope === undefined || scope.size < maxClaimsPerScope || maxClaimsPerScope === maxKeys) return;
     for (let left = KEYS_WHEN_FULL; left > 0; left--) {
       const { oldest } = scope;
@@ -215,7 +215,7 @@ class MemoryClaims implements MemoryClaimStore {
     const { maxKeys, minClaimsPerScope = Number.POSITIVE_INFINITY } = this.#options;
     const scope = this.#claims.scope(name);
     const isGuaranteed = scope === undefined || scope.size < minClaimsPerScope;
-    // The other half has room for what is guaranteed to each scope.
+    // The other half is for the guarantees of the scopes.
     const max = isGuaranteed ? maxKeys : Math.floor(maxKeys / 2);
     if (this.#claims.size < max) return;
     const released = this.#sweep(KEYS_WHEN_FULL, now);
@@ -231,7 +231,7 @@ class MemoryClaims implements MemoryClaimStore {
     throw new StoreFullError(maxKeys);
   }
 
-  /** The scope has a claim, and none that is released. */
+  /** The scope holds a claim, and none that is released. */
   #refuseInScope({ size, oldest }: ScopeClaims, now: number): never {
     this.#refusedInScope++;
     const { keptUntil } = (oldest as ClaimEntry).record;

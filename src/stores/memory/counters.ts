@@ -10,7 +10,7 @@ export const WINDOWS_PER_LITERAL = 4;
 /** How many numbers after the last record such a literal can read. */
 export const OVERREAD = WINDOWS_PER_LITERAL * SLOTS_PER_WINDOW;
 
-/** Counters of a window set whose windows have no instance. */
+/** Counters of a window set whose windows are without an instance. */
 export function emptyCounters(windowSet: WindowSet): Counters {
   return new Float64Array(windowSet.windows.length * SLOTS_PER_WINDOW).fill(NEVER);
 }

@@ -49,7 +49,7 @@ const ACCOUNTS_WHEN_FULL = 256;
 const ALL_ROUTES = Symbol('every route');
 
 /**
- * Creates a store in memory. It has one record of plain numbers per (account, route), whatever the number of windows.
+ * Creates a store in memory. It keeps one record of plain numbers per (account, route), whatever the number of windows.
  * @throws OptionError
  */
 export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore {
@@ -76,13 +76,13 @@ class MemoryLimitStore implements MemoryStore {
   /** Undefined until the first block, which saves a look-up per request. */
   #blocks: Blocks | undefined;
   #lastWindowSet: WindowSet | undefined;
-  /** The part of the last window set, if it has only one and that is the route's own, which is usual. */
+  /** The part of the last window set, if it is the only one and the route's own, which is usual. */
   #lastPart: WindowSetPart | undefined;
   #calls = 0;
   #refused = 0;
   #sweptBefore = 0;
 
-  /** @param keysForShards the number of keys for which the map of the accounts has shards */
+  /** @param keysForShards the number of keys for which the map of the accounts is divided into shards */
   constructor(maxKeys: number, clock: Clock, keysForShards = maxKeys) {
     this.#maxKeys = maxKeys;
     this.#keysForShards = keysForShards;
@@ -189,8 +189,8 @@ class MemoryLimitStore implements MemoryStore {
   }
 
   /**
-   * The general case: a window set can have two records, and a record can be missing or have other windows. All windows
-   * are charged, or none (S5).
+   * The general case: a window set can need two records, and a record can be missing or contain other windows. All
+   * windows are charged, or none (S5).
    */
   #consumeRecords(account: string, route: string, windowSet: WindowSet, cost: number, now: number): Decision {
     const parts = this.#parts(windowSet);
@@ -226,7 +226,7 @@ class MemoryLimitStore implements MemoryStore {
     return this.#records.view(this.#records.findAny(account, nameOf(part, route)));
   }
 
-  /** Address of the record, which is rebuilt if it does not have the part's windows. */
+  /** Address of the record, which is rebuilt if its windows are not the part's. */
   #locate(account: string, name: RecordName, part: WindowSetPart, now: number): number {
     const address = this.#records.findAny(account, name);
     if (address === NOWHERE || this.#records.hasLayout(address, part)) return address;
@@ -236,7 +236,7 @@ class MemoryLimitStore implements MemoryStore {
   /**
    * Makes the record start with the part's windows, and returns its new address (S10). Windows of an earlier window set
    * that are not over follow them: if that window set comes back, its counts still apply. That happens when two
-   * gateways have different window sets for some minutes during a deployment.
+   * gateways use different window sets for some minutes during a deployment.
    */
   #rebuild(account: string, name: RecordName, before: number, part: WindowSetPart, now: number): number {
     const { windows, ...view } = this.#records.view(before);

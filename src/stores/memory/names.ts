@@ -10,7 +10,7 @@ interface Entry {
 }
 
 /**
- * Gives each name a small number, so that a record can have a number instead of a reference. When the last record with
+ * Gives each name a small number, so that a record can store a number instead of a reference. When the last record with
  * a name is deleted, the name is deleted and its number is reused. So routes from the network cannot pile up.
  */
 export class Names {
@@ -44,7 +44,7 @@ export class Names {
     if (this.#ids.get(entry.name) === id) this.#ids.delete(entry.name);
   }
 
-  /** Makes the name unknown at once. Records that still have its number ({@link isRetired}) are released later. */
+  /** Makes the name unknown at once. Records that still store its number ({@link isRetired}) are released later. */
   retire(name: RecordName): void {
     this.#ids.delete(name);
   }

@@ -20,7 +20,7 @@ export interface MemoryStoreOptions {
 }
 
 export const DEFAULT_MAX_KEYS = 65_536;
-/** A V8 Map has at most 2^24 entries. */
+/** A V8 Map holds at most 2^24 entries. */
 const LARGEST_MAX_KEYS = 16_000_000;
 
 /** @throws OptionError */

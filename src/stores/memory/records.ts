@@ -5,7 +5,7 @@ import { ShardedMap } from './sharded-map.ts';
 import { HEADER, NEXT, NOWHERE, Slab, TAG } from './slab.ts';
 import type { WindowSetPart } from './window-set-part.ts';
 
-/** Up to this many routes, the records of an account are a linked list; an account with more has a map. */
+/** Up to this many routes, the records of an account are a linked list; an account with more uses a map. */
 const MAX_LINKED = 8;
 
 /** Most records of one account that one step of the sweep checks. */
@@ -57,17 +57,17 @@ export class Records {
     return this.#swept;
   }
 
-  /** Address of the pair's record if it has exactly the part's windows, else {@link NOWHERE}. */
+  /** Address of the pair's record if it contains exactly the part's windows, else {@link NOWHERE}. */
   find(account: string, route: RecordName, part: WindowSetPart): number {
     // Requests of one route and window set often follow each other: then two comparisons replace two look-ups by name.
     const tag = route === this.#lastRoute && part === this.#lastPart ? this.#lastTag : this.#tag(route, part);
     const found = this.#accounts.get(account);
-    // Most accounts have few routes at a time, and the newest record is the first.
+    // Most accounts use few routes at a time, and the newest record is the first.
     if (typeof found === 'number' && this.slab.read(found, TAG) === tag) return found;
     return found === undefined ? NOWHERE : this.#search(found, tag);
   }
 
-  /** Address of the pair's record, whatever windows it has, or {@link NOWHERE}. */
+  /** Address of the pair's record, whatever its windows, or {@link NOWHERE}. */
   findAny(account: string, route: RecordName): number {
     const routeId = this.#routes.find(route);
     const found = this.#accounts.get(account);
@@ -78,7 +78,7 @@ export class Records {
     return address;
   }
 
-  /** Whether a record has exactly the part's windows. */
+  /** Whether a record contains exactly the part's windows. */
   hasLayout(address: number, part: WindowSetPart): boolean {
     return this.#layoutNames.find(part.layout) === this.#layoutId(address);
   }
@@ -90,7 +90,7 @@ export class Records {
     return { windows, counters: this.slab.counters(address, windows.length) };
   }
 
-  /** Adds a record for a pair that has none. Its windows have no instance yet. Returns its address. */
+  /** Adds a record for a pair without one. Its windows are without an instance yet. Returns its address. */
   add(account: string, route: RecordName, part: WindowSetPart): number {
     const { windows } = part;
     const address = this.slab.allocate(windows.length);
@@ -105,7 +105,7 @@ export class Records {
 
   /**
    * Deletes the account's records for which `shouldDelete` returns true, and returns how many these were.
-   * @param maxChecked most records to check, if the account has a map
+   * @param maxChecked most records to check, if the account uses a map
    */
   removeWhere(account: string, shouldDelete: ShouldDelete, maxChecked = Number.POSITIVE_INFINITY): number {
     const found = this.#accounts.get(account);

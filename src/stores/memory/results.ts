@@ -17,7 +17,7 @@ export class KeptResults {
     return this.#values.first;
   }
 
-  /** Adds a claim that was just completed. Its result must have a value. */
+  /** Adds a claim that was just completed. Its result must contain a value. */
   add(claim: ClaimEntry): void {
     const bytes = bytesOf(claim.record);
     claim.bytes = bytes;

@@ -31,7 +31,7 @@ export class ClaimList {
   #first: ClaimEntry | undefined;
   #last: ClaimEntry | undefined;
 
-  /** @param place the field of a claim that has its neighbours in this list */
+  /** @param place the field of a claim that links its neighbours in this list */
   constructor(place: 'inScope' | 'inValues' | 'inScopeValues') {
     this.#place = place;
   }
@@ -69,7 +69,7 @@ export class ScopeClaims {
   /** Claims that are not released. With one retention, the first one to expire is the first of the list. */
   readonly #others = new ClaimList('inScope');
   readonly #released = new ClaimList('inScope');
-  /** Claims that have a stored value, oldest value first. */
+  /** Claims with a stored value, oldest value first. */
   readonly values = new ClaimList('inScopeValues');
   bytes = 0;
   #size = 0;

@@ -1,5 +1,5 @@
 /**
- * Entries that one shard should have. A JavaScript map grows and shrinks by rebuilding itself in one go, which stops
+ * Entries that one shard should hold. A JavaScript map grows and shrinks by rebuilding itself in one go, which stops
  * the process for 50 to 200 ms at a million entries. Entries spread evenly, so many shards rebuild at about the same
  * time: with four times as many entries per shard, several rebuilds in one turn still took 15 to 20 ms.
  */
@@ -7,7 +7,7 @@ const ENTRIES_PER_SHARD = 8_192;
 /** Up to this many entries, one map is enough: it takes twice as long to rebuild, but no key has to be hashed. */
 const MAX_UNSHARDED = 65_536;
 /**
- * Most characters of a key, evenly spread over it, that choose its shard. Keys that have the same characters there
+ * Most characters of a key, evenly spread over it, that choose its shard. Keys with the same characters there
  * share a shard, which costs no more than its rebuilding.
  */
 const MAX_HASHED = 16;
@@ -21,7 +21,7 @@ export class ShardedMap<Value> {
   #roundShard = 0;
   #round: Iterator<string> | undefined;
 
-  /** @param maxEntries most entries that the map will have */
+  /** @param maxEntries most entries that the map will hold */
   constructor(maxEntries: number) {
     const count = maxEntries <= MAX_UNSHARDED ? 1 : Math.ceil(maxEntries / ENTRIES_PER_SHARD);
     this.#shards = Array.from({ length: count }, () => new Map());

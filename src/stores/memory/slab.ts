@@ -4,7 +4,10 @@ import { OVERREAD } from './counters.ts';
 /** Address of no record. */
 export const NOWHERE = -1;
 
-/** The header of a record has two numbers: its tag (route and layout), and the address of the account's next record. */
+/**
+ * The header of a record consists of two numbers: its tag (route and layout), and the address of the account's next
+ * record.
+ */
 export const TAG = 0;
 export const NEXT = 1;
 export const HEADER = 2;
@@ -13,12 +16,12 @@ const CHUNK_BITS = 15;
 const CHUNK_SIZE = 1 << CHUNK_BITS;
 const OFFSET_MASK = CHUNK_SIZE - 1;
 
-/** Most windows that one record has room for. */
+/** Most windows that fit one record. */
 export const MAX_WINDOWS = Math.floor((CHUNK_SIZE - HEADER) / SLOTS_PER_WINDOW);
 
 /**
  * Records of numbers in large chunks. Without an object per key, a million keys take 150 bytes each and the garbage
- * collector has nothing to visit. The slab grows by one chunk at a time and never copies. A released record is reused
+ * collector finds nothing to visit. The slab grows by one chunk at a time and never copies. A released record is reused
  * by the next record of the same size.
  */
 export class Slab {
@@ -66,7 +69,7 @@ export class Slab {
     this.chunk(address)[(address & OFFSET_MASK) + field] = value;
   }
 
-  /** Returns the address of a record whose windows have no instance. The caller fills in the header. */
+  /** Returns the address of a record whose windows are without an instance. The caller fills in the header. */
   allocate(windows: number): number {
     const address = this.#reuse(windows) ?? this.#extend(HEADER + windows * SLOTS_PER_WINDOW);
     const first = this.offset(address) + HEADER;

@@ -5,10 +5,10 @@ import { MAX_WINDOWS } from './slab.ts';
 /** The windows of a window set that share one record. */
 export interface WindowSetPart {
   readonly windows: readonly NamedWindow[];
-  /** The part has the window set's windows `from` to `to` (excluded). */
+  /** The part contains the window set's windows `from` to `to` (excluded). */
   readonly from: number;
   readonly to: number;
-  /** Identifies the windows and their order; records with equal layouts have the same form. */
+  /** Identifies the windows and their order; records with equal layouts share one form. */
   readonly layout: string;
   /** Whether all routes of the account share the record. */
   readonly shared: boolean;
@@ -17,7 +17,7 @@ export interface WindowSetPart {
 /**
  * Splits a window set into the windows of the route's own record and, if the account's routes share All methods, the
  * windows of the account's record (S1).
- * @throws OptionError if a record cannot have so many windows
+ * @throws OptionError if so many windows do not fit a record
  */
 export function partsOf({ windows, routeWindows, allMethodsScope }: WindowSet): readonly WindowSetPart[] {
   const own = allMethodsScope === 'account' ? routeWindows : windows.length;

@@ -10,7 +10,7 @@
  * 3. From there `#settle` runs `evaluate` and `charge` of core/decision.ts for one request after the other. So each
  *    request gets its own decision, with the exact trace and headers that it would have got if it had been sent alone.
  *
- * Both sides come to the same result, because they have the same counters, time and window set, and all numbers are
+ * Both sides come to the same result, because they use the same counters, time and window set, and all numbers are
  * safe integers. The suites in headgate/testing check this.
  */
 
@@ -185,7 +185,7 @@ export class CheckCalls {
     }
     const { listEnd, heads } = layoutOf(windowSet);
     const args = [scriptTime(clock), `[${cost},${listEnd}`, ...heads];
-    // Without the numbers, the script assumes one request per check. The check of a peek has none.
+    // Without the numbers, the script assumes one request per check. The check of a peek is without them.
     if (checks.some(({ waiting }) => waiting.length !== 1))
       for (const { waiting } of checks) args.push(String(waiting.length));
     this.count++;

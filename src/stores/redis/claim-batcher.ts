@@ -1,4 +1,4 @@
-/** A command on a claim that has not been sent yet. */
+/** A command on a claim that is not sent yet. */
 export interface PendingCommand {
   readonly key: string;
   /** Its arguments for `claim.lua`, without the time. */

@@ -20,7 +20,7 @@ const script = /* @__PURE__ */ createScript(claimSource);
 
 /** Longer values travel by themselves. */
 export const MAX_SMALL_BYTES = 8_192;
-/** For replies that may have a value of any length. */
+/** For replies with a value of any length. */
 const ANY_LENGTH = Number.MAX_SAFE_INTEGER;
 
 /** Reads the reply to one kind of command. */

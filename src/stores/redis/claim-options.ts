@@ -7,7 +7,7 @@ import { checkPrefix } from './options.ts';
 /** Options of `createRedisClaimStore`. */
 export interface RedisClaimStoreOptions {
   /**
-   * Start of every key, so that several gateways can share a server. A limiter's store can have the same prefix.
+   * Start of every key, so that several gateways can share a server. A limiter's store can use the same prefix.
    * @default 'headgate'
    */
   readonly prefix?: string;
@@ -18,7 +18,7 @@ export interface RedisClaimStoreOptions {
    */
   readonly deadlineMs?: number;
   /**
-   * Most claims of one scope that this process began and that have not expired (I13). A scope that has as many gets
+   * Most claims of one scope that this process began and that have not expired (I13). A scope with as many gets
    * `ScopeFullError` for its new keys, counted in `stats().refusedInScope`; its known keys and other scopes are not
    * affected. The count is approximate, per process, and 0 after a restart. Released claims take at most half of it:
    * past that, a claim is forgotten when it is released.

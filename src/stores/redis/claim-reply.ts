@@ -9,7 +9,7 @@ export interface Timed<Reply> {
   readonly omittedBytes: number | undefined;
 }
 
-/** The key has no record, and its scope may have no new one. */
+/** The key is without a record, and its scope may not add one. */
 export interface Full {
   readonly kind: 'full';
 }
@@ -111,7 +111,7 @@ function listedIn(reply: unknown): ReturnType<typeof readListed> {
   const leaseMs = parts.integer(0);
   const keptMs = parts.integer(1);
   const status = parts.optional();
-  // A packed value has one character more.
+  // A packed value is one character longer.
   const bytes = parts.integer(0) - 1;
   const valueBytes = bytes < 0 ? undefined : bytes;
   return parts.end({ state, generation, dispatched, inherited, leaseMs, keptMs, status, valueBytes }).reply;
@@ -214,7 +214,7 @@ function parse(json: string): unknown {
   }
 }
 
-/** The message does not show the reply, because it can have a client's stored response. */
+/** The message does not show the reply, because it can contain a client's stored response. */
 function unexpected(): TypeError {
   return new TypeError('unexpected reply of Redis to a command on a claim');
 }

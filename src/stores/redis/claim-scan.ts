@@ -35,7 +35,8 @@ const START: ScanPlace = { run: '', address: '', position: '0', now: NO_SLOTS, l
  * asked of another process.
  *
  * A scan goes by slots, not by servers, so that a failover or a resharding loses none. A slot is done when a server has
- * been scanned that had it at the first and at the last page. Slots that move meanwhile are scanned again where they are.
+ * been scanned that had it at the first and at the last page. Slots that move meanwhile are scanned again where they
+ * are.
  */
 export class ClaimScan {
   readonly #commands: Commands;
@@ -80,7 +81,7 @@ export class ClaimScan {
   }
 
   /**
-   * Chooses a server that has slots which are left. Servers that export slots come first: keys only move away from them,
+   * Chooses a server with slots that are left. Servers that export slots come first: keys only move away from them,
    * so none of their keys is on another server that was scanned before.
    * @returns undefined if there is none
    * @throws what a server answered, if no other one can be scanned now

@@ -68,7 +68,7 @@ export class ClaimShares {
     this.#maxReleased = Math.floor(maxPerScope / 2);
   }
 
-  /** About how long until the scope may have a new claim, in milliseconds; 0 if it may have one now. */
+  /** About how long until the scope may have a new claim, in milliseconds; 0 if it may add one now. */
   fullForMs(scope: string, now: number): number {
     const share = this.#scopes.get(scope);
     if (share === undefined) return 0;

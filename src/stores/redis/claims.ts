@@ -50,7 +50,7 @@ export interface RedisClaimStoreStats {
   readonly refusedInScope: number;
   /** The circuit breaker. `open`: calls fail at once, and one call every 500 ms tests whether Redis is back. */
   readonly breaker: 'closed' | 'open' | 'half-open';
-  /** Results of more than 8 KiB. They have their own deadline, by size, and their own circuit breaker. */
+  /** Results of more than 8 KiB. They use their own deadline, by size, and their own circuit breaker. */
   readonly large: {
     /** Bytes that wait or are under way now. */
     readonly bytes: number;
@@ -77,7 +77,7 @@ export interface RedisClaimStore extends ClaimStore {
   complete(id: ClaimId, command: CompleteCommand): Promise<CompleteReply>;
   abandon(id: ClaimId, command: AbandonCommand): Promise<AbandonReply>;
   inspect(id: ClaimId): Promise<ClaimView | undefined>;
-  /** The calls of a list have a circuit breaker of their own, and four times the deadline. */
+  /** The calls of a list use their own circuit breaker, and four times the deadline. */
   list(cursor: string | undefined, count: number): Promise<ClaimPage>;
   /**
    * Resolves after the first answer of Redis, when the store's clients are connected and the script is loaded.
@@ -89,7 +89,7 @@ export interface RedisClaimStore extends ClaimStore {
 }
 
 /**
- * Creates a claim store in Redis. It has one hash per idempotency key. A command is one atomic script and one round
+ * Creates a claim store in Redis. It stores one hash per idempotency key. A command is one atomic script and one round
  * trip, and uses the server's clock. Commands of one turn of the event loop are sent together. The store never
  * connects, configures or closes the client.
  * @throws OptionError
@@ -229,7 +229,7 @@ class RedisClaims implements RedisClaimStore {
             for (const stop of stops) stop();
           };
         },
-        // Its reply also has the server's time, which the first `begin` needs.
+        // Its reply also contains the server's time, which the first `begin` needs.
         probe: () => this.inspect({ scope: '', key: '' }),
       },
       options,

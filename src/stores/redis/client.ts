@@ -47,7 +47,7 @@ export interface NodeRedisCluster {
 /** A connected client. The stores never connect, close or configure it. */
 export type RedisClient = IoredisClient | NodeRedisClient;
 
-/** A server that has keys: the only one, or a master of a cluster. */
+/** A server with keys: the only one, or a master of a cluster. */
 export interface RedisNode {
   /** Host and port of a master; '' for the only server. */
   readonly address: string;
@@ -77,7 +77,7 @@ export interface Commands {
   /** Strings in the reply are bytes. */
   eval(source: string, keys: readonly string[], args: readonly string[]): Promise<unknown>;
   unlink(key: string): Promise<unknown>;
-  /** The servers that have keys, as far as the client knows them. */
+  /** The servers with keys, as far as the client knows them. */
   nodes(): Promise<readonly RedisNode[]>;
 }
 
@@ -107,7 +107,7 @@ function oldNodeRedis(client: unknown): string | undefined {
   return undefined;
 }
 
-/** Methods of ioredis that {@link IoredisClient} does not have. */
+/** Methods of ioredis beyond {@link IoredisClient}. */
 interface OtherMethods {
   /** Strings in the reply are bytes, also of the next one. */
   evalshaBuffer: IoredisClient['evalsha'];

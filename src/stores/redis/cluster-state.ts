@@ -1,7 +1,7 @@
 import type { Commands, RedisNode } from './client.ts';
 import { ALL_SLOTS, NO_SLOTS, SlotSet } from './slot-set.ts';
 
-/** A server, and the slots of which it has keys. */
+/** A server, and the slots of its keys. */
 export interface ServerState {
   readonly node: RedisNode;
   /** Another one after each start of the server, which makes positions of SCAN invalid. */

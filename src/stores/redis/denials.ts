@@ -65,7 +65,7 @@ export class Denials {
       this.#byPair.delete(key);
       return undefined;
     }
-    // Another window set can have another max (S10).
+    // The max of another window set can differ (S10).
     if (denial.windowSet !== windowSet) return undefined;
     this.#hits++;
     // The server decided between sending and receiving. Counting from the later one, the wait shown is never too short
@@ -90,7 +90,7 @@ export class Denials {
     receivedAt: number,
   ): void {
     const { shown, windowSet, decidedAt, blocked: block } = decision;
-    // If the window has room left, a request with a lower cost could still fit.
+    // If room is left in the window, a request with a lower cost could still fit.
     const certainMs = shown === undefined || shown.remaining > 0 ? block?.forMs : shown.resetMs;
     if (this.#maxMs === 0 || certainMs === undefined) return;
     if (sentAt <= this.#clearedAt) return;

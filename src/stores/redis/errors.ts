@@ -1,4 +1,4 @@
-/** The error for a record that has a key of headgate's, but that headgate did not write. */
+/** The error for a record under one of headgate's keys that headgate did not write. */
 export function foreignRecord(key: string | undefined): Error {
   return new Error(`the record ${key} was not written by headgate`);
 }
@@ -19,7 +19,7 @@ export function isSlotMoving(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('TRYAGAIN');
 }
 
-/** Whether the server does not have the script. Nothing was executed. */
+/** Whether the server lacks the script. Nothing was executed. */
 export function isUnknownScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('NOSCRIPT');
 }

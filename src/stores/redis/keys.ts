@@ -4,7 +4,7 @@ import type { ClaimId } from '../../core/ports.ts';
 const TO_ESCAPE = /[%}\ud800-\udfff]/;
 
 /**
- * Names of the records of one prefix. Different pairs have different names, and an account's records share a hash slot.
+ * Names of the records of one prefix. The names of different pairs differ, and an account's records share a hash slot.
  */
 export interface KeyNames {
   /** Name of the record of an (account, route); without a route, of the record that the account's routes share. */
@@ -18,7 +18,7 @@ export interface KeyNames {
   parse(key: string): { readonly account: string; readonly route: string | undefined } | undefined;
   /** Name of the blocks of an account: what the names of its records begin with. */
   blocks(account: string): string;
-  /** What a block is about, as its record has it: the account, or one of its routes. */
+  /** The target of a block, as its record names it: the account, or one of its routes. */
   blocked(route: string | undefined): string;
   /** Escapes an account or a route. */
   escape(text: string): string;
@@ -99,8 +99,8 @@ export interface AdjustmentKeys {
 }
 
 /**
- * Names of what is stored of adjustments: `headgate:limits:{adjusted}:now`. All share a hash slot. No record of a limiter
- * or of a claim has such an end, so they differ from those for all prefixes.
+ * Names of what is stored of adjustments: `headgate:limits:{adjusted}:now`. All share a hash slot. No record of a
+ * limiter or of a claim ends so, so they differ from those for all prefixes.
  */
 export function adjustmentKeys(prefix: string): AdjustmentKeys {
   const tag = `${prefix}:limits:{adjusted}`;

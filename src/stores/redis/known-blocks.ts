@@ -4,7 +4,7 @@ import { monotonicClock } from '../../core/clock.ts';
 import { Blocks } from '../memory/blocks.ts';
 
 /**
- * Blocks that the server has, as far as this process set them or was told of them. They hold while the server does
+ * Blocks on the server, as far as this process set them or was told of them. They hold while the server does
  * not answer. Bounded.
  */
 export class KnownBlocks {
@@ -18,7 +18,7 @@ export class KnownBlocks {
     try {
       this.#blocks.set(target, block, monotonicClock.now());
     } catch (error) {
-      // The server has the block, so only an outage can let a request past it.
+      // The server knows the block, so only an outage can let a request past it.
       if (!isHeadgateError(error, 'store_full')) throw error;
     }
   }

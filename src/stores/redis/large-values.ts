@@ -4,7 +4,7 @@ import { Tally } from '../../base/tally.ts';
 import type { CircuitBreaker } from '../shared/circuit-breaker.ts';
 
 /**
- * Most bytes that are under way at once, unless a single value has more. Further values would only wait in a socket.
+ * Most bytes that are under way at once, unless a single value is larger. Further values would only wait in a socket.
  */
 const MAX_BYTES_UNDER_WAY = 262_144;
 /** Slowest connection that is not taken for broken, in bytes per millisecond: 1 MiB per second. */
@@ -32,7 +32,7 @@ interface WaitingCall {
 
 /**
  * Calls that carry a large value, over a connection that they share. A few are under way at once, the scopes take
- * turns, and each scope has a budget. So one application can neither fill the connection nor block the values of
+ * turns, and each scope gets a budget. So one application can neither fill the connection nor block the values of
  * another.
  */
 export class LargeValues {

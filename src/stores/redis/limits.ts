@@ -77,8 +77,8 @@ const blockScript = /* @__PURE__ */ createScript(blockSource);
 const MAX_BLOCKED_ROUTES = 100;
 
 /**
- * Creates a store in Redis. It has one string per (account, route). A decision is one atomic script and one round trip,
- * whatever the number of windows. The store never connects, configures or closes the client.
+ * Creates a store in Redis. It stores one string per (account, route). A decision is one atomic script and one round
+ * trip, whatever the number of windows. The store never connects, configures or closes the client.
  * @throws OptionError
  */
 export function createRedisStore(client: RedisClient, options: RedisStoreOptions = {}): RedisStore {

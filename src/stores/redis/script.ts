@@ -9,7 +9,7 @@ export interface Script {
 }
 
 /**
- * Calls a script by its hash. The source is only sent if the server replies that it does not have the script. After any
+ * Calls a script by its hash. The source is only sent if the server replies that it lacks the script. After any
  * other error the script may have been executed, so it must not be sent again.
  */
 export function createScript(source: string): Script {

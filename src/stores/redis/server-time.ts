@@ -9,7 +9,7 @@ const SLOTS = 16_384;
 
 /**
  * The last time that each server reported, and when this process received it. Clocks of two servers are never compared
- * (S15), so each server has its own report.
+ * (S15), so each server reports apart.
  */
 export class ServerTime {
   readonly #reports = new Map<string, { readonly time: number; readonly receivedAt: number }>();
@@ -42,7 +42,7 @@ export function serverOf(client: object, key: string): string {
   if (!Array.isArray(slots)) return '';
   const slot = slotOf(key);
   const owner: unknown = slots[slot];
-  // ioredis has a list of addresses per slot, the master's first. node-redis has an object per slot.
+  // ioredis keeps a list of addresses per slot, the master's first. node-redis keeps an object per slot.
   const address: unknown = Array.isArray(owner)
     ? owner[0]
     : (owner as { readonly master?: { readonly address?: unknown } } | undefined)?.master?.address;

@@ -35,7 +35,7 @@ export interface CheckBatch {
   readonly position: number;
 }
 
-/** A check, and the batch that has it. */
+/** A check, and its batch. */
 interface BatchedCheck {
   readonly check: Check;
   readonly batch: CheckBatch;

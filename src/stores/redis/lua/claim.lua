@@ -61,9 +61,9 @@ local time = int(now)
 -- the command's first arguments.
 local key, fields, isString
 local token, fingerprint, retention
--- The fields of the record. `state` is false if the key has no record.
+-- The fields of the record. `state` is false if the key is without a record.
 local state, recordFingerprint, owner, generation, dispatched, inherited, leaseUntil, keptUntil, status, value
--- Whether the record and the command have the same fingerprint.
+-- Whether the fingerprints of the record and the command are equal.
 local isSame
 
 local function isText(text) return text == '' or (text and (byte(text) == 61 or byte(text) == 126)) end
@@ -108,7 +108,7 @@ local function write(lifetime, ...)
   call('PEXPIRE', key, int(max(minExpiry, lifetime)))
 end
 
--- The value as the reply has it. The sender asks for a long one again, over a connection for long values.
+-- The value as the reply shows it. The sender asks for a long one again, over a connection for long values.
 local function shownValue()
   if #value <= maxValue then return value end
   return '#' .. #value
@@ -190,7 +190,7 @@ local function complete(newStatus, newValue)
   end
   -- The first outcome wins, even if another attempt owns the claim by now.
   if state and owner == token and inherited == '0' then
-    -- The usual case: the other fields already have these values.
+    -- The usual case: the other fields already hold these values.
     write(retention, 'state', 'completed', 'dispatched', '0', 'leaseUntil', time,
       'status', newStatus, 'value', newValue)
   else
@@ -214,7 +214,7 @@ local function abandon(claimGeneration, released)
   return { 'released' }
 end
 
--- How many arguments each command has, its name included.
+-- How many arguments each command takes, its name included.
 local ARGUMENTS = { begin = 9, extend = 6, dispatch = 6, complete = 6, abandon = 6, inspect = 1 }
 local replies = { time }
 local at = 3

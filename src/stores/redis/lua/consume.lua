@@ -52,14 +52,14 @@ end
 local windowSet = cjson.decode(ARGV[2])
 local cost, recordsPerCheck = windowSet[1], windowSet[2]
 
--- The part of a record's name that names the blocks of its account. Only the account's end has '}:' behind the last
+-- The part of a record's name that names the blocks of its account. Only the account's end shows '}:' behind the last
 -- brace.
 local ACCOUNT = '^.*}:'
 
 -- Whether an account of the call may have blocks; nil until it is known.
 local mayBeBlocked
 
--- The fast path: one request of one record, which has exactly the window set's windows, none of them over, of an
+-- The fast path: one request of one record, which contains exactly the window set's windows, none of them over, of an
 -- account without blocks. It is not a function, because creating one would cost a twentieth of the whole call.
 if #KEYS == 1 and not ARGV[5] then
   -- One command for both keys is cheaper than two. It returns false for a record of another type.
@@ -125,7 +125,7 @@ local function readOtherRecord(packed, head, windows, before)
   end
   local i = 1
   for name in string.gmatch(head, '[ra]%d+') do
-    -- A window that has never had an instance is given one that is over.
+    -- A window that never began is given an instance that is over.
     local window = found[name] or { now - windowSet[2 * (before + i) + 2], 0 }
     numbers[2 * i - 1], numbers[2 * i] = window[1], window[2]
     i = i + 1
@@ -149,7 +149,7 @@ local function writeRecord(key, numbers, head, windows, before)
   redis.call('SET', key, packed, 'PX', string.format('%.0f', math.max(minExpiry, ends - now)))
 end
 
--- Whether an account of the call can have blocks: usually none has, which one command finds out. It fails while a
+-- Whether an account of the call can be blocked: usually none is, which one command finds out. It fails while a
 -- cluster moves the slot, because not all of its keys exist.
 if mayBeBlocked == nil then
   local keys, last = {}, nil
@@ -175,7 +175,7 @@ local blocked = mayBeBlocked and {}
 ]]
 local findBlock = mayBeBlocked and function(record)
   local key = match(record, ACCOUNT)
-  -- An error: the value has another type, so it is not of blocks, or the slot is moving.
+  -- An error: the value is of another type, so it is not of blocks, or the slot is moving.
   local packed = redis.pcall('GET', key)
   if type(packed) ~= 'string' then return nil end
   local isJson, blocks = pcall(cjson.decode, packed)
@@ -194,7 +194,7 @@ local findBlock = mayBeBlocked and function(record)
   return found
 end
 
--- A part of the reply without counters, which says why there are none. It must have its usual length.
+-- A part of the reply without counters, which says why there are none. Its length must be as usual.
 local function unusual(number) return pack('<dd', 0 / 0, number) .. string.rep('\0', 8 * #windowSet - 32) end
 
 --[[
