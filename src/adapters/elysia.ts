@@ -84,7 +84,7 @@ export function headgate(
         );
       };
     };
-    // Elysia keeps only one of several wrappers with the same source text. A text of its own makes every gate count.
+    // Elysia keeps only one of several wrappers with the same source text. A distinct text makes every gate count.
     app.wrap(Object.assign(around, { toString: () => text }) as never);
     // From a plugin in a group Elysia does not take wrappers; from an async function it takes only routes and their
     // hooks.

@@ -138,7 +138,7 @@ export function headgate(
       });
     ready();
   };
-  // The hooks apply to the context where the plugin is registered, not to a context of its own.
+  // The hooks apply to the context where the plugin is registered, not to another context.
   return Object.assign(plugin, {
     [Symbol.for('skip-override')]: true,
     [Symbol.for('fastify.display-name')]: 'headgate',

@@ -45,7 +45,7 @@ const PEER: PeerReader<H3EventLike> = {
 };
 
 /**
- * Mounts a gate, for an app or for one route; or limits by the client's address. The gate turns what a handler returns
+ * Mounts a gate, for an app or for one route; or limits by the client's address. The gate turns a handler's result
  * or throws into a response. Therefore mount `onError()` behind the gate; the app's own `onError` option works as
  * usual.
  * @throws OptionError
@@ -99,7 +99,7 @@ export const servedFromCache = /* @__PURE__ */ forContext(rawRequest, web.served
 export const passageOf = /* @__PURE__ */ forContext(rawRequest, web.passageOf);
 
 /**
- * h3 lets prepared fields override those of a response. The gate's fields must win, so prepared fields with the same
+ * h3 lets prepared fields override a response's fields. The gate's fields must win, so prepared fields with the same
  * names are removed.
  */
 function withOwnFields(response: Response, { res }: H3EventLike): Response {

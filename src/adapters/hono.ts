@@ -17,7 +17,7 @@ import { responseParts } from './web/response.ts';
 export type { AddressLimits } from '../address/options.ts';
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
 
-/** What the servers of Node, Bun and Deno pass as `env`. */
+/** The `env` that the servers of Node, Bun and Deno pass. */
 interface ServerEnv {
   /** Node, by `@hono/node-server`. */
   readonly incoming?: { readonly socket?: { readonly remoteAddress?: string | undefined } | undefined } | undefined;
@@ -73,7 +73,7 @@ export function headgate<E extends Env>(
       waitUntil: (promise) => waitUntil(c, promise),
     });
     if (!c.finalized || response !== c.res) {
-      // Otherwise Hono would copy the fields of the replaced response over those of the new one.
+      // Otherwise Hono would copy the fields of the replaced response over the new response's fields.
       c.res = undefined;
       c.res = response as Response;
     }

@@ -80,8 +80,8 @@ export function Headgate(options: Options): MethodDecorator & ClassDecorator {
 }
 
 /**
- * No gate for this method, or for every method of this class. For routes without limits, and for what is not HTTP:
- * resolvers of GraphQL, and handlers of messages and events.
+ * No gate for this method, or for every method of this class. For routes without limits, and for contexts other than
+ * HTTP: resolvers of GraphQL, and handlers of messages and events.
  */
 export function SkipHeadgate(): MethodDecorator & ClassDecorator {
   return Headgate(false);

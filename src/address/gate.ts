@@ -14,7 +14,7 @@ import { type AddressWindowSets, createAddressStore } from './store.ts';
 const EVERY_ROUTE = '*';
 /** The smallest block of IPv6 that the internet routes, and the usual block of one site. */
 const NETWORK_BITS = 48;
-/** What a network may send, in allowances of one address. */
+/** The allowance of a network, in allowances of one address. */
 const ADDRESSES_PER_NETWORK = 16;
 
 /**
@@ -36,7 +36,7 @@ export function createAddressGate<Request>(options: AddressLimits<Request>, peer
   const { validate, logger } = options;
   const proxies = { trustedProxies, header, ipv6Prefix, logger };
   const clientIp = createClientIp({ ...proxies, validate });
-  /** For an address that is not the one that is connected, because `address` already knows of the proxies. */
+  /** For an address that is not the connected address, because `address` already knows of the proxies. */
   const givenIp = createClientIp({ ...proxies, validate: false });
   const account = (request: Request): string => {
     const connected = address?.(request);
@@ -84,8 +84,8 @@ function limitOfNetwork(address: Limit): Limit {
 
 /**
  * The options of a route are often meant for another gate on the same route, which limits accounts. They must not lift
- * the limit of an address, and their resolvers may need what is known only behind an authentication. Only `answer`
- * counts.
+ * the limit of an address, and their resolvers may need facts that are known only behind an authentication. Only
+ * `answer` counts.
  */
 function withAnswerOnly<Request>(gate: Gate<Request>): Gate<Request> {
   return {

@@ -13,11 +13,11 @@ export interface AddressLimits<Request>
       'allow' | 'deny' | 'cost' | 'finalCost' | 'cached' | 'answer' | 'headers' | 'problemMediaType' | 'onEvent'
     > {
   /**
-   * What one address may send, all routes together. All addresses of a block of IPv6 count as one: see `ipv6Prefix`.
+   * The allowance of one address, all routes together. All addresses of a block of IPv6 count as one: see `ipv6Prefix`.
    */
   readonly perAddress: LimitInput;
   /**
-   * What all addresses of one IPv6 /48 may send together, so that a network cannot take an allowance, and a record of
+   * The common allowance of all addresses of one IPv6 /48, so that a network cannot take an allowance, and a record of
    * the store, for each of its addresses. A request that either limit rejects is charged to neither. `[]`: no such
    * limit.
    * @default the windows of `perAddress`, each with 16 times its max
@@ -26,12 +26,12 @@ export interface AddressLimits<Request>
   /**
    * The address of the peer of the connection, if the adapter does not know it, or if you know better. Trusted proxies
    * are applied to it. A request without an address is refused with a 500.
-   * @default what the framework knows; `headgate/fetch` knows nothing
+   * @default the framework's address; `headgate/fetch` knows none
    */
   readonly address?: ((request: Request) => string | undefined) | undefined;
   /**
    * Where addresses are counted. If several limits use one Redis, each needs a store with its own `prefix`.
-   * @default a memory store of its own, with room for 65,536 addresses
+   * @default a separate memory store, with room for 65,536 addresses
    */
   readonly store?: LimitStore | undefined;
 }
@@ -76,7 +76,7 @@ export function checkAddressLimits<Request>(options: AddressLimits<Request>, kno
   const { address, store, trustedProxies = 0 } = options;
   if (address !== undefined && typeof address !== 'function')
     throw new OptionError('address', address, 'must be a function of the request');
-  // Counted proxies write the address of the client, so that of the connection is not needed.
+  // Counted proxies write the address of the client, so the connection's address is not needed.
   const needsAddress = !knowsAddress && !(typeof trustedProxies === 'number' && trustedProxies > 0);
   if (needsAddress && address === undefined) {
     const reason =

@@ -1,6 +1,6 @@
 import type { RequestFields } from './client-ip.ts';
 
-/** How an adapter reads what it knows of a request's client. */
+/** How an adapter reads the client of a request. */
 export interface PeerReader<Request> {
   /**
    * The address of the peer of the connection, or undefined. Absent if the adapter's platforms do not say

@@ -9,13 +9,13 @@ export type MethodTable<Port> = Readonly<Record<MethodName<Port>, true>>;
 /** The rest of a port, also as a table without gaps: fields that are optional in the port are not. */
 export type Fields<Port> = Required<Omit<Port, MethodName<Port>>>;
 
-/** What takes the place of a method. `call` is the method, already bound to its object. */
+/** The replacement of a method. `call` is the method, already bound to its object. */
 export type Wrappers<Port> = {
   readonly [Name in MethodName<Port>]?: ((call: NonNullable<Port[Name]>) => NonNullable<Port[Name]>) | undefined;
 };
 
 /**
- * Decorates an object that implements a port. Each method is the one that its wrapper returns, or else that of the
+ * Decorates an object that implements a port. Each method comes from its wrapper, or else from the
  * object. The result implements an optional method if and only if the object does. No call costs a promise or a
  * look-up.
  */

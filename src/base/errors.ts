@@ -37,7 +37,7 @@ const BRAND = Symbol.for('headgate.error');
  * Check errors with {@link isHeadgateError}: `instanceof` fails if two copies of the package are loaded (ESM and CJS).
  *
  * An error never keeps the rejected value as a property: logs print errors, and a client holds a password. The message
- * says what was given, as far as it cannot be a secret.
+ * shows the given value, as far as it cannot be a secret.
  */
 export class HeadgateError extends Error {
   /** Written out in every class: minifiers shorten the names of classes, and logs show this one. */

@@ -1,4 +1,4 @@
-/** What can be read of a thrown value. */
+/** The readable parts of a thrown value. */
 export interface ThrownText {
   /** The name of an error; the type of any other value. */
   readonly name: string;
@@ -17,7 +17,7 @@ export function describeThrown(thrown: unknown): ThrownText {
   }
 }
 
-/** The stack of an error, or what a log can show of any other value. Never throws. */
+/** The stack of an error, or a short form of any other value. Never throws. */
 export function stackOf(thrown: unknown): string {
   try {
     if (thrown instanceof Error && typeof thrown.stack === 'string') return thrown.stack;

@@ -3,7 +3,7 @@ import { checkOptions } from '../base/options.ts';
 import type { Limit } from './limit.ts';
 
 /**
- * Which limit to adjust: that of an account, of a provider, of a customer's plan, or (if none is given) the default
+ * Which limit to adjust: an account's, a provider's, of a customer's plan, or (if none is given) the default
  * one. With `route`, the limit of that route; otherwise the limit for all routes.
  */
 export interface AdjustTarget {
@@ -39,7 +39,7 @@ export interface Head {
   readonly nonce: string;
 }
 
-/** What one change did to one limit. */
+/** The effect of one change on one limit. */
 export interface AdjustedLimit {
   readonly target: AdjustTarget;
   /** The adjustment's windows before; undefined if the limit was not adjusted. */
@@ -63,14 +63,14 @@ export interface AdjustmentEntry extends Head {
 export interface AdjustmentState {
   readonly head: Head;
   readonly adjustments: readonly Adjustment[];
-  /** The last entries of the history, at most {@link MAX_RECENT}, oldest first. The last one is that of `head`. */
+  /** The last entries of the history, at most {@link MAX_RECENT}, oldest first. The last entry belongs to `head`. */
   readonly recent: readonly AdjustmentEntry[];
 }
 
 /** Entries that a process remembers. By them it recognises a store that lost its last changes. */
 export const MAX_RECENT = 1_000;
 
-/** What a target can name beside its route. */
+/** The names of a target beside its route. */
 const TARGETS = ['account', 'provider', 'plan'] as const;
 const FIELDS = [...TARGETS, 'route'];
 

@@ -1,4 +1,4 @@
-/** The requests that a block rejects: all of an account, or (with `route`) those of one of its routes. */
+/** The requests that a block rejects: all requests of an account, or (with `route`) of one of its routes. */
 export interface BlockTarget {
   readonly account: string;
   readonly route?: string | undefined;

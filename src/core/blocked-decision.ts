@@ -6,7 +6,7 @@ import type { WindowSet } from './window-set.ts';
 const BY_BLOCK = -2;
 
 /**
- * A rejection by a block (S21). No window was checked. It is a class of its own, so that a decision without a block has
+ * A rejection by a block (S21). No window was checked. It is a separate class, so that a decision without a block has
  * no field for it.
  */
 export class BlockedDecision extends Decision {

@@ -1,4 +1,4 @@
-/** What the store records about a finished operation. */
+/** The store's record of a finished operation. */
 export interface KeptResult {
   /** A short word for people and logs, such as the HTTP status. Always stored. */
   readonly status: string;
@@ -196,7 +196,7 @@ export function complete(
 
 /**
  * Releases the key. The owner sends this if it knows that the effect did not happen. An inherited dispatch stays,
- * because what the earlier owner did is still unknown.
+ * because the earlier owner's effect is still unknown.
  */
 export function abandon(found: ClaimRecord | undefined, command: AbandonCommand, now: number): ClaimStep<AbandonReply> {
   const record = unexpired(found, now);

@@ -57,7 +57,7 @@ export class Decision {
   declare readonly accepted: boolean;
   declare readonly account: string;
   declare readonly route: string;
-  /** What the request costs, or would have cost (S11). */
+  /** The cost of the request, also of a rejected one (S11). */
   declare readonly cost: number;
   /** When the store decided, in milliseconds on the store's clock. */
   declare readonly decidedAt: number;
@@ -108,7 +108,7 @@ export class Decision {
     return index < 0 ? undefined : this.#status(index);
   }
 
-  /** Every window that was checked, in order. Windows after the one that rejected are not included (S2). */
+  /** Every window that was checked, in order. Windows after the rejecting window are not included (S2). */
   get trace(): readonly WindowStatus[] {
     const checked = this.accepted ? this.windowSet.windows.length : this.#rejectedBy + 1;
     const trace: WindowStatus[] = [];

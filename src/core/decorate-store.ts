@@ -14,7 +14,8 @@ const METHODS: MethodTable<LimitStore> = {
 };
 
 /**
- * The same store, with other methods in place of some of its own. It keeps the store's counters, and so its identity.
+ * The same store, with other methods in place of some of its methods. It keeps the store's counters, and so its
+ * identity.
  * @example
  * ```ts
  * const counted = decorateStore(store, { consume: (consume) => (...args) => { calls++; return consume(...args); } });

@@ -37,7 +37,7 @@ export class MisuseLog {
     this.#log = log;
   }
 
-  /** @param what what was seen and what to do about it, as sentences */
+  /** @param what the observation and the advice, as sentences */
   warn(code: MisuseCode, what: string): void {
     if (this.#logged.has(code)) return;
     this.#logged.add(code);

@@ -71,13 +71,13 @@ export interface LimitStore {
   /** Lifts the block of exactly this target, if there is one. */
   unblock?(target: BlockTarget): MaybePromise<void>;
   /**
-   * Returns the block that rejects requests of the target, and how much longer; of two, the one that ends last.
+   * Returns the block that rejects requests of the target, and how much longer; of two, the later end counts.
    * Undefined without one.
    */
   blocked?(target: BlockTarget): MaybePromise<Block | undefined>;
   /** Waits until the store's server answers, and then decides without delay. Absent if there is no server. */
   ready?(options?: ReadyOptions): MaybePromise<void>;
-  /** Closes what the store itself opened, never what it was given. */
+  /** Closes the store's own resources, never an object that was passed to it. */
   close?(): MaybePromise<void>;
 }
 
@@ -159,6 +159,6 @@ export interface ClaimStore {
   list?(cursor: string | undefined, count: number): MaybePromise<ClaimPage>;
   /** Waits until the store's server answers. Absent if there is no server. */
   ready?(options?: ReadyOptions): MaybePromise<void>;
-  /** Closes what the store itself opened, never what it was given. */
+  /** Closes the store's own resources, never an object that was passed to it. */
   close?(): MaybePromise<void>;
 }

@@ -6,7 +6,7 @@ export const STORE_CHANNEL = 'headgate:store';
 
 /** One call of a store that leaves the process, as its caller sees it. Listeners must not change it. */
 export interface StoreCall {
-  /** What is called: the counters, idempotency keys, the stored responses over 8 KiB, or the adjustments of limits. */
+  /** The called part: the counters, idempotency keys, the stored responses over 8 KiB, or the adjustments of limits. */
   readonly store: 'limits' | 'claims' | 'large_values' | 'adjustments';
   /** The method of the store, such as `consume` or `begin`. */
   readonly operation: string;

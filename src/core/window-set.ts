@@ -18,7 +18,7 @@ export type ShownWindow = 'last' | 'least';
 
 /** The windows that one request must fit, in the order of checking. Immutable. Share it: stores cache by identity. */
 export interface WindowSet {
-  /** The route's own windows, then those of All methods; the shorter window first within each (S2). */
+  /** The route's own windows, then the windows of All methods; the shorter window first within each (S2). */
   readonly windows: readonly NamedWindow[];
   /** `durationMs` and `max` of each of `windows` again, as flat arrays for the hot path. Never write to them. */
   readonly durations: Float64Array;

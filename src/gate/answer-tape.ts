@@ -133,7 +133,7 @@ export class AnswerTape {
   }
 
   /**
-   * Storing finished: the rest may be sent, and what is written from now on may be sent at once.
+   * Storing finished: the rest may be sent, and later writes may be sent at once.
    * @param isReplaced the client gets another response
    */
   stored(isReplaced: boolean): void {

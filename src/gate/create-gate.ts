@@ -235,7 +235,7 @@ class StagedGate<Request> implements Gate<Request> {
     }
   }
 
-  /** Runs stages. What they throw becomes the answer. */
+  /** Runs stages. Their errors become the answer. */
   #guard(
     request: Request,
     requestId: string | undefined,

@@ -28,7 +28,7 @@ const RESULT_UNAVAILABLE_DETAIL =
   'The original request has completed, but its stored response cannot be read now. Retry with the same key.';
 const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 
-/** Makes what a request gets at a gate, a passage or an answer, and emits its event. */
+/** Makes the result of a request at a gate, a passage or an answer, and emits its event. */
 export class GateEntries<Request> {
   readonly #options: GateOptions<Request>;
   readonly #events: GateEmitter;
@@ -38,7 +38,7 @@ export class GateEntries<Request> {
     this.#events = events;
   }
 
-  /** What a limit decided: a passage, or 429. */
+  /** The result of a limit: a passage, or 429. */
   decided(request: Request, requestId: string | undefined, decision: Decision): GateAnswer | GatePassage {
     const id = this.idFor(requestId, !decision.accepted);
     if (this.#events.hasListener) this.#events.emit({ type: 'decision', requestId: id, decision });
@@ -94,7 +94,7 @@ export class GateEntries<Request> {
     return (status, type, detail, headers) => this.answer(status, type, detail, request, requestId, headers).reply;
   }
 
-  /** An answer of the gate itself: its error object, or what the option `answer` makes of it. */
+  /** An answer of the gate itself: its error object, or the result of the option `answer`. */
   answer<Status extends ErrorStatus>(
     status: Status,
     type: ErrorType<Status>,

@@ -40,18 +40,18 @@ export interface RefundEvent {
   readonly refunded: boolean;
 }
 
-/** `finalCost` returned another cost than the one that was charged, and not 0 (S13). */
+/** `finalCost` returned another cost than the charged cost, and not 0 (S13). */
 export interface SettledEvent {
   readonly type: 'settled';
   readonly requestId: string;
   readonly decision: Decision;
-  /** What the request cost in the end. */
+  /** The final cost of the request. */
   readonly cost: number;
   /** False if nothing was changed, because the window was over, or because the handler had settled the decision. */
   readonly changed: boolean;
 }
 
-/** What happened to the idempotency key of a request. */
+/** The result for the idempotency key of a request. */
 export interface IdempotencyOutcomeEvent {
   readonly type: 'idempotency';
   readonly requestId: string;

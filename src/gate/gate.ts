@@ -5,7 +5,7 @@ import type { HeaderFields } from '../http/rate-limit-fields.ts';
 import type { ResponseRecording } from './recording.ts';
 import type { RouteOptions } from './route-options.ts';
 
-/** What the gate needs to know about the response of the handler or the upstream. */
+/** The facts that the gate needs about the response of the handler or the upstream. */
 export interface GateOutcome {
   /** HTTP status of the response. */
   readonly status: number;
@@ -43,7 +43,7 @@ export interface Passage {
   readonly recording?: ResponseRecording | undefined;
   /** True if this gate, or one in front of it, stores the outcome: a gate behind it claims no key. */
   readonly isRecorded?: boolean | undefined;
-  /** True if the response decides what the request costs, also if its client is gone and never gets it. */
+  /** True if the response decides the cost of the request, also if its client is gone and never gets it. */
   readonly hasFinalCost?: boolean;
   /**
    * Call it if the request is known not to have reached the provider. The charge is refunded (S13), and the idempotency
@@ -57,7 +57,7 @@ export interface Passage {
 export interface Settlement {
   /** Headers to add to the response. Without rate-limit fields if another gate of the request shows its own (S6). */
   readonly headers: HeaderFields;
-  /** True if the provider itself answered 429: remove all rate-limit headers, also those of the provider (S16). */
+  /** True if the provider itself answered 429: remove all rate-limit headers, also the provider's (S16). */
   readonly stripRateLimit: boolean;
 }
 

@@ -44,7 +44,7 @@ export function isKeyFault(resolved: unknown): resolved is KeyFault {
 }
 
 /**
- * Checks what the resolver returned: a claim must never rest on a guess, least of all about the scope of its key (I2).
+ * Checks the resolver's result: a claim must never rest on a guess, least of all about the scope of its key (I2).
  * @throws StageError
  */
 export function checkIdempotentRequest(resolved: unknown): IdempotentRequest {

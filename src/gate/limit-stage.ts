@@ -10,7 +10,7 @@ import type { GatePassage } from './passage.ts';
 import { callResolver, StageError } from './resolver.ts';
 import type { RouteGateOptions } from './route-options.ts';
 
-/** What is known of a request before its key is claimed, so that no resolver is called twice. */
+/** The facts about a request before its key is claimed, so that no resolver is called twice. */
 export interface KnownRequest {
   readonly account: string | undefined;
   /** The limits do not apply, and the account is resolved only if there is a key. */
@@ -39,7 +39,7 @@ export class LimitStage<Request> {
     return this.#noAccount === undefined;
   }
 
-  /** @param known what an earlier stage resolved */
+  /** @param known the values that an earlier stage resolved */
   enter(request: Request, requestId: string | undefined, known?: KnownRequest): MaybePromise<GateAnswer | GatePassage> {
     if (known?.isAllowed) return this.#entries.skip(requestId, 'allowed');
     const { account, route } = this.#options;

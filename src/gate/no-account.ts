@@ -2,14 +2,14 @@ import { OptionError } from '../base/errors.ts';
 import { checkOptions } from '../base/options.ts';
 import type { ErrorType } from '../http/error-types.ts';
 
-/** What a gate does with a request whose account is undefined. */
+/** The gate's answer to a request whose account is undefined. */
 export type OnNoAccount = 'reject' | 'pass' | NoAccountAnswer;
 
 /** The answer to a request without an account. */
 export interface NoAccountAnswer {
   /** 401 gets the type `errors/missing_credentials`, 403 the type `errors/resource_access_restricted`. */
   readonly status: 401 | 403;
-  /** What the client can do. By default a sentence that fits any API. */
+  /** Advice for the client. By default a sentence that fits any API. */
   readonly detail?: string | undefined;
 }
 

@@ -37,10 +37,10 @@ export interface GateOptions<Request> {
    */
   readonly account: Resolver<Request, string | undefined>;
   /**
-   * What happens to a request whose account is undefined. `reject`: 401 `errors/missing_credentials`. An object chooses
-   * 403 `errors/resource_access_restricted`, or a detail for the client. In each case nothing is claimed or charged,
-   * and the handler does not run. `pass`: the request is not limited. A request whose route is undefined passes in any
-   * case.
+   * The treatment of a request whose account is undefined. `reject`: 401 `errors/missing_credentials`. An object
+   * chooses 403 `errors/resource_access_restricted`, or a detail for the client. In each case nothing is claimed or
+   * charged, and the handler does not run. `pass`: the request is not limited. A request whose route is undefined
+   * passes in any case.
    * @default 'reject'
    */
   readonly onNoAccount?: OnNoAccount | undefined;
@@ -50,7 +50,7 @@ export interface GateOptions<Request> {
    */
   readonly deny?: Resolver<Request, boolean | string> | undefined;
   /**
-   * Whether the request passes without a limit, for example a health check or a service of your own. It needs no
+   * Whether the request passes without a limit, for example a health check or your own service. It needs no
    * account, and its idempotency key works as usual.
    */
   readonly allow?: Resolver<Request, boolean> | undefined;
@@ -72,7 +72,7 @@ export interface GateOptions<Request> {
    */
   readonly cost?: Resolver<Request, number> | undefined;
   /**
-   * What the request cost in the end, by its response: an integer, 0 or more. 0 refunds the charge; undefined keeps it.
+   * The final cost of the request, by its response: an integer, 0 or more. 0 refunds the charge; undefined keeps it.
    * Called once, when the status of the handler's response is known; not for answers of a gate, replays, and responses
    * that a cache served. It must not be asynchronous. If it throws, or returns anything else, that is a failure,
    * and the charge stays. The fields of the response show the charge before that (S13).
@@ -124,7 +124,7 @@ export interface GateOptions<Request> {
    */
   readonly problemMediaType?: ProblemMediaType | undefined;
   /**
-   * Makes an answer of your own of each error that the gate answers itself, of any status; undefined leaves it as it
+   * Makes your own answer of each error that the gate answers itself, of any status; undefined leaves it as it
    * is. Replays of stored responses are not passed to it. It must not be asynchronous. If it fails, the failure is
    * logged, and the answer is the gate's.
    * @default the error object, as JSON
@@ -135,7 +135,7 @@ export interface GateOptions<Request> {
   /**
    * Is called once with each failure, whether anything listens to events or not, with what `onEvent` throws, and with
    * the warnings of `validate`.
-   * `(message, error) => log.error({ err: error }, message)` writes to a log of your own; false: nothing is logged.
+   * `(message, error) => log.error({ err: error }, message)` writes to your own log; false: nothing is logged.
    * @default console.error, with the stack of the error
    */
   readonly logger?: Logger | false | undefined;

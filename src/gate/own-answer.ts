@@ -7,7 +7,7 @@ import { hasLength, type Problem, type Reply } from '../http/problem.ts';
 import { forEachField } from '../http/raw-fields.ts';
 
 /**
- * What a `Decision` that rejected a request says of it. Not the class, because the package's types for ESM and for
+ * The facts of a `Decision` that rejected a request. Not the class, because the package's types for ESM and for
  * CommonJS have a class each, and Fastify's `config` may get this type from both.
  */
 export type Rejection = Pick<
@@ -15,7 +15,7 @@ export type Rejection = Pick<
   'account' | 'route' | 'cost' | 'decidedAt' | 'degraded' | 'shown' | 'trace' | 'impossible' | 'blocked'
 >;
 
-/** What an `answer` function may need beside the error object. */
+/** Facts for an `answer` function beside the error object. */
 export interface AnswerContext<Request> {
   /** The request, as resolvers get it. */
   readonly request: Request;
@@ -37,7 +37,7 @@ export type AnswerFunction<Request> = (problem: Problem, context: AnswerContext<
  * The reply that the function returns, with the fields of the gate's own answer that it leaves out.
  * @param standard the gate's own answer
  * @returns undefined if the function returns undefined
- * @throws OptionError if the result cannot be sent, and what the function throws
+ * @throws OptionError if the result cannot be sent, and the function's errors
  */
 export function ownReply<Request>(
   answer: AnswerFunction<Request>,

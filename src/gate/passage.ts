@@ -125,7 +125,7 @@ export class GatePassage implements Passage {
     return this === this.#stack.find((one) => one.#left() === least);
   }
 
-  /** What is left in the window that the fields show; Infinity if no window is shown. */
+  /** The rest of the window that the fields show; Infinity if no window is shown. */
   #left(): number {
     const hasFields = Object.keys(this.headers).length > Object.keys(this.marks).length;
     return (this.#state !== 'abandoned' && hasFields ? this.decision?.shown?.remaining : undefined) ?? Infinity;
@@ -151,7 +151,7 @@ export class GatePassage implements Passage {
     return instead;
   }
 
-  /** Settles the charge by `finalCost`, if that returns another cost than the one that was charged (S13). */
+  /** Settles the charge by `finalCost`, if that returns another cost than the charged cost (S13). */
   #applyFinalCost({ status, header = noField }: GateOutcome): void {
     const { finalCost } = this.options;
     if (finalCost === undefined || this.decision === undefined) return;

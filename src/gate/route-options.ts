@@ -5,7 +5,7 @@ import { checkCost } from '../limits/limiter.ts';
 import { type GateOptions, RESOLVERS } from './options.ts';
 import type { Resolver } from './resolver.ts';
 
-/** Options of one route. They replace those of its gate; options that are absent keep the gate's value. */
+/** Options of one route. They replace the gate's options; options that are absent keep the gate's value. */
 export interface RouteOptions<Request>
   extends Partial<
     Pick<

@@ -9,7 +9,7 @@ export type Problem<Types = ErrorTypesByStatus> = {
 /** An error object of any type. */
 export interface ProblemObject {
   readonly title: string;
-  /** What happened to this request, and what the client can do about it. */
+  /** A sentence about this request, and advice for the client. */
   readonly detail?: string;
   readonly instance?: string;
   readonly type: string;

@@ -106,7 +106,7 @@ export class Attempt {
     return { kind: 'unavailable', error };
   }
 
-  /** @throws what the store throws; whether the outcome is stored is unknown then */
+  /** @throws the store's errors; whether the outcome is stored is unknown then */
   complete(result: KeptResult): MaybePromise<CompleteReply> {
     const { runtime, id, fingerprint } = this;
     const { retentionMs } = this.settings;
@@ -136,7 +136,7 @@ export class Attempt {
     });
   }
 
-  /** @throws what the store throws; whether the claim was released is unknown then */
+  /** @throws the store's errors; whether the claim was released is unknown then */
   async abandon(generation: number | undefined): Promise<AbandonReply> {
     const { runtime, id, fingerprint } = this;
     const { retentionMs, releasedRetentionMs } = this.settings;

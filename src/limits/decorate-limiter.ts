@@ -16,7 +16,7 @@ const METHODS: MethodTable<Limiter> = {
   close: true,
 };
 
-/** The same limiter, with other methods in place of some of its own. */
+/** The same limiter, with other methods in place of some of its methods. */
 export function decorateLimiter(limiter: Limiter, wrappers: Wrappers<Limiter>): Limiter {
   const { synchronous } = limiter;
   return keepStore(limiter, decorate(limiter, METHODS, { synchronous }, wrappers));

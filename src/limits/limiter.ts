@@ -49,7 +49,7 @@ export interface Limiter {
   readonly synchronous: boolean;
   /**
    * Charges every window, or rejects the request and charges no window (S5).
-   * @throws SubjectError, UnknownPlanError, CostError, LimitError; nothing was charged then. Also what the store throws
+   * @throws SubjectError, UnknownPlanError, CostError, LimitError; nothing was charged then. Also the store's errors
    * if it cannot decide
    */
   consume(request: LimitRequest): Promise<Decision>;
@@ -71,7 +71,7 @@ export interface Limiter {
    * @param cost what the request cost in the end: a safe integer, 0 or more
    * @returns false if nothing was changed, because the decision is a rejection, was settled before, or its windows are
    * over
-   * @throws CostError; nothing was changed then. Also what the store throws: the decision counts as settled then,
+   * @throws CostError; nothing was changed then. Also the store's errors: the decision counts as settled then,
    * because the store may have changed the counts
    */
   settle(decision: Decision, cost: number): Promise<boolean>;
@@ -86,13 +86,13 @@ export interface Limiter {
    * limited, and so not blocked.
    * @param block `forMs` is an integer of milliseconds from 1 to a year. `reason` is at most 200 characters long, and
    * over HTTP the client reads it
-   * @throws OptionError (also if the store cannot block), SubjectError, StoreFullError, or what the store throws; then
+   * @throws OptionError (also if the store cannot block), SubjectError, StoreFullError, or the store's errors; then
    * nothing is blocked
    */
   block(target: BlockTarget, block: Block): Promise<void>;
-  /** Lifts the block of exactly this target: that of an account does not lift those of its routes. */
+  /** Lifts the block of exactly this target: lifting an account's block does not lift the blocks of its routes. */
   unblock(target: BlockTarget): Promise<void>;
-  /** Returns the block that rejects requests of the target now, and how much longer; of two, the one that ends last. */
+  /** Returns the block that rejects requests of the target now, and how much longer; of two, the later end counts. */
   blocked(target: BlockTarget): Promise<Block | undefined>;
   /**
    * Changes a limit at run time, with immediate effect, also for active windows (S10). `'recommended'` restores the

@@ -49,7 +49,7 @@ const LAYERS = ['default', 'plans', 'providers', 'accounts'];
 export interface WindowSetSource {
   /** Returns the window set that a request of the subject must fit now. Never waits. */
   windowSet(subject: Subject): WindowSet;
-  /** Routes that have limits of their own. If given, the limiter warns of those that no request names. */
+  /** Routes with their own limits. If given, the limiter warns of those that no request names. */
   readonly limitedRoutes?: readonly string[] | undefined;
 }
 
@@ -243,7 +243,7 @@ class WindowSetCache {
     return this.#byRoute.get(route) ?? this.#windowSetOfOtherRoutes ?? this.#fill(route);
   }
 
-  /** On first use, creates all window sets: that of each route with its own limit, and that of all other routes. */
+  /** On first use, creates all window sets: one for each route with its own limit, and one for all other routes. */
   #fill(route: string): WindowSet {
     const { layers, factory } = this;
     for (const layer of layers)

@@ -2,7 +2,7 @@ import { type Attributes, type Counter, type Meter, type Span, trace } from '@op
 import type { Decision } from '../core/decision.ts';
 import type { FailureEvent, GateEvent } from '../gate/events.ts';
 
-/** What became of a request at the gates. */
+/** The result of a request at the gates. */
 type Outcome = 'accepted' | 'rejected' | 'degraded' | 'unlimited' | 'replayed' | 'refused';
 
 /** A failure of these stages comes after the decision, and does not change what becomes of the request. */

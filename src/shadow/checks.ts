@@ -12,7 +12,7 @@ import type { WindowSetSource } from '../limits/window-sets.ts';
 import { PendingCalls } from './calls.ts';
 import { type ShadowCounts, type ShadowFigures, type ShadowOutcome, ShadowTally } from './figures.ts';
 
-/** What the limits in force and the candidate say about one request. */
+/** The verdicts of the limits in force and of the candidate about one request. */
 export interface ShadowDecision {
   readonly outcome: ShadowOutcome;
   /**
@@ -44,7 +44,7 @@ export interface ShadowRequest {
   readonly request: LimitRequest;
   /** Undefined until the candidate accepted the request. */
   candidate: Decision | undefined;
-  /** What the request cost in the end, if that was known before the candidate had decided. */
+  /** The final cost of the request, if it was known before the candidate had decided. */
   finalCost: number | undefined;
 }
 
@@ -54,7 +54,7 @@ const MAX_SAMPLED_LENGTH = 256;
 const AT_ONCE = 100;
 
 /**
- * Asks a candidate about requests after they were decided. Nobody waits for it. What the candidate's store does wrong
+ * Asks a candidate about requests after they were decided. Nobody waits for it. A fault of the candidate's store
  * is counted, and changes nothing else.
  */
 export class ShadowChecks {
@@ -68,7 +68,7 @@ export class ShadowChecks {
   #isScheduled = false;
   /** Made once: a request pays for whatever is made when it schedules a turn. */
   readonly #onTurn = (): void => this.#run();
-  /** By the decision that the caller got, so that what it settles is settled here too. */
+  /** By the decision that the caller got, so that its settlement is repeated here. */
   readonly #requests = new WeakMap<Decision, ShadowRequest>();
   /** One per window set, because stores cache by the identity of a window set. */
   readonly #copies = new WeakMap<WindowSet, WindowSet>();
@@ -90,12 +90,12 @@ export class ShadowChecks {
       if (this.#isClosed || !isInSample(account, this.#settings.sample)) return undefined;
       return { request: { account, route, provider, plan, limits, cost }, candidate: undefined, finalCost: undefined };
     } catch {
-      // The limiter said what is wrong with it.
+      // The limiter reported the fault.
       return undefined;
     }
   }
 
-  /** @param current what the caller got, or will get before this is checked */
+  /** @param current the decision that the caller got, or will get before this is checked */
   add(shadow: ShadowRequest | undefined, current: Decision): void {
     if (shadow !== undefined) this.#add(shadow.request.route, () => this.#check(shadow, current));
   }
@@ -106,7 +106,7 @@ export class ShadowChecks {
     this.#add(undefined, () => {
       const shadow = this.#requests.get(current);
       if (shadow === undefined) return;
-      // The store says whether it was settled before, as that of the limiter does.
+      // The store says whether it was settled before, as the limiter's store does.
       if (shadow.candidate === undefined) shadow.finalCost ??= cost;
       else this.#settle(shadow.candidate, cost);
     });
@@ -176,7 +176,7 @@ export class ShadowChecks {
     this.#wake();
   }
 
-  /** Nobody could catch what a task throws, so it would end the process. */
+  /** An error of a task could not be caught, so it would end the process. */
   #begin(task: (() => void) | undefined): void {
     // A task before it may have closed the checks.
     if (this.#isClosed) return;
@@ -221,7 +221,7 @@ export class ShadowChecks {
     );
   }
 
-  /** @throws if the store has not returned a decision of its own */
+  /** @throws if the store did not return its own decision */
   #compare(shadow: ShadowRequest, current: Decision, candidate: Decision): void {
     const { account, route } = shadow.request;
     const { accepted, degraded } = candidate;
@@ -270,7 +270,7 @@ export class ShadowChecks {
         read(reply as Awaited<Reply>);
         return;
       }
-      // The executor also catches what a false promise throws while it is read.
+      // The executor also catches the error of a false promise that is read.
       const answer = new Promise<unknown>((resolve) => {
         resolve(reply);
       });

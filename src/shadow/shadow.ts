@@ -1,5 +1,5 @@
 /**
- * Shadow limits: a candidate decides about the same requests as the limits in force, on counters of its own, and
+ * Shadow limits: a candidate decides about the same requests as the limits in force, on its own counters, and
  * changes no answer.
  * @module headgate/shadow
  */
@@ -42,7 +42,7 @@ export interface ShadowOptions {
    * @default 1_000
    */
   readonly timeoutMs?: number | undefined;
-  /** Is called with each outcome. What it throws is logged. */
+  /** Is called with each outcome. Its errors are logged. */
   readonly onDecision?: ((decision: ShadowDecision) => void) | undefined;
   /**
    * Is called if `onDecision` fails. False: nothing is logged.
@@ -111,7 +111,7 @@ function checkOtherCounters(store: LimitStore, current: LimitStore | undefined):
       store,
       'must not be the store of the limiter, since a candidate needs its own counters',
     );
-  // Two clients may be those of one server.
+  // Two clients may belong to one server.
   if (prefix !== undefined && prefix === prefixOf(current))
     throw new OptionError('store', prefix, `must have another prefix than the limiter's, such as "${prefix}-shadow"`);
 }

@@ -4,7 +4,7 @@ import type { ShadowChecks } from './checks.ts';
 
 /**
  * A limiter whose calls a candidate hears of, after they returned.
- * @param checks those of the candidate of now; undefined without one
+ * @param checks returns the current candidate's checks; undefined without a candidate
  */
 export function createShadowedLimiter(limiter: Limiter, checks: () => ShadowChecks | undefined): Limiter {
   const consumeSync: Limiter['consumeSync'] = (request) => {
@@ -15,7 +15,7 @@ export function createShadowedLimiter(limiter: Limiter, checks: () => ShadowChec
   };
   const settle: Limiter['settle'] = (decision, cost) => {
     const settled = limiter.settle(decision, cost);
-    // The window of the candidate may still be active although that of the limiter is over.
+    // The window of the candidate may still be active although the limiter's window is over.
     if (typeof decision?.takeCharge === 'function' && Number.isSafeInteger(cost) && cost >= 0)
       checks()?.settle(decision, cost);
     return settled;

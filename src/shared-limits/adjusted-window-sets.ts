@@ -21,7 +21,7 @@ export class AdjustedWindowSets {
   #unfit = new Set<string>();
   /** Counts changes. */
   #changes = 0;
-  /** What was applied at one of these counts. */
+  /** The adjustments at one of these counts. */
   #listed: { readonly at: number; readonly list: readonly Adjustment[] } = { at: 0, list: [] };
 
   /**
@@ -72,7 +72,7 @@ export class AdjustedWindowSets {
 
   /**
    * Prepares to obey other adjustments in place of all, in slices.
-   * @param base is under them from then on; by default what is now
+   * @param base is under them from then on; by default the present base
    * @returns a function that applies them to the window sets, at once; if others came meanwhile, it needs those
    * @throws LimitError, OptionError of the base
    */
@@ -111,7 +111,7 @@ export class AdjustedWindowSets {
     return changes.map((change) => previewChange(change, this.#windowSets, this.#applied));
   }
 
-  /** @throws what a request of the subject would be refused with */
+  /** @throws the error that would refuse a request of the subject */
   explain(subject: Subject): readonly LimitOrigin[] {
     this.#windowSets.windowSet(subject);
     return explainLimits(subject, this.#windowSets, this.#applied);

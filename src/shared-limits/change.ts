@@ -21,12 +21,12 @@ export interface ChangeOptions {
 /** Provider and plan of an account, as its requests name them. */
 export type AccountSubject = Pick<Subject, 'provider' | 'plan'>;
 
-/** What the caller knows of a limit. */
+/** The caller's knowledge of a limit. */
 export interface KnownLimit {
-  /** Version of the adjustment that the caller saw; 0 if there was none. Another one is a conflict. */
+  /** Version of the adjustment that the caller saw; 0 if there was none. Any other version is a conflict. */
   readonly ifVersion?: number | undefined;
   /**
-   * Of the account that the target names. What applies to it now depends on them: `preview` and the warnings then say
+   * Of the account that the target names. Its present limits depend on them: `preview` and the warnings then say
    * it as `explain` does.
    */
   readonly subject?: AccountSubject | undefined;
@@ -35,10 +35,10 @@ export interface KnownLimit {
 /** Options of a change of one limit. */
 export interface PutOptions extends ChangeOptions, KnownLimit {}
 
-/** What happens to one limit. */
+/** The effect on one limit. */
 export interface LimitChange extends KnownLimit {
   readonly target: AdjustTarget;
-  /** The new windows; `[]` removes the limit; `'recommended'` resets it to that of the base. */
+  /** The new windows; `[]` removes the limit; `'recommended'` resets it to the base's limit. */
   readonly windows: LimitInput | 'recommended';
 }
 

@@ -36,7 +36,7 @@ export function checkVersions(
 }
 
 /**
- * What changes do to their limits. Those that reset what is not adjusted do nothing.
+ * The effects of changes on their limits. A reset of a limit that is not adjusted does nothing.
  * @param adjustments by `targetKey`
  * @param until when they are over
  */

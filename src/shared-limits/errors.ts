@@ -20,7 +20,7 @@ export class AdjustmentConflictError extends HeadgateError {
 export class UnconfirmedError extends HeadgateError {
   override readonly name = 'UnconfirmedError';
 
-  /** @param warnings each is a sentence: what the change does */
+  /** @param warnings each is a sentence about the effect of the change */
   constructor(readonly warnings: readonly string[]) {
     super('unconfirmed', `${warnings.join(' ')} Pass confirm: true if this is meant.`);
   }

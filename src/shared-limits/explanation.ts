@@ -10,7 +10,7 @@ export interface LimitSource {
   /** Which account, provider or plan; '' of the default layer and of a route. */
   readonly name: string;
   readonly windows: Limit;
-  /** The adjustment that it is; undefined if the limit is that of the base. */
+  /** The adjustment that it is; undefined if the limit comes from the base. */
   readonly adjustment: Adjustment | undefined;
 }
 
@@ -19,7 +19,7 @@ export interface LimitOrigin {
   readonly limit: LimitName;
   /** The limit that applies: the most specific layer's. Undefined if no layer sets it. */
   readonly applies: LimitSource | undefined;
-  /** What it hides, the most specific first. */
+  /** The layers that it hides, the most specific first. */
   readonly hides: readonly LimitSource[];
 }
 

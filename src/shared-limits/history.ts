@@ -12,7 +12,7 @@ const MAX_LOOKED_AT = 20_000;
 
 /**
  * Returns changes, the newest first.
- * @throws OptionError, and what the store throws
+ * @throws OptionError, and the store's errors
  */
 export async function queryHistory(
   store: Pick<AdjustmentStore, 'history'>,

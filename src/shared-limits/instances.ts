@@ -9,7 +9,7 @@ const ASK_MS = 50;
 
 type Store = Pick<AdjustmentStore, 'instances'>;
 
-/** @throws what the store throws */
+/** @throws the store's errors */
 export async function listInstances(store: Store): Promise<readonly Instance[]> {
   const instances = await store.instances();
   return instances.map(({ head, ...each }) => ({ ...each, revision: revisionOf(head) }));
@@ -17,7 +17,7 @@ export async function listInstances(store: Store): Promise<readonly Instance[]> 
 
 /**
  * Waits until every process obeys a change.
- * @throws OptionError, and what the store throws
+ * @throws OptionError, and the store's errors
  */
 export async function waitUntilApplied(store: Store, revision: string, timeoutMs = APPLIED_MS): Promise<Applied> {
   const wanted = headOf(revision);

@@ -5,7 +5,7 @@ import type { KeptFile } from './ports.ts';
 /** A file with many adjustments is large, and changes may come one after the other. */
 const SAVE_EVERY_MS = 1_000;
 
-/** Keeps in a file what a process knows of the adjustments. */
+/** Keeps a process's knowledge of the adjustments in a file. */
 export class KeptCopy {
   readonly #file: KeptFile;
   readonly #onFailure: (error: unknown) => void;

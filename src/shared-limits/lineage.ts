@@ -1,6 +1,6 @@
 import { type AdjustmentEntry, type AdjustmentState, type Head, isSameHead } from '../core/adjustment.ts';
 
-/** What a reply leaves out, because this version cannot read it. */
+/** The parts that a reply leaves out, because this version cannot read it. */
 export interface UnreadableAdjustments {
   /** How many adjustments were left out. Absent if none. */
   readonly unreadable?: number | undefined;
@@ -21,7 +21,7 @@ export type AdjustmentReply =
   /** Everything, because the store does not know the process's head, or has too many changes since then. */
   | ({ readonly kind: 'all'; readonly now: number; readonly state: AdjustmentState } & UnreadableAdjustments);
 
-/** What a process does with a reply. */
+/** A process's reaction to a reply. */
 export type Step =
   | { readonly kind: 'keep' }
   | { readonly kind: 'apply'; readonly entries: readonly AdjustmentEntry[] }
@@ -31,7 +31,7 @@ export type Step =
   | { readonly kind: 'restore'; readonly seen: Head | undefined };
 
 /**
- * Decides what a process does after it read the store: it follows the store, or brings it forward. It never takes
+ * Decides how a process goes on after it read the store: it follows the store, or brings it forward. It never takes
  * away a change that the store has: only a store whose head is one of the changes that the process knows is brought
  * forward.
  * @param known undefined if the process has not read any history yet

@@ -31,7 +31,7 @@ export interface AdjustmentStore {
    * was stored then.
    */
   append(seen: Head | undefined, entry: AdjustmentEntry): MaybePromise<boolean>;
-  /** Replaces everything by `state` if the head is still `seen`. False if it is another one. */
+  /** Replaces everything by `state` if the head is still `seen`. False if the head changed. */
   restore(seen: Head | undefined, state: AdjustmentState): MaybePromise<boolean>;
   /**
    * Returns entries older than the version `before`, or the last ones; newest first. Perhaps fewer than `limit`, if
@@ -40,7 +40,7 @@ export interface AdjustmentStore {
   history(before: number | undefined, limit: number): MaybePromise<readonly AdjustmentEntry[]>;
   /** Returns the processes that the store heard of in the last ten seconds. */
   instances(): MaybePromise<readonly AdjustmentInstance[]>;
-  /** Closes what the store itself opened, never what it was given. */
+  /** Closes the store's own resources, never an object that was passed to it. */
   close?(): MaybePromise<void>;
 }
 
@@ -49,8 +49,8 @@ export interface AdjustmentStore {
  * has lost its data.
  */
 export interface KeptFile {
-  /** Returns what was saved last; undefined if nothing was. Throws if it is not what `save` writes. */
+  /** Returns the last saved value; undefined if there is none. Throws if `save` did not write it. */
   load(): MaybePromise<AdjustmentState | undefined>;
-  /** Replaces what was saved. */
+  /** Replaces the saved value. */
   save(state: AdjustmentState): MaybePromise<void>;
 }

@@ -6,11 +6,11 @@ import { placeOfTarget, type WindowSets } from '../limits/window-sets.ts';
 import type { CheckedChange } from './change.ts';
 import { sourcesOf } from './explanation.ts';
 
-/** What a change would do to one limit. */
+/** The effect that a change would have on one limit. */
 export interface LimitPreview {
   readonly target: AdjustTarget;
   /**
-   * The windows that apply now: the layer's own, or those of the default layer. An account's come from its provider and
+   * The windows that apply now: the layer's own, or the default layer's. An account's come from its provider and
    * plan too, if the change names a `subject`. Undefined if there is no such limit, or if it is not known, because the
    * base is a function.
    */

@@ -18,7 +18,7 @@ const MAX_ROUNDS = 50;
 /** Longest wait between two changes of one process if no other made one in between. */
 const COURTESY_MS = 5;
 
-/** Receives what a replica reads, while it reads. */
+/** Receives the entries that a replica reads, while it reads. */
 export interface ReplicaObserver {
   /** The store answered. */
   onReply(reply: AdjustmentReply): void;
@@ -32,13 +32,13 @@ export interface ReplicaObserver {
    * store had not acknowledged.
    */
   prepare(adjustments: ReadonlyMap<string, Adjustment>): Promise<(unacknowledged: readonly AdjustmentEntry[]) => void>;
-  /** The store's history was replaced by what this process knows. */
+  /** The store's history was replaced by this process's knowledge. */
   onRestore(): void;
   /** The store's history is another one, which this process follows now, without the changes `lost`. */
   onFork(lost: readonly AdjustmentEntry[]): void;
 }
 
-/** What one process knows of a store's adjustments. It follows the store, and gives back what the store lost. */
+/** One process's knowledge of a store's adjustments. It follows the store, and restores entries that the store lost. */
 export class Replica {
   readonly #store: AdjustmentStore;
   readonly #observer: ReplicaObserver | undefined;
@@ -66,7 +66,7 @@ export class Replica {
     return this.#known?.head;
   }
 
-  /** Whether the store lacks what this process knows, which may not give it back. */
+  /** Whether the store lacks entries that this process knows but may not restore. */
   get isAhead(): boolean {
     return this.#isAhead;
   }
@@ -82,7 +82,7 @@ export class Replica {
   }
 
   /**
-   * Begins with what an earlier process knew, before any other call.
+   * Begins with an earlier process's knowledge, before any other call.
    * @param load returns it
    * @throws what `load` throws
    */
@@ -94,9 +94,9 @@ export class Replica {
   }
 
   /**
-   * Reads the store, and brings it forward if it lacks what this process knows.
+   * Reads the store, and brings it forward if it lacks entries that this process knows.
    * @param instance see {@link AdjustmentStore.read}
-   * @throws what the store throws
+   * @throws the store's errors
    */
   refresh(instance?: string): Promise<void> {
     return this.#turns.run(() => this.#refresh(instance));
@@ -105,7 +105,7 @@ export class Replica {
   /**
    * Stores a change on top of the store's history.
    * @param create creates the entry that follows the head; may be called again. Undefined changes nothing
-   * @throws what the store or `create` throws
+   * @throws the errors of the store or of `create`
    */
   append(create: (head: Head | undefined) => AdjustmentEntry | undefined): Promise<AdjustmentEntry | undefined> {
     return this.#turns.run(async () => {
@@ -159,7 +159,7 @@ export class Replica {
     }
   }
 
-  /** Each entry is a whole change, so what is decided between two of them is right too. */
+  /** Each entry is a whole change, so a decision between two of them is right too. */
   #apply(entries: readonly AdjustmentEntry[]): Promise<void> {
     return inSlices(entries, (entry) => {
       applyEntry(this.#adjustments, entry);

@@ -14,7 +14,7 @@ export interface SharedLimitsOptions {
   /** Where adjustments are stored, e.g. `createRedisAdjustments(client)`. {@link SharedLimits.close} closes it. */
   readonly adjustments: AdjustmentStore;
   /**
-   * Where this process keeps a copy of what it last knew, e.g. `createKeptFile(path)` of `headgate/file`. It applies
+   * Where this process keeps a copy of its last knowledge, e.g. `createKeptFile(path)` of `headgate/file`. It applies
    * from a start on while the store is away, and restores a store that lost its data. A store with another history
    * wins.
    */
@@ -40,7 +40,7 @@ export interface SharedLimitsOptions {
    * @default host, process id and four random characters
    */
   readonly instance?: string | undefined;
-  /** Is called with everything that happens, for metrics and logs. What it throws is logged. */
+  /** Is called with everything that happens, for metrics and logs. Its errors are logged. */
   readonly onEvent?: ((event: SharedLimitsEvent) => void) | undefined;
   /**
    * Is called if changes are lost after a fork, or cannot be read. False: nothing is logged.
@@ -49,7 +49,7 @@ export interface SharedLimitsOptions {
   readonly logger?: Logger | false | undefined;
 }
 
-/** What happened to shared limits. */
+/** An event of shared limits. */
 export type SharedLimitsEvent =
   /**
    * Other adjustments apply from now on in this process. If everything was read at once, `entries` has only what this
@@ -70,16 +70,16 @@ export type SharedLimitsEvent =
    */
   | { readonly type: 'notKept'; readonly error: unknown };
 
-/** What a process knows of the adjustments. */
+/** A process's knowledge of the adjustments. */
 export interface SharedLimitsState {
   /** The last change that this process obeys, such as `17.k3v9q2`; `0` if there was none. */
   readonly revision: string;
   /** The number of that change; 0 if there was none. */
   readonly version: number;
   /**
-   * `store`: the last reading succeeded. `kept`: it failed, or the store lost what this process may not give back;
-   * the last known apply. `file`: none succeeded so far, and those of the kept file apply. `base`: the same without
-   * such a file.
+   * `store`: the last reading succeeded. `kept`: it failed, or the store lost entries that this process may not
+   * restore; the last known apply. `file`: none succeeded so far, and the kept file's adjustments apply. `base`: the
+   * same without such a file.
    */
   readonly source: 'store' | 'kept' | 'file' | 'base';
   /** Milliseconds since the store was read; undefined before. */
@@ -98,7 +98,7 @@ export interface Changed {
   readonly revision: string;
   /** Version of the adjustments that it set; 0 if nothing was ever adjusted. */
   readonly version: number;
-  /** What it did. Empty if it reset only what was not adjusted. */
+  /** Its effects. Empty if it reset only limits that were not adjusted. */
   readonly limits: readonly AdjustedLimit[];
 }
 
@@ -145,7 +145,7 @@ export interface SharedLimits extends WindowSetSource {
   ready(options?: { readonly timeoutMs?: number | undefined }): Promise<void>;
   /** Returns the adjustments that apply. */
   list(): readonly Adjustment[];
-  /** Returns where each limit of a subject comes from, and what it hides. */
+  /** Returns where each limit of a subject comes from, and which layers it hides. */
   explain(subject: Subject): readonly LimitOrigin[];
   /**
    * Returns what these changes would do. Changes nothing.
@@ -156,7 +156,7 @@ export interface SharedLimits extends WindowSetSource {
    * Adjusts one limit. It holds here at once, and in every process that reaches the store within `refreshMs` and the
    * store's deadline (S23).
    * @throws OptionError, LimitError, AdjustmentConflictError, UnconfirmedError, TooManyAdjustmentsError, ReadOnlyError:
-   * nothing was changed then. What the store throws: after a StoreTimeoutError the change may be stored, which `list()`
+   * nothing was changed then. The store's errors: after a StoreTimeoutError the change may be stored, which `list()`
    * shows
    */
   put(target: AdjustTarget, windows: LimitInput | 'recommended', options: PutOptions): Promise<Changed>;
@@ -166,14 +166,14 @@ export interface SharedLimits extends WindowSetSource {
   change(changes: readonly LimitChange[], options: ChangeOptions): Promise<Changed>;
   /**
    * Returns changes, the newest first. A store keeps about the last 10,000.
-   * @throws OptionError, and what the store throws
+   * @throws OptionError, and the store's errors
    */
   history(query?: HistoryQuery): Promise<readonly AdjustmentEntry[]>;
   /** Returns the processes that the store heard of in the last ten seconds. */
   instances(): Promise<readonly Instance[]>;
   /**
    * Waits until every such process obeys a change, at most `timeoutMs` (2,000 by default).
-   * @throws OptionError, and what the store throws
+   * @throws OptionError, and the store's errors
    */
   applied(revision: string, options?: { readonly timeoutMs?: number | undefined }): Promise<Applied>;
   /**

@@ -53,7 +53,7 @@ export class StoredLimits implements SharedLimits {
   readonly #poll: Poll;
   readonly #windowSets: AdjustedWindowSets;
   #unreadable = 0;
-  /** What the store's clock showed, and when. */
+  /** The time of the store's clock, and the moment of the reading. */
   #answer: { readonly now: number; readonly at: number } | undefined;
   #hasRead = false;
   #isBehind = false;
@@ -189,7 +189,7 @@ export class StoredLimits implements SharedLimits {
     await this.#store.close?.();
   }
 
-  /** One reading, and the end of what is over. */
+  /** One reading, and the end of adjustments that are over. */
   async #read(): Promise<void> {
     const isNoted = !this.#isReadOnly && this.#readings >= NOTED_EVERY;
     const before = this.#replica.head;

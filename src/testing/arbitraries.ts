@@ -39,7 +39,7 @@ export type Command =
     }
   | { readonly type: 'step-back'; readonly ms: number };
 
-/** What happens to a store, from its creation. Every route starts with the first window set. */
+/** The history of a store, from its creation. Every route starts with the first window set. */
 export interface History {
   readonly windowSets: readonly WindowSet[];
   readonly commands: readonly Command[];

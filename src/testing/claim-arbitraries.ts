@@ -81,7 +81,7 @@ export function createClaimArbitraries(fc: typeof FastCheck): ClaimArbitraries {
   const abandon = fc.record({
     type: oneOf('abandon' as const),
     ...owner,
-    // Mostly shorter than the retention, which is what it is for.
+    // Mostly shorter than the retention, which is its purpose.
     releasedRetentionMs: mostly(fc.nat(60), oneOf(86_400_000)),
     generation: mostly(generation, oneOf(undefined)),
   });

@@ -14,7 +14,7 @@ export interface ClaimStoreSubject {
   readonly name: string;
   /** Returns a new, empty store that uses `clock`. Called for every history and every rule. */
   create(clock: FakeClock): ClaimStore | Promise<ClaimStore>;
-  /** Releases what the store uses. */
+  /** Releases the resources of the store. */
   destroy?(store: ClaimStore): void | Promise<void>;
   /**
    * Number of random histories.

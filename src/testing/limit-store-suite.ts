@@ -23,7 +23,7 @@ export interface LimitStoreSubject {
   readonly name: string;
   /** Returns a new, empty store that uses `clock`. Called for every case and every history. */
   create(clock: FakeClock): LimitStore | Promise<LimitStore>;
-  /** Releases what the store uses. */
+  /** Releases the resources of the store. */
   destroy?(store: LimitStore): void | Promise<void>;
   /**
    * Number of random histories.

@@ -6,7 +6,7 @@ import type { SynchronousLimitStore } from '../core/ports.ts';
 import type { NamedWindow, WindowSet } from '../core/window-set.ts';
 
 /**
- * What identifies the counter of a window (S1, S10). The max is not part of it, so the count stays when the max is
+ * The identity of the counter of a window (S1, S10). The max is not part of it, so the count stays when the max is
  * adjusted.
  */
 interface CounterId {
@@ -29,7 +29,7 @@ interface Instance {
   readonly count: number;
 }
 
-/** What settling needs to know: the window that was charged, its instance, and the cost (S13). */
+/** The facts that settling needs: the window that was charged, its instance, and the cost (S13). */
 export interface ModelCharge extends CounterId {
   readonly startedAt: number;
   readonly cost: number;

@@ -13,7 +13,7 @@ const BLOCKED_PAUSE_MS = 60_000;
 export class Pause {
   /**
    * @param until when a job can be accepted at the earliest, on the worker's clock
-   * @param window the one that is over at `until`
+   * @param window the window that is over at `until`
    * @param asksAt when the first job asks again, at the latest
    */
   private constructor(

@@ -26,7 +26,7 @@ export function areAlike(one: Job, other: Job): boolean {
 /** Most jobs that ask at once, so that a store gets no more checks at a time. */
 const MAX_ASKING = 100;
 
-/** What several jobs were answered, which asked at once. */
+/** The answers to several jobs that asked at once. */
 interface Answers {
   readonly accepted: readonly Decision[];
   readonly rejected: readonly Decision[];
@@ -95,7 +95,7 @@ export class JobQueue {
       const known = answers.rejected.at(-1) ?? fullest(answers.accepted);
       // Limits of another cost or window set have to be asked for.
       if (next === undefined || known === undefined || !areAlike(next, first)) continue;
-      // The clock of a store on a server is another one. Both are rounded down.
+      // A store on a server uses its own clock. Both are rounded down.
       this.#pause = Pause.after(known, next.cost, receivedAt, this.#limiter.synchronous ? 0 : 1);
       if (this.#pause === undefined) asking = Math.min(MAX_ASKING, Math.floor(roomAfter(known) / next.cost));
       else await this.#wait(this.#pause);

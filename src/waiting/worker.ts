@@ -41,7 +41,7 @@ export interface JobWorker {
    * Resolves with an accepted decision, as soon as the job fits its windows. In one process, the jobs of one
    * account and route are served in the order of their calls. There is no order across processes.
    *
-   * It rejects with the reason of `signal` if that is aborted, and with what the store throws if its failure policy is
+   * It rejects with the reason of `signal` if that is aborted, and with the store's errors if its failure policy is
    * to refuse. Other policies decide, and the decision is marked `degraded`.
    * @throws WaitTooLongError as soon as it is known that the wait would be longer than `maxWaitMs`; QueueFullError;
    * NeverFitsError if the cost is more than the max of a window; ClosedError; SubjectError, UnknownPlanError,
@@ -49,8 +49,8 @@ export interface JobWorker {
    */
   acquire(request: LimitRequest, options?: AcquireOptions): Promise<Decision>;
   /**
-   * Rejects every waiting job with `ClosedError`, and refunds what is being charged. Later calls reject. The limiter
-   * stays open: close it afterwards.
+   * Rejects every waiting job with `ClosedError`, and refunds charges that are under way. Later calls reject. The
+   * limiter stays open: close it afterwards.
    */
   close(): Promise<void>;
 }

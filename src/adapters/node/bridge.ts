@@ -20,7 +20,7 @@ interface Marks {
   [ANSWER]?: number;
 }
 
-/** One request of a framework on Node, and what the framework does for each result of a gate. */
+/** One request of a framework on Node, and the framework's reaction to each result of a gate. */
 export interface NodeExchange<Result> {
   readonly response: ServerResponse;
   /** Appears in error answers and events; the gate makes one if it is undefined. */
@@ -101,7 +101,7 @@ function addFields(response: ServerResponse & Marks, passage: Passage): void {
   response.writeHead = withFields as typeof response.writeHead;
 }
 
-/** Node writes no head if the client is gone. What the handler answered still decides what the request cost. */
+/** Node writes no head if the client is gone. The handler's answer still decides the cost of the request. */
 function settleWithoutHead(response: ServerResponse & Marks, passage: Passage): void {
   const { end } = response;
   const settled = (...given: Parameters<typeof end>) => {

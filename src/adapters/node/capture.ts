@@ -36,7 +36,7 @@ export class AnswerCapture {
   /** Events of a lost connection, emitted when the capture is over. */
   readonly #deferredEvents: string[] = [];
 
-  /** @param outcomeOf what the gate must know about a response with this status */
+  /** @param outcomeOf returns the facts that the gate needs about a response with this status */
   constructor(
     response: ServerResponse,
     passage: Passage,
@@ -109,7 +109,7 @@ export class AnswerCapture {
       return false;
     }
     if (!isChunk(chunk)) return this.#interposition.call('write', chunk) as boolean;
-    // The client got another response: what the handler still writes is ignored.
+    // The client got another response: later writes of the handler are ignored.
     if (this.#tape.isStored) {
       if (callback) process.nextTick(callback);
       return true;

@@ -47,7 +47,7 @@ export function isGone(message: NodeRequest | NodeResponse): boolean {
 }
 
 /**
- * What Node knows of the client of a request, for limits by address.
+ * Node's knowledge of the client of a request, for limits by address.
  * @param unwrap returns Node's request
  */
 export function nodePeer<Context>(

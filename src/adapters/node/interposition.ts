@@ -12,7 +12,7 @@ type GetterName = 'headersSent' | 'writableEnded';
  */
 const SENDING: readonly MethodName[] = ['write', 'end', 'writeHead', 'flushHeaders', 'destroy'];
 
-/** What a handler finds on its response instead of the response's own members. */
+/** The members that a handler finds on its response instead of the response's own. */
 export interface Replacements {
   readonly methods: Readonly<Record<Exclude<MethodName, '_implicitHeader' | 'on'>, Method>>;
   /** Called when a head is needed and the handler did not write one. */
@@ -29,8 +29,8 @@ export class Interposition {
   /** The methods that the response had before, which are not Node's if middleware replaced them. */
   readonly #originals: Methods;
   /**
-   * How many calls of originals are running. They must see the real state of the response, not the one that the handler
-   * sees.
+   * How many calls of originals are running. They must see the real state of the response, not the state that the
+   * handler sees.
    */
   #runningCalls = 0;
   #isRemoved = false;

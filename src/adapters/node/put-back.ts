@@ -2,7 +2,7 @@ import { aborted, alreadyRead, BodySize, IdleTimer } from '../../http/body-limit
 import type { BodyLimits } from '../shared/request.ts';
 import { isGone, type NodeRequest, streamOf } from './http.ts';
 
-/** What the error advises by default. */
+/** The default advice of the error. */
 const USUAL_REMEDY = 'mount the gate, or readAhead(), before anything that reads it';
 
 // On the request itself, as other marks are: a WeakMap entry per request is work for the garbage collector.
@@ -12,7 +12,7 @@ interface Marked {
   [REMEDY]?: string;
 }
 
-/** Says what the error advises, in place of the usual advice, if something else read this body before the gate. */
+/** Replaces the usual advice of the error if something else read this body before the gate. */
 export function adviseIfRead(request: NodeRequest & Marked, remedy: string): void {
   request[REMEDY] = remedy;
 }

@@ -1,4 +1,4 @@
-/** What Node's streams call when a write finished. */
+/** The function that Node's streams call when a write finished. */
 export type Callback = (error?: Error | null) => void;
 
 /** Whether a value can be written to a response. */

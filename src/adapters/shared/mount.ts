@@ -39,9 +39,9 @@ function notMountable(given: unknown): OptionError {
 }
 
 /**
- * Checks what a helper was given, since the helpers of all adapters share their names.
- * @param isRight whether the argument is what the helper needs
- * @param expected what it needs, with its article
+ * Checks the argument of a helper, since the helpers of all adapters share their names.
+ * @param isRight whether the argument fits the helper
+ * @param expected the right argument, with its article
  * @throws OptionError
  */
 export function checkArgument(isRight: boolean, name: string, given: unknown, expected: string): void {
@@ -52,7 +52,7 @@ export function checkArgument(isRight: boolean, name: string, given: unknown, ex
 /**
  * Refuses what a framework passes to what `headgate()` of another framework's adapter returns. Call it before anything
  * is asynchronous: Express 4 does not catch what middleware rejects with.
- * @param expected what the adapter needs, with its article
+ * @param expected the adapter's argument, with its article
  * @param done the third argument, if there is one: where Express and Fastify expect an error. Fastify does not catch
  * what a plugin throws.
  * @throws OptionError
@@ -83,6 +83,6 @@ export function forContext<Context, Message, Rest extends unknown[], Result>(
   unwrap: (context: Context) => Message,
   helper: (message: Message, ...rest: Rest) => Result,
 ): (context: Context, ...rest: Rest) => Result {
-  // The helper checks what it gets. Without an object there is nothing to unwrap.
+  // The helper checks its argument. Without an object there is nothing to unwrap.
   return (context, ...rest) => helper(unwrap(Object(context)), ...rest);
 }

@@ -28,8 +28,8 @@ export interface IdempotentRequestOptions extends ReadBodyOptions {
   /** The caller's application, from your authentication: the same key of two applications is two keys (I2). */
   readonly scope: string;
   /**
-   * What else says for whom a request is, beside the gate's `account`, the URL and the body: for example another
-   * header. The same key with another value is another request, and is rejected with 409 (I2).
+   * Other parts of a request that say for whom it is, beside the gate's `account`, the URL and the body: for example
+   * another header. The same key with another value is another request, and is rejected with 409 (I2).
    */
   readonly account?: string | undefined;
   /**
@@ -38,7 +38,7 @@ export interface IdempotentRequestOptions extends ReadBodyOptions {
    * @default plain SHA-256
    */
   readonly secret?: string | Uint8Array | undefined;
-  /** Settings for these requests, in place of those of `createIdempotency`. */
+  /** Settings for these requests, in place of `createIdempotency`'s settings. */
   readonly settings?: Omit<IdempotentRequest, 'scope' | 'key' | 'fingerprint' | 'signal'> | undefined;
 }
 
@@ -107,7 +107,7 @@ export async function readField(request: ReadableRequest, name: string, options?
 }
 
 /**
- * What the `idempotent` resolver returns for a request with this key.
+ * The result of the `idempotent` resolver for a request with this key.
  * @throws BodyError
  */
 export async function readIdempotentRequest(

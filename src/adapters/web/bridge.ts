@@ -30,7 +30,7 @@ export interface ResultReader {
   status(value: unknown): number;
   returned(value: unknown): CapturedResponse;
   thrown(thrown: unknown, request: Request): CapturedResponse;
-  /** What is wrong with a response that is not the outcome of its request, so that it must not be stored. */
+  /** The reason why a response is not the outcome of its request and must not be stored. */
   fault(response: Response): Error | undefined;
   /** The recording of a `Response` that is thrown, so that it is thrown again. */
   ofThrown(recording: ResponseRecording): ResponseRecording;
@@ -51,7 +51,7 @@ export interface WebExchange {
    * @default createResponse
    */
   answer?(reply: Reply): unknown;
-  /** What results that are not a `Response` stand for. Without it, they are a 500 of the runtime. */
+  /** The meaning of results that are not a `Response`. Without it, they are a 500 of the runtime. */
   readonly results?: ResultReader | undefined;
   /** Keeps the runtime alive until work that continues after the response is done. */
   waitUntil?: ((promise: Promise<unknown>) => void) | undefined;
@@ -108,7 +108,7 @@ function responseOf(result: unknown, { response }: WebExchange): unknown {
   return response === undefined ? result : response();
 }
 
-/** What a handler came to: the value that it returned or threw. */
+/** The result of a handler: the value that it returned or threw. */
 interface Result {
   readonly value: unknown;
   readonly isThrown: boolean;
@@ -232,7 +232,7 @@ function edit(headers: Headers, set: HeaderFields, remove: readonly string[]): v
   for (const name of remove) if (headers.has(name)) headers.delete(name);
 }
 
-/** The copy gets headers of its own: Hono's server, for one, would share the given ones, immutable or not. */
+/** The copy gets its own headers: Hono's server, for one, would share the given ones, immutable or not. */
 function withBody({ status, statusText, headers }: Response, body: ResponseBody): Response {
   return new Response(body, { status, statusText, headers: new Headers(headers) });
 }

@@ -8,7 +8,7 @@ const NOTHING = new Uint8Array(0);
  */
 const MAX_TURNS = 20;
 
-/** What to send after the response of a handler was captured. */
+/** The response to send after a handler's response was captured. */
 export interface Captured {
   /** The reply to send instead of the handler's response, because another outcome counts. */
   readonly instead?: Reply | undefined;
@@ -168,7 +168,7 @@ class BodyCapture {
   }
 }
 
-/** Whether a promise settles without any outside event, because what it waits for is in memory. */
+/** Whether a promise settles without any outside event, because its result is in memory. */
 async function isSoon(promise: Promise<void>): Promise<boolean> {
   let isSettled = false;
   void promise.then(() => {

@@ -5,7 +5,7 @@ import type { Reply } from '../../http/problem.ts';
 import { createResponse } from './response.ts';
 
 /*
- * What handlers return and throw in place of a `Response`: data of an action, and the errors and redirects of
+ * Values that handlers return and throw in place of a `Response`: data of an action, and the errors and redirects of
  * frameworks. A framework makes a response of them behind the gate, so the gate must know their meaning.
  */
 
@@ -22,8 +22,8 @@ const NO_OUTCOME =
   'proxy.ts/middleware, and one with keys in the route handler';
 
 /**
- * The status of data that a handler returned: that of `data()` of React Router, and of an instance of a class that has
- * one. Of any other value it is 200.
+ * The status of data that a handler returned: the status of `data()` of React Router, and of an instance of a class
+ * that has one. Of any other value it is 200.
  */
 export function returnedStatus(value: unknown): number {
   try {
@@ -32,7 +32,7 @@ export function returnedStatus(value: unknown): number {
     // Plain data may contain a property of this name; an instance of a class is a result with a status.
     return !isPlainObject(value) && isErrorStatus(status) ? status : 200;
   } catch {
-    // The value cannot be read. It is still what the handler returned.
+    // The value cannot be read. It is still the handler's result.
     return 200;
   }
 }
@@ -76,7 +76,7 @@ export function thrownOutcome(thrown: unknown, request: Request): CapturedRespon
 }
 
 /**
- * An answer of the gate's own, or what a handler once returned in place of a response.
+ * An answer of the gate itself, or a value that a handler once returned in place of a response.
  * @throws Response or data that a handler once threw
  */
 export function replayResult(reply: Reply, method: string): unknown {
@@ -90,7 +90,7 @@ export function replayResult(reply: Reply, method: string): unknown {
 }
 
 /**
- * What is wrong with a response to a request with an idempotency key: by `NextResponse.next()` and `rewrite()`, Next.js
+ * The fault of a response to a request with an idempotency key: by `NextResponse.next()` and `rewrite()`, Next.js
  * lets another server answer the request. So it is not an outcome. If it were stored, every retry would be executed
  * there again, marked as a replay.
  */
@@ -101,7 +101,7 @@ export function faultOfMiddleware({ headers }: Response): OptionError | undefine
   return new OptionError('idempotency', field, NO_OUTCOME, `a response with ${field}`);
 }
 
-/** Next.js writes what an error stands for into its digest: `NEXT_REDIRECT;replace;/login;307;`. */
+/** Next.js writes the meaning of an error into its digest: `NEXT_REDIRECT;replace;/login;307;`. */
 function outcomeOfDigest(digest: string, request: Request): CapturedResponse | undefined {
   const parts = digest.split(';');
   const [kind] = parts;
@@ -118,7 +118,7 @@ function outcomeOfDigest(digest: string, request: Request): CapturedResponse | u
 /** Whether Next.js takes a request for a possible call of a server action: then it redirects with 303. */
 function isServerAction({ method, headers }: Request): boolean {
   const type = headers.get('content-type') ?? '';
-  // As Next.js compares it: a type with a charset is another one.
+  // As Next.js compares it: a type with a charset is another type.
   const isForm = type === 'application/x-www-form-urlencoded' || type.startsWith('multipart/form-data');
   return method === 'POST' && (isForm || headers.has('next-action'));
 }

@@ -24,7 +24,7 @@ interface Outer {
 export class DigestBuffer {
   #buffer = new Uint8Array(256);
   #length = 0;
-  /** Where the innermost content begins. What is in front of it belongs to the content around it. */
+  /** Where the innermost content begins. The bytes before it belong to the content around it. */
   #start = 0;
   /** Has the first bytes of the innermost content, if it is long. */
   #digest: Digest | undefined;

@@ -28,7 +28,7 @@ const MAX_HISTORY = 10_000;
 /** How long a process is listed after it was heard of. */
 const LISTED_MS = 10_000;
 
-/** What was heard of a process. */
+/** The last report of a process. */
 interface Heard {
   readonly head: Head | undefined;
   readonly heardAt: number;

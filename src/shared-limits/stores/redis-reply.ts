@@ -55,7 +55,7 @@ export async function readReadReply(reply: unknown): Promise<ReadReply> {
     case 'all': {
       const [entries, head, next, fields] = rest;
       const part = await readPart(next, fields);
-      // Their limits are those of the past.
+      // Their limits belong to the past.
       const recent = await readEntries(entries, () => {});
       return { kind: 'all', now, head: readHead(textOf(head)), recent, part };
     }
@@ -76,8 +76,8 @@ export async function readHistory(reply: unknown): Promise<readonly AdjustmentEn
 }
 
 /**
- * Reads the output of `lua/instances.lua` for processes. What headgate did not write is left out: one such row must not
- * hide all processes.
+ * Reads the output of `lua/instances.lua` for processes. Rows that headgate did not write are left out: one such row
+ * must not hide all processes.
  */
 export function readInstances(reply: unknown): readonly AdjustmentInstance[] {
   const [time, ...values] = listOf(reply).map(textOf);

@@ -27,7 +27,7 @@ const NO_CHANGES = { entries: [], unreadable: 0 };
 /**
  * Reads the adjustments part after part: one reply with all of them would keep the server busy. The result is what the
  * server has at one moment, because the changes that came meanwhile are read last.
- * @throws what the calls throw
+ * @throws the errors of the calls
  */
 export async function readWhole(
   first: Extract<ReadReply, { readonly kind: 'all' }>,

@@ -31,7 +31,7 @@ import { readWhole } from './redis-whole.ts';
 /** Options of {@link createRedisAdjustments}. */
 export interface RedisAdjustmentsOptions {
   /**
-   * Start of every key. It may be the same as that of the other stores.
+   * Start of every key. It may equal the prefix of the other stores.
    * @default 'headgate'
    */
   readonly prefix?: string;
@@ -40,7 +40,7 @@ export interface RedisAdjustmentsOptions {
    * @default 250
    */
   readonly deadlineMs?: number;
-  /** Called with the error of every call that failed, for metrics. What it throws is logged. */
+  /** Called with the error of every call that failed, for metrics. Its errors are logged. */
   readonly onError?: ((error: unknown) => void) | undefined;
   /**
    * Is called when calls begin to fail, and when Redis answers again. False: nothing is logged.
@@ -65,7 +65,7 @@ const listScript = /* @__PURE__ */ createScript(listSource);
 
 /**
  * Creates a store of adjustments in Redis, which any number of processes can share. Its calls have a circuit breaker of
- * their own, so they never open that of decisions. The store never connects, configures or closes the client.
+ * their own, so they never open the breaker of decisions. The store never connects, configures or closes the client.
  * @throws OptionError
  */
 export function createRedisAdjustments(client: RedisClient, options: RedisAdjustmentsOptions = {}): AdjustmentStore {

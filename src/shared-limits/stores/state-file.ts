@@ -7,7 +7,10 @@ import { readState } from './json.ts';
 
 /** A later format is not read as this one. */
 const FORMAT = 1;
-/** 100,000 adjustments and their history take less. A larger file was not written by headgate, and would fill the memory. */
+/**
+ * 100,000 adjustments and their history take less. A larger file was not written by headgate, and would fill the
+ * memory.
+ */
 const MAX_BYTES = 256 * 1_048_576;
 /** After so long, no process goes on to write a file that is not complete. */
 const ABANDONED_MS = 3_600_000;
@@ -43,7 +46,7 @@ export async function loadState(path: string): Promise<AdjustmentState | undefin
  */
 export async function saveState(path: string, state: AdjustmentState): Promise<void> {
   const text = await textOf(state);
-  // A name of its own, since another process may write the same file.
+  // A unique name, since another process may write the same file.
   const written = `${path}.${randomUUID()}.new`;
   try {
     const file = await open(written, 'wx', 0o600);

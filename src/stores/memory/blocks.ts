@@ -30,7 +30,7 @@ export class Blocks {
   }
 
   /**
-   * Adds a block, or replaces that of the same target.
+   * Adds a block, or replaces the block of the same target.
    * @throws StoreFullError
    */
   set({ account, route }: BlockTarget, { forMs, reason }: Block, now: number): void {
@@ -53,7 +53,7 @@ export class Blocks {
     if (blocks.size === 0) this.#byAccount.delete(account);
   }
 
-  /** The block that rejects requests of the target; of two, the one that ends last. */
+  /** The block that rejects requests of the target; of two, the later end counts. */
   find({ account, route }: BlockTarget, now: number): Block | undefined {
     const blocks = this.#byAccount.get(account);
     if (blocks === undefined) return undefined;

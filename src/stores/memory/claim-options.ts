@@ -28,7 +28,7 @@ export interface MemoryClaimStoreOptions {
   readonly minClaimsPerScope?: number | undefined;
   /**
    * Most bytes of stored result values, counted as two per character. Past it, the values of the oldest results are
-   * dropped and counted in `stats().dropped`: those of the same scope if it uses more than an equal share. Their claims
+   * dropped and counted in `stats().dropped`: the scope's own values if it uses more than an equal share. Their claims
    * stay: a retry gets the reply that the original completed
    * (I7).
    * @default 67_108_864 (64 MiB)

@@ -79,7 +79,7 @@ export interface MemoryClaimStore extends Synchronous<Required<ClaimStore>> {
  * slow.
  */
 const COMMANDS_PER_SWEEP = 256;
-/** Keys checked per sweep, and per new key: twice what was added, so the backlog of expired keys shrinks. */
+/** Keys checked per sweep, and per new key: twice the added number, so the backlog of expired keys shrinks. */
 const KEYS_PER_SWEEP = 2;
 /** Keys checked when the store or the scope is full, before a new key is refused. */
 const KEYS_WHEN_FULL = 256;
@@ -99,7 +99,7 @@ class MemoryClaims implements MemoryClaimStore {
   #options: FilledMemoryClaimOptions;
   readonly #claims: ClaimTable;
   readonly #results = new KeptResults();
-  /** Tells its cursors from those of another process. Made when it is needed: Workers refuse chance at the start. */
+  /** Distinguishes its cursors from another process's. Made when it is needed: Workers refuse chance at the start. */
   #id: string | undefined;
   #commands = 0;
   #refused = 0;
@@ -266,7 +266,7 @@ class MemoryClaims implements MemoryClaimStore {
     }
     while (scope.bytes + bytes > maxBytesPerScope) this.#dropOldValue(scope.values.first as ClaimEntry, now);
     while (this.#results.bytes + bytes > maxBytes) {
-      // Otherwise a few scopes with many values could drop those of every other.
+      // Otherwise a few scopes with many values could drop the values of every other scope.
       const own = (scope.bytes + bytes) * this.#claims.scopes > maxBytes ? scope.values.first : undefined;
       this.#dropOldValue(own ?? (this.#results.oldest as ClaimEntry), now);
     }

@@ -17,7 +17,7 @@ export interface ClaimEntry {
   bytes: number;
   /** Its place among the claims of its scope: among the released ones, or among all others. */
   inScope: Neighbours | undefined;
-  /** Its places among the stored values of all scopes, and of its own; undefined without a value. */
+  /** Its places among the stored values of all scopes, and of its scope; undefined without a value. */
   inValues: Neighbours | undefined;
   inScopeValues: Neighbours | undefined;
 }
@@ -63,7 +63,7 @@ export class ClaimList {
   }
 }
 
-/** The claims of one scope, and what they take of the store. */
+/** The claims of one scope, and their share of the store. */
 export class ScopeClaims {
   readonly name: string;
   /** Claims that are not released. With one retention, the first one to expire is the first of the list. */

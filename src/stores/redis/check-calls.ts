@@ -51,13 +51,16 @@ export interface LimitStoreParts {
   readonly clock: Clock | undefined;
 }
 
-/** Sends checks to Redis, those of one turn of the event loop together, and decides the requests that wait for them. */
+/**
+ * Sends checks to Redis, the checks of one turn of the event loop together, and decides the requests that wait for
+ * them.
+ */
 export class CheckCalls {
   readonly #parts: LimitStoreParts;
   readonly #batcher: CheckBatcher;
   /** Script calls that were sent. */
   count = 0;
-  /** Decisions that shared the script call of another one. */
+  /** Decisions that shared another decision's script call. */
   coalesced = 0;
   /** Decisions that the failure policy made. */
   degraded = 0;

@@ -10,7 +10,7 @@ export interface PendingCommand {
 
 /** Options of {@link ClaimBatcher}. */
 export interface ClaimBatcherOptions {
-  /** Whether each command needs a call of its own: a script in a cluster can only touch the keys of one slot. */
+  /** Whether each command needs a separate call: a script in a cluster can only touch the keys of one slot. */
   readonly oneCommandPerCall: boolean;
   /** Sends commands in one call. */
   readonly send: (commands: readonly PendingCommand[]) => void;

@@ -38,8 +38,8 @@ export interface ClaimStoreParts extends FilledClaimOptions {
 }
 
 /**
- * Sends commands about claims to Redis. Those of one turn of the event loop are sent together, and those with a large
- * value by themselves.
+ * Sends commands about claims to Redis. The commands of one turn of the event loop are sent together, and commands with
+ * a large value by themselves.
  */
 export class ClaimCalls {
   readonly #parts: ClaimStoreParts;
@@ -83,7 +83,7 @@ export class ClaimCalls {
 
   /**
    * Sends a command again whose reply left out a large value. A repeated command does no harm. If the record has
-   * expired meanwhile, the command does what it does for a key without a record.
+   * expired meanwhile, the command acts as for a key without a record.
    */
   async #askForValue<Reply>(id: ClaimId, args: readonly string[], read: Read<Reply>, bytes: number): Promise<Reply> {
     try {

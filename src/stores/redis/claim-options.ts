@@ -27,7 +27,7 @@ export interface RedisClaimStoreOptions {
   readonly maxClaimsPerScope?: number | undefined;
   /** How results of more than 8 KiB travel. They never share a call with other commands. */
   readonly largeValues?: LargeValueOptions | undefined;
-  /** Called with the error of every call that failed, for metrics. What it throws is logged. */
+  /** Called with the error of every call that failed, for metrics. Its errors are logged. */
   readonly onError?: ((error: unknown) => void) | undefined;
   /**
    * Is called when calls begin to fail, with the first error, and when Redis answers again, with undefined: once each,

@@ -90,7 +90,7 @@ export function readInspectReply(reply: unknown): Timed<ClaimView | undefined> {
   });
 }
 
-/** What `claims-list.lua` returns about one key. Undefined if there is no claim, or if headgate did not write it. */
+/** The reply of `claims-list.lua` about one key. Undefined if there is no claim, or if headgate did not write it. */
 export function readListed(reply: unknown): Omit<ListedClaim, 'scope' | 'key'> | undefined {
   try {
     return listedIn(reply);

@@ -20,7 +20,7 @@ export interface ScanPlace {
   /** Run and address of the server that is being scanned; '' before a server is chosen. */
   readonly run: string;
   readonly address: string;
-  /** What its last SCAN returned. */
+  /** The result of its last SCAN. */
   readonly position: string;
   /** The slots that are scanned with this server. */
   readonly now: SlotSet;
@@ -84,7 +84,7 @@ export class ClaimScan {
    * Chooses a server with slots that are left. Servers that export slots come first: keys only move away from them,
    * so none of their keys is on another server that was scanned before.
    * @returns undefined if there is none
-   * @throws what a server answered, if no other one can be scanned now
+   * @throws the error of a server, if no other server can be scanned now
    */
   async #choose(left: SlotSet): Promise<(ServerState & ScanPlace) | undefined> {
     const nodes = await this.#commands.nodes();

@@ -100,7 +100,7 @@ export function commandsOf(option: string, client: RedisClient): Commands {
   throw new OptionError(option, client, `must be a client of ${SUPPORTED}`, oldNodeRedis(client));
 }
 
-/** What an error says of a client of an old version; undefined for any other value. */
+/** The error text about a client of an old version; undefined for any other value. */
 function oldNodeRedis(client: unknown): string | undefined {
   if (hasMethod(client, 'evalSha')) return 'one of node-redis 4';
   if (hasMethod(client, 'internal_send_command')) return 'one of node-redis 3 or older';

@@ -4,7 +4,7 @@ import { ALL_SLOTS, NO_SLOTS, SlotSet } from './slot-set.ts';
 /** A server, and the slots of its keys. */
 export interface ServerState {
   readonly node: RedisNode;
-  /** Another one after each start of the server, which makes positions of SCAN invalid. */
+  /** A new one after each start of the server, which makes positions of SCAN invalid. */
   readonly run: string;
   /** The slots that it owns or imports, without those that it exports. */
   readonly slots: SlotSet;

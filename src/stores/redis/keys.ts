@@ -16,7 +16,7 @@ export interface KeyNames {
   pattern(account?: string): string;
   /** The escaped account and route of a record's name; undefined if headgate does not use such a name. */
   parse(key: string): { readonly account: string; readonly route: string | undefined } | undefined;
-  /** Name of the blocks of an account: what the names of its records begin with. */
+  /** Name of the blocks of an account: the start of the names of its records. */
   blocks(account: string): string;
   /** The target of a block, as its record names it: the account, or one of its routes. */
   blocked(route: string | undefined): string;
@@ -91,7 +91,7 @@ function unescapeName(text: string): string {
   return text.replace(/%([0-9a-f]{4})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
 }
 
-/** What is stored of the adjustments of one prefix. */
+/** The stored parts of the adjustments of one prefix. */
 export interface AdjustmentKeys {
   readonly adjustments: string;
   readonly history: string;
@@ -99,7 +99,7 @@ export interface AdjustmentKeys {
 }
 
 /**
- * Names of what is stored of adjustments: `headgate:limits:{adjusted}:now`. All share a hash slot. No record of a
+ * Names of the stored parts of adjustments: `headgate:limits:{adjusted}:now`. All share a hash slot. No record of a
  * limiter or of a claim ends so, so they differ from those for all prefixes.
  */
 export function adjustmentKeys(prefix: string): AdjustmentKeys {

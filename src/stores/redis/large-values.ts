@@ -14,7 +14,7 @@ const MAX_WAIT_MS = 2_000;
 
 /** Options of {@link LargeValues}. */
 export interface LargeValuesOptions {
-  /** Deadline and circuit breaker of their own, so that a slow value says nothing about the other commands. */
+  /** A separate deadline and circuit breaker, so that a slow value says nothing about the other commands. */
   readonly breaker: CircuitBreaker;
   /** Longest wait for an answer besides the time for the bytes, in milliseconds. */
   readonly deadlineMs: number;

@@ -30,7 +30,7 @@ export type { RedisStoreOptions } from './options.ts';
 export interface RedisStoreStats {
   /** Script calls that were sent. */
   readonly calls: number;
-  /** Decisions that shared the script call of another one. */
+  /** Decisions that shared another decision's script call. */
   readonly coalesced: number;
   /** Rejections that were repeated without asking Redis (S20). */
   readonly localRejections: number;
@@ -59,7 +59,7 @@ export interface RedisStore extends LimitStore {
   stats(): RedisStoreStats;
 }
 
-/** What a log says of each failure policy. */
+/** The log's text about each failure policy. */
 const EFFECTS: Readonly<Record<OnStoreFailure, string>> = {
   local: 'this process decides with counters of its own',
   admit: 'every request is accepted',

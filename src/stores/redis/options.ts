@@ -18,7 +18,7 @@ export interface RedisStoreOptions {
    */
   readonly deadlineMs?: number;
   /**
-   * What decides while Redis is slow, down, or replies with errors.
+   * The decider while Redis is slow, down, or replies with errors.
    * @default 'local'
    */
   readonly onStoreFailure?: OnStoreFailure;
@@ -27,7 +27,7 @@ export interface RedisStoreOptions {
    * @default 65_536
    */
   readonly localMaxKeys?: number;
-  /** Called with the error of every call that failed, for metrics. What it throws is logged. */
+  /** Called with the error of every call that failed, for metrics. Its errors are logged. */
   readonly onError?: ((error: unknown) => void) | undefined;
   /**
    * Is called when calls begin to fail, with the first error, and when Redis answers again, with undefined: once each.

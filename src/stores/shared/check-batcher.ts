@@ -51,7 +51,7 @@ export interface CheckBatcherOptions {
 
 /** Most records per call. The server does nothing else during a call, and each record takes it about 4 µs. */
 const MAX_CHECKS = 32;
-/** Fewer records are not worth a call of their own. */
+/** Fewer records are not worth a separate call. */
 const MIN_CHECKS = 4;
 
 /**

@@ -4,15 +4,15 @@ import { createWindowSet, type WindowSet } from '../../core/window-set.ts';
 import { createMemoryStore } from '../memory/limits.ts';
 
 /**
- * What decides while the server cannot. `local`: this process's memory, with the same window set, so that each process
- * admits at most one allowance. `admit`: every request is accepted. `refuse`: the call throws, which is a 503 over
- * HTTP. Decisions of the first two are marked `degraded` (S17).
+ * The decider while the server cannot decide. `local`: this process's memory, with the same window set, so that each
+ * process admits at most one allowance. `admit`: every request is accepted. `refuse`: the call throws, which is a 503
+ * over HTTP. Decisions of the first two are marked `degraded` (S17).
  */
 export type OnStoreFailure = 'local' | 'admit' | 'refuse';
 
 /** Decides instead of the store. */
 export interface Failover {
-  /** @throws StoreUnavailableError, or what the local store throws */
+  /** @throws StoreUnavailableError, or the local store's errors */
   decide(account: string, route: string, windowSet: WindowSet, cost: number, error: unknown): Decision;
   /** Settles a degraded decision. */
   settle(decision: Decision, cost: number): boolean;

@@ -4,9 +4,9 @@ import { monotonicClock } from '../../core/clock.ts';
 
 /** Options of {@link OutageLog}. */
 export interface OutageLogOptions {
-  /** What the server stores, as the log says it: `rate limits`. */
+  /** The content of the server, as the log names it: `rate limits`. */
   readonly what: string;
-  /** What happens while the server fails, as a part of a sentence. */
+  /** The behavior while the server fails, as a part of a sentence. */
   readonly effect: string;
   /** Whether the client is connected now. */
   readonly isReady: () => boolean;
@@ -17,7 +17,9 @@ export interface OutageLogOptions {
   readonly isHarmless: (error: unknown) => boolean;
 }
 
-/** An outage is over after a success and so many milliseconds without a failure. Otherwise single failures fill the log. */
+/**
+ * An outage is over after a success and so many milliseconds without a failure. Otherwise single failures fill the log.
+ */
 const QUIET_MS = 1_000;
 
 /** Logs when calls to a server begin to fail and when they succeed again, once each, because a failover hides it. */

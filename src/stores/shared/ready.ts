@@ -4,13 +4,13 @@ import { describeThrown } from '../../base/thrown.ts';
 import { monotonicClock } from '../../core/clock.ts';
 import type { ReadyOptions } from '../../core/ports.ts';
 
-/** What a store needs to wait for its server. */
+/** The parts that a store needs to wait for its server. */
 export interface ReadyCheck {
   /** Whether the clients are connected. A call before that would only fail. */
   isConnected(): boolean;
   /** Listens to errors of the clients, which know why they are not connected. Returns what stops it. */
   onClientError(listener: (error: unknown) => void): () => void;
-  /** A call that changes nothing, and that loads what the first real call would have to load. */
+  /** A call that changes nothing, and that loads the same code as the first real call. */
   probe(): Promise<unknown>;
 }
 

@@ -17,7 +17,7 @@
 
 local head = redis.call('HGET', KEYS[1], '@head') or ''
 if head ~= ARGV[1] then return 0 end
--- A history without adjustments is that of a server which lost the other value.
+-- A history without adjustments belongs to a server which lost the other value.
 if ARGV[3] == '1' or head == '' then redis.call('DEL', KEYS[1], KEYS[2]) end
 
 local at = 6

@@ -203,7 +203,7 @@ end
 local function abandon(claimGeneration, released)
   if not isOwn(claimGeneration) then return settledOrLost() end
   if inherited == '1' then
-    -- The claim becomes an orphan again: what the earlier owner did is still unknown.
+    -- The claim becomes an orphan again: the earlier owner's effect is still unknown.
     write(retention, 'owner', '', 'leaseUntil', time)
   else
     local lifetime = min(released, retention)

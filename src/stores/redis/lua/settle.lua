@@ -57,7 +57,7 @@ local function settleRecord(key, record, packed)
   for name in string.gmatch(string.sub(packed, 1, bar - 1), '[ra]%d+') do
     if at + BYTES_PER_WINDOW - 1 > #packed then return nil end
     local start, count = struct.unpack('<dd', packed, at)
-    -- Starts are not checked: a wrong one is that of no charge.
+    -- Starts are not checked: a wrong start belongs to no charge.
     if not (count >= 0 and count <= LARGEST_INTEGER and count % 1 == 0) then return nil end
     if wasCharged(record, name, start) then
       local after = math.min(LARGEST_INTEGER, math.max(0, count + change))
