@@ -213,7 +213,7 @@ export class ClosedError extends HeadgateError {
   }
 }
 
-/** Whether `value` is an error of headgate (of any copy of the package), and with the `code` if one is given. */
+/** Whether `value` is an error of headgate (of any copy of the package) with this code, if a code is given. */
 export function isHeadgateError(value: unknown, code?: HeadgateErrorCode): value is HeadgateError {
   try {
     const error: object = Object(value);

@@ -3,8 +3,8 @@ import { checkOptions } from '../base/options.ts';
 import type { Limit } from './limit.ts';
 
 /**
- * Which limit to adjust: an account's, a provider's, of a customer's plan, or (if none is given) the default
- * one. With `route`, the limit of that route; otherwise the limit for all routes.
+ * Which limit to adjust: an account's, a provider's, a customer plan's, or (if none is given) the default
+ * limit. With `route`, the limit of that route; otherwise the limit for all routes.
  */
 export interface AdjustTarget {
   readonly account?: string | undefined;

@@ -71,8 +71,8 @@ export interface LimitStore {
   /** Lifts the block of exactly this target, if there is one. */
   unblock?(target: BlockTarget): MaybePromise<void>;
   /**
-   * Returns the block that rejects requests of the target, and how much longer; of two, the later end counts.
-   * Undefined without one.
+   * Returns the block that rejects requests of the target, and how much longer; of two blocks, the block that ends
+   * later. Undefined without one.
    */
   blocked?(target: BlockTarget): MaybePromise<Block | undefined>;
   /** Waits until the store's server answers, and then decides without delay. Absent if there is no server. */

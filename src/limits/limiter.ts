@@ -92,7 +92,10 @@ export interface Limiter {
   block(target: BlockTarget, block: Block): Promise<void>;
   /** Lifts the block of exactly this target: lifting an account's block does not lift the blocks of its routes. */
   unblock(target: BlockTarget): Promise<void>;
-  /** Returns the block that rejects requests of the target now, and how much longer; of two, the later end counts. */
+  /**
+   * Returns the block that rejects requests of the target now, and how much longer; of two blocks, the block that ends
+   * later.
+   */
   blocked(target: BlockTarget): Promise<Block | undefined>;
   /**
    * Changes a limit at run time, with immediate effect, also for active windows (S10). `'recommended'` restores the

@@ -63,7 +63,7 @@ export async function saveState(path: string, state: AdjustmentState): Promise<v
   }
 }
 
-/** Removes what processes that were killed while they wrote a file left. */
+/** Removes the partial files of processes that were killed while they wrote. */
 async function removeAbandoned(path: string): Promise<void> {
   const folder = dirname(path);
   const isPart = (name: string): boolean => name.startsWith(`${basename(path)}.`) && name.endsWith('.new');

@@ -53,7 +53,7 @@ export class Blocks {
     if (blocks.size === 0) this.#byAccount.delete(account);
   }
 
-  /** The block that rejects requests of the target; of two, the later end counts. */
+  /** The block that rejects requests of the target; of two blocks, the block that ends later. */
   find({ account, route }: BlockTarget, now: number): Block | undefined {
     const blocks = this.#byAccount.get(account);
     if (blocks === undefined) return undefined;
