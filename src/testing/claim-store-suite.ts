@@ -54,10 +54,10 @@ export function claimStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
       return fc.assert(property, { numRuns: histories });
     }, 300_000);
 
-    for (const { name: rule, run } of CLAIM_CASES) it(rule, () => withFixture(run));
+    for (const [rule, run] of Object.entries(CLAIM_CASES)) it(rule, () => withFixture(run));
 
     // A store without `list` skips them.
-    for (const { name: title, run } of CLAIM_LIST_CASES) {
+    for (const [title, run] of Object.entries(CLAIM_LIST_CASES)) {
       it(
         title,
         () =>
