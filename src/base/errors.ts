@@ -76,8 +76,9 @@ export class OptionError extends HeadgateError {
     value: unknown,
     reason: string,
     shown: string = describe(value),
+    options?: ErrorOptions,
   ) {
-    super('invalid_option', `${option}: ${reason}, got ${shown}`);
+    super('invalid_option', `${option}: ${reason}, got ${shown}`, options);
   }
 }
 

@@ -1,6 +1,14 @@
-import { ClosedError, CostError, OptionError, StoreNotSynchronousError, SubjectError } from '../base/errors.ts';
+import {
+  ClosedError,
+  CostError,
+  isHeadgateError,
+  OptionError,
+  StoreNotSynchronousError,
+  SubjectError,
+} from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
 import { checkOptions } from '../base/options.ts';
+import { describeThrown } from '../base/thrown.ts';
 import type { AdjustTarget } from '../core/adjustment.ts';
 import type { Block, BlockTarget } from '../core/block.ts';
 import type { Decision, WindowStatus } from '../core/decision.ts';
@@ -49,8 +57,8 @@ export interface Limiter {
   readonly synchronous: boolean;
   /**
    * Charges every window, or rejects the request and charges no window (S5).
-   * @throws SubjectError, UnknownPlanError, CostError, LimitError; nothing was charged then. Also the store's errors
-   * if it cannot decide
+   * @throws SubjectError, UnknownPlanError, CostError, LimitError, and OptionError if your function `limits` throws;
+   * nothing was charged then. Also the store's errors if it cannot decide
    */
   consume(request: LimitRequest): Promise<Decision>;
   /**
@@ -241,7 +249,14 @@ class StoreLimiter implements Limiter {
     checkString('route', subject.route);
     if (subject.provider !== undefined) checkString('provider', subject.provider);
     if (subject.plan !== undefined) checkString('plan', subject.plan);
-    return this.#windowSets.windowSet(subject);
+    try {
+      return this.#windowSets.windowSet(subject);
+    } catch (error) {
+      if (isHeadgateError(error)) throw error;
+      // Otherwise the fault of your function would look like an outage of the store.
+      const { name, message } = describeThrown(error);
+      throw new OptionError('limits(subject)', error, 'must not throw', `${name}: ${message}`, { cause: error });
+    }
   }
 
   async close(): Promise<void> {

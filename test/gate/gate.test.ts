@@ -435,6 +435,27 @@ describe('failures', () => {
     }
   });
 
+  it('a function `limits` that throws is a fault of the program: a 500, and nothing passes', async () => {
+    const cause = new TypeError('no such customer');
+    const limits = () => {
+      throw cause;
+    };
+    const away: LimitStore = Object.assign(createMemoryStore(), { synchronous: false });
+    for (const store of [createMemoryStore(), away]) {
+      const { gate, events } = gateOf({ limiter: createLimiter({ store, limits }) });
+      expect(problem(await gate.enter(REQUEST))).toMatchObject({ status: 500, type: 'errors/unexpected_error' });
+      expect(events).toMatchObject([{ type: 'failure', stage: 'limits', error: { code: 'invalid_option', cause } }]);
+    }
+  });
+
+  it('a function `limits` that throws an error of a store is a 503', async () => {
+    const limits = () => {
+      throw new StoreFullError(1);
+    };
+    const { gate } = gateOf({ limiter: createLimiter({ store: createMemoryStore(), limits }) });
+    expect(problem(await gate.enter(REQUEST)).status).toBe(503);
+  });
+
   it('a failing refund emits an event and does not throw', async () => {
     const store = Object.assign(createMemoryStore(), {
       settle: () => {

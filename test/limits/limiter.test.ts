@@ -134,6 +134,20 @@ describe('layers', () => {
     );
   });
 
+  it('names a limits function that throws, and passes its error on as the cause', async () => {
+    const cause = new RangeError('no such customer');
+    const { limiter } = limiterOf(() => {
+      throw cause;
+    });
+    const error = {
+      code: 'invalid_option',
+      message: 'limits(subject): must not throw, got RangeError: no such customer',
+      cause,
+    };
+    await expect(limiter.consume({ account: 'a', route: EMAILS })).rejects.toMatchObject(error);
+    await expect(limiter.peek({ account: 'a', route: EMAILS })).rejects.toMatchObject(error);
+  });
+
   it('may be a function of the subject; each returned object is parsed once', () => {
     const free = { allMethods: ['1/1m'] };
     const paid = { allMethods: ['9/1m'] };
