@@ -7,6 +7,7 @@ import type { AnyElysia } from 'elysia';
 import type { AddressLimits } from '../address/options.ts';
 import type { PeerReader } from '../address/peer.ts';
 import { OptionError } from '../base/errors.ts';
+import { checkOptions, readByName } from '../base/options.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { checkArgument, forContext, gateForRoute, refuseMount, routeName } from './shared/mount.ts';
@@ -58,10 +59,11 @@ type Fetch = (...given: unknown[]) => unknown;
  */
 export function headgate(
   gate: Gate<ElysiaRequest> | AddressLimits<ElysiaRequest>,
-  { routes = {} }: HeadgateOptions = {},
+  options: HeadgateOptions = {},
 ): <App extends AnyElysia>(app: App) => App {
+  checkOptions(options, ['routes'], 'options');
   const appGate = gateForRoute(gate, PEER);
-  const routeGates = new Map(Object.keys(routes).map((route) => [route, gateForRoute(appGate, PEER, routes[route])]));
+  const routeGates = readByName(options.routes, 'options.routes', (given) => gateForRoute(appGate, PEER, given));
   const text = `headgate ${crypto.randomUUID()}`;
   const passed = Symbol(text);
   return (app, ...others: unknown[]) => {

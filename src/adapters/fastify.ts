@@ -6,8 +6,9 @@
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify';
 import type { AddressLimits } from '../address/options.ts';
 import { OptionError } from '../base/errors.ts';
+import { checkOptions } from '../base/options.ts';
 import type { Gate } from '../gate/gate.ts';
-import type { RouteOptions } from '../gate/route-options.ts';
+import { ROUTE_OPTIONS, type RouteOptions } from '../gate/route-options.ts';
 import * as node from './node/bridge.ts';
 import { type NodeRequest, type NodeResponse, nodePeer } from './node/http.ts';
 import { adviseIfRead } from './node/put-back.ts';
@@ -42,6 +43,8 @@ export interface FastifyGateOptions extends FastifyRouteOptions {
 
 const PEER = /* @__PURE__ */ nodePeer(({ raw }: { readonly raw: NodeRequest }) => raw);
 const HOOKS: readonly unknown[] = ['onRequest', 'preHandler'];
+const OPTIONS = [...ROUTE_OPTIONS, 'hook', 'readAhead'];
+const NOT_CALLED = 'must be what createGate() returns: write app.register(headgate(gate))';
 
 /** For a resolver that reads the body in `preHandler`. */
 const READ_BY_PARSER =
@@ -70,6 +73,10 @@ export function headgate(
   gate: Gate<FastifyRequest> | AddressLimits<FastifyRequest>,
   options: FastifyGateOptions = {},
 ): FastifyPluginCallback {
+  // Fastify catches what a plugin rejects with, not what it throws.
+  if ('addHook' in Object(gate))
+    return Promise.reject(new OptionError('gate', gate, NOT_CALLED, 'an instance of Fastify')) as never;
+  checkOptions(options, OPTIONS, 'route options');
   const { hook = 'onRequest', readAhead = true, ...common } = options;
   checkHook(hook, readAhead);
   const pluginGate = gateForRoute(gate, PEER, Object.keys(common).length === 0 ? undefined : common);
@@ -110,9 +117,14 @@ export function headgate(
       turnBack: unreadable && ((passage) => passage.abandon().then(() => done(unreadable))),
     });
   };
-  const plugin: FastifyPluginCallback = (instance, _, ready) => {
+  const plugin: FastifyPluginCallback = (instance, given, ready) => {
     if (typeof instance?.addHook !== 'function')
       return refuseMount('instance', instance, 'an instance of Fastify', ready);
+    const misplaced = OPTIONS.find((name) => name in Object(given));
+    if (misplaced !== undefined)
+      return ready(
+        new OptionError(misplaced, Reflect.get(given, misplaced), 'must be in headgate(gate, { … }), not in register'),
+      );
     // Mistakes in a route's options show at the start. Routes that were declared before the plugin was loaded show them
     // with their first request.
     instance.addHook('onRoute', ({ config }) => void gateFor(config?.headgate));

@@ -16,8 +16,8 @@ import type {
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type AddressLimits, isAddressLimits } from '../address/options.ts';
 import { OptionError } from '../base/errors.ts';
-import type { MaybePromise } from '../base/maybe-promise.ts';
-import { after } from '../base/maybe-promise.ts';
+import { after, type MaybePromise } from '../base/maybe-promise.ts';
+import { checkOptions } from '../base/options.ts';
 import type { Gate } from '../gate/gate.ts';
 import { checkRouteOptions, type RouteOptions } from '../gate/route-options.ts';
 import { type ExpressRequest, routeOf as routeOfExpress } from './express.ts';
@@ -186,13 +186,25 @@ const MOUNTS = {
  * class App {}
  * ```
  */
-// biome-ignore lint/complexity/noStaticOnlyClass: a module of Nest is a class
 export class HeadgateModule {
+  /** Only Nest calls it. */
+  constructor() {
+    // Nest would import the class itself as a module without a gate, so no request would be limited.
+    if (new.target === HeadgateModule)
+      throw new OptionError(
+        'imports',
+        HeadgateModule,
+        'must contain HeadgateModule.forRoot(gate)',
+        'the class HeadgateModule',
+      );
+  }
+
   /**
    * Mounts a gate that exists already, or limits by the client's address: `{ perAddress: ['100/1m'] }`.
    * @throws OptionError
    */
   static forRoot(gate: NestGate, options: HeadgateModuleOptions = {}): DynamicModule {
+    checkOptions(options, ['as'], 'options');
     // Limits by address need no account, so they can save an authentication.
     const { as = isAddressLimits(gate) ? 'guard' : 'interceptor' } = options;
     return HeadgateModule.forRootAsync({ ...options, as, useFactory: () => gate });
@@ -203,7 +215,9 @@ export class HeadgateModule {
    * @throws OptionError
    */
   static forRootAsync(options: HeadgateModuleAsyncOptions): DynamicModule {
+    checkOptions(options, ['as', 'imports', 'inject', 'useFactory'], 'options');
     const { as = 'interceptor', imports = [], inject = [], useFactory } = options;
+    if (typeof useFactory !== 'function') throw new OptionError('useFactory', useFactory, 'must be a function');
     const isChosen = options.as !== undefined;
     if (!Object.hasOwn(MOUNTS, as)) throw new OptionError('as', as, `must be one of ${Object.keys(MOUNTS).join(', ')}`);
     const { provide, create } = MOUNTS[as];
@@ -212,9 +226,12 @@ export class HeadgateModule {
       if (!isChosen && isAddressLimits(gate)) throw new OptionError('as', options.as, CHOOSE_PLACE);
       return create(gate);
     };
-    return { module: HeadgateModule, imports, providers: [{ provide, useFactory: make, inject }] };
+    return { module: HeadgateRootModule, imports, providers: [{ provide, useFactory: make, inject }] };
   }
 }
+
+/** The module with a gate. */
+class HeadgateRootModule extends HeadgateModule {}
 
 /** For a gate's `route`: the template that matched, with the global prefix, `POST /api/v1/chats/:id`. */
 export function routeOf(request: NestRequest): string | undefined {

@@ -3,6 +3,7 @@ import { type Limit, parseLimit } from '../core/limit.ts';
 import { createWindowSet } from '../core/window-set.ts';
 import { createGate } from '../gate/create-gate.ts';
 import type { Gate } from '../gate/gate.ts';
+import { checkRouteOptions } from '../gate/route-options.ts';
 import { createLimiter } from '../limits/limiter.ts';
 import { createMemoryStore } from '../stores/memory/limits.ts';
 import { createClientIp } from './client-ip.ts';
@@ -90,6 +91,9 @@ function limitOfNetwork(address: Limit): Limit {
 function withAnswerOnly<Request>(gate: Gate<Request>): Gate<Request> {
   return {
     enter: (request, requestId, outer) => gate.enter(request, requestId, outer),
-    with: ({ answer }) => (answer === undefined ? withAnswerOnly(gate) : withAnswerOnly(gate.with({ answer }))),
+    with(options) {
+      checkRouteOptions(options);
+      return withAnswerOnly(gate.with({ answer: options.answer }));
+    },
   };
 }

@@ -43,19 +43,19 @@ export function checkOptions(
   place: string,
   advise?: (name: string) => string | undefined,
 ): void {
-  if (!isPlainObject(options)) throw new OptionError(place, options, `must be a plain object ${expected(known)}`);
+  if (!isPlainObject(options)) throw new OptionError(place, options, `must be a plain object${expected(known)}`);
   const unknown = Object.keys(options).find((name) => !known.includes(name));
   if (unknown === undefined) return;
   const value: unknown = Reflect.get(options, unknown);
   // A misspelt `secret` must not appear in a log.
   const shown = typeof value === 'string' ? 'a string' : undefined;
   const advice = advise?.(unknown);
-  const reason = `unknown option${advice === undefined ? '' : `: ${advice}`} ${expected(known)}`;
+  const reason = `unknown option${advice === undefined ? '' : `: ${advice}`}${expected(known)}`;
   throw new OptionError(`${place}.${unknown}`, value, reason, shown);
 }
 
 function expected(names: readonly string[]): string {
-  return `(expected ${names.join(', ').replace(/, ([^,]*)$/, ' or $1')})`;
+  return names.length === 0 ? '' : ` (expected ${names.join(', ').replace(/, ([^,]*)$/, ' or $1')})`;
 }
 
 /** @throws OptionError */

@@ -1,6 +1,5 @@
 import { OptionError } from '../base/errors.ts';
-import type { MaybePromise } from '../base/maybe-promise.ts';
-import { after } from '../base/maybe-promise.ts';
+import { after, type MaybePromise } from '../base/maybe-promise.ts';
 import type { GateOptions } from './options.ts';
 import { callResolver, StageError } from './resolver.ts';
 

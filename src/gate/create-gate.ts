@@ -1,6 +1,5 @@
 import { createLogger } from '../base/logger.ts';
-import type { MaybePromise } from '../base/maybe-promise.ts';
-import { after, isPromise } from '../base/maybe-promise.ts';
+import { after, isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { createMisuseLog } from '../core/misuse.ts';
 import { MISSING_KEY_DETAIL } from '../http/idempotency-key.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';

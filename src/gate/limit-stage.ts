@@ -1,6 +1,5 @@
 import { OptionError } from '../base/errors.ts';
-import type { MaybePromise } from '../base/maybe-promise.ts';
-import { isPromise } from '../base/maybe-promise.ts';
+import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import type { GateEntries } from './entries.ts';
 import type { GateAnswer } from './gate.ts';
 import type { GateChecks } from './gate-checks.ts';

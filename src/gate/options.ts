@@ -186,7 +186,7 @@ export function checkGateOptions<Request>(options: GateOptions<Request>): void {
     }
   }
   const { idempotency, idempotent } = options;
-  if (idempotency !== undefined && typeof idempotency.open !== 'function') {
+  if (idempotency !== undefined && typeof idempotency?.open !== 'function') {
     throw new OptionError('idempotency', idempotency, 'must be what createIdempotency() returns');
   }
   if ((idempotency === undefined) !== (idempotent === undefined)) {

@@ -1,5 +1,4 @@
-import type { MaybePromise } from '../base/maybe-promise.ts';
-import { isPromise } from '../base/maybe-promise.ts';
+import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import type { FailureEvent } from './events.ts';
 
 /** Reads something from a request; may be asynchronous. */

@@ -39,16 +39,19 @@ export interface RouteGateOptions<Request> extends GateOptions<Request> {
   readonly limits?: Limit | undefined;
 }
 
-const KNOWN = [...RESOLVERS, 'onNoAccount', 'finalCost', 'limits', 'idempotency', 'requireKey', 'answer'];
+const OTHERS = ['onNoAccount', 'finalCost', 'limits', 'idempotency', 'requireKey', 'answer'];
+/** The names of the options of a route. */
+export const ROUTE_OPTIONS: readonly string[] = [...RESOLVERS, ...OTHERS];
 
 /**
  * Checks what can be checked without the gate.
  * @returns the route's own limit
  * @throws OptionError, LimitError, CostError
  */
-export function checkRouteOptions({ limits, ...others }: RouteOptions<never>): Limit | undefined {
-  checkOptions(others, KNOWN, 'route options');
-  if (typeof others.cost === 'number') checkCost(others.cost);
+export function checkRouteOptions(options: RouteOptions<never>): Limit | undefined {
+  checkOptions(options, ROUTE_OPTIONS, 'route options');
+  const { cost, limits } = options;
+  if (typeof cost === 'number') checkCost(cost);
   return limits === undefined ? undefined : parseRouteLimits(limits, 'route options.limits');
 }
 
@@ -61,7 +64,7 @@ export function withRoute<Request>(
   given: RouteOptions<Request>,
 ): RouteGateOptions<Request> {
   const ownLimits = checkRouteOptions(given);
-  const { route, cost, limits: _, idempotent, ...others } = given;
+  const { route, cost, limits: _, idempotent, requireKey, ...others } = given;
   const replaced = {
     ...others,
     route: typeof route === 'string' ? () => route : route,
@@ -69,7 +72,7 @@ export function withRoute<Request>(
     limits: ownLimits,
     idempotent: idempotent === false ? ignoreKey : idempotent,
     // A gate that requires keys cannot require one that its route ignores.
-    requireKey: given.requireKey ?? (idempotent === false ? false : undefined),
+    requireKey: requireKey === undefined && idempotent === false ? false : requireKey,
   };
   const all = { ...gate };
   for (const [name, value] of Object.entries(replaced)) if (value !== undefined) Object.assign(all, { [name]: value });

@@ -1,6 +1,5 @@
 import { type HeadgateErrorCode, isHeadgateError, StoreUnavailableError } from '../base/errors.ts';
-import type { MaybePromise } from '../base/maybe-promise.ts';
-import { after, isPromise } from '../base/maybe-promise.ts';
+import { after, isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import type {
   AbandonReply,
   BeginCommand,

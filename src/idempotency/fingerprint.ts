@@ -1,7 +1,6 @@
 import { builtinModule } from '../base/builtin-module.ts';
 import { OptionError } from '../base/errors.ts';
-import type { MaybePromise } from '../base/maybe-promise.ts';
-import { after } from '../base/maybe-promise.ts';
+import { after, type MaybePromise } from '../base/maybe-promise.ts';
 import { isPlainObject } from '../base/options.ts';
 
 /** Version of the rules that convert a request to bytes. In every fingerprint, so that two versions never match. */

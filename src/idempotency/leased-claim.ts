@@ -1,6 +1,5 @@
 import { HeadgateError, isHeadgateError } from '../base/errors.ts';
-import type { MaybePromise } from '../base/maybe-promise.ts';
-import { isPromise } from '../base/maybe-promise.ts';
+import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import type { CompleteReply, HeldReply, KeptResult } from '../core/claim.ts';
 import type { Attempt, NewClaim } from './attempt.ts';
 import type { Claim, ClaimCompletion, ClaimDispatch, ClaimRelease } from './claim.ts';

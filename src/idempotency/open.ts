@@ -1,6 +1,5 @@
 import { ClosedError, isHeadgateError, type ScopeFullError } from '../base/errors.ts';
-import type { MaybePromise } from '../base/maybe-promise.ts';
-import { after, isPromise } from '../base/maybe-promise.ts';
+import { after, isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import type { KeptResult } from '../core/claim.ts';
 import type { ClaimId } from '../core/ports.ts';
 import { Attempt, type BeginResult } from './attempt.ts';

@@ -1,6 +1,5 @@
 import { HeadgateError, isHeadgateError } from '../base/errors.ts';
-import type { MaybePromise } from '../base/maybe-promise.ts';
-import { after } from '../base/maybe-promise.ts';
+import { after, type MaybePromise } from '../base/maybe-promise.ts';
 import type { KeptResult } from '../core/claim.ts';
 import type { ClaimId } from '../core/ports.ts';
 import type { Claim, ClaimCompletion, ClaimDispatch } from './claim.ts';

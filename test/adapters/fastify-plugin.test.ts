@@ -95,6 +95,20 @@ describe('the Fastify plugin', () => {
     );
   });
 
+  it('register(headgate, gate) says what to write', async () => {
+    const { gate } = parts();
+    app.register(headgate as never, gate as never);
+    await expect(app.ready()).rejects.toThrow(
+      'gate: must be what createGate() returns: write app.register(headgate(gate)), got an instance of Fastify',
+    );
+  });
+
+  it('options of the gate that are passed to register() would do nothing, so they are refused', async () => {
+    const { gate } = parts();
+    app.register(headgate(gate), { prefix: '/x', cost: 3 } as never);
+    await expect(app.ready()).rejects.toThrow(/^cost: must be in headgate\(gate, \{ … \}\), not in register, got 3/);
+  });
+
   it('does not limit a URL without a route; HEAD counts as its GET', async () => {
     const { gate } = parts();
     await app.register(headgate(gate));

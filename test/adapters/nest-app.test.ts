@@ -133,7 +133,17 @@ describe.each(PLATFORMS)('the place of the gate in a Nest application on %s', (p
   });
 });
 
+it('HeadgateModule without forRoot() is refused: it has no gate, so no request would be limited', async () => {
+  class App {}
+  Module({ imports: [HeadgateModule] })(App);
+  const starting = NestFactory.create(App, { logger: false, abortOnError: false });
+  await expect(starting).rejects.toThrow(
+    'imports: must contain HeadgateModule.forRoot(gate), got the class HeadgateModule',
+  );
+});
+
 it('a module cannot be mounted as anything else', () => {
+  expect(() => HeadgateModule.forRootAsync({ inject: [] } as never)).toThrow(/^useFactory: must be a function/);
   expect(() => HeadgateModule.forRoot(gateOf(), { as: 'pipe' } as unknown as HeadgateModuleOptions)).toThrow(
     /^as: must be one of interceptor, guard, got "pipe"/,
   );

@@ -239,7 +239,7 @@ describe('beside a gate with accounts', () => {
     const statusOf = async (path: string) => (await app.handle(new Request(`http://localhost${path}`))).status;
     expect([await statusOf('/dear'), await statusOf('/'), await statusOf('/')]).toEqual([200, 200, 429]);
     expect(() => onExpress.headgate({ perAddress: ['1/1m'] }, { limits: ['1/1m'] })).toThrow(
-      /^limits: must be beside perAddress/,
+      /^route options\.limits: unknown option: write it beside perAddress, got an array/,
     );
   });
 });

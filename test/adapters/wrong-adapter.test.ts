@@ -129,6 +129,18 @@ const FRAMEWORKS: Record<string, (middleware: never, outcome: Outcome) => Promis
   },
 };
 
+describe('headgate itself in place of headgate(gate) says so, and no request passes', () => {
+  it.each(Object.keys(FRAMEWORKS))('%s', async (framework) => {
+    const outcome: Outcome = {};
+    await FRAMEWORKS[framework]?.(ADAPTERS[framework.replace(' 4', '')] as never, outcome);
+    expect(outcome.handled).toBeUndefined();
+    const advice =
+      framework === 'fastify' ? 'write app.register(headgate(gate))' : 'mount headgate(gate), not headgate';
+    expect(String((outcome.error as Error | undefined)?.message)).toContain(`gate: must be what createGate() returns`);
+    expect(String((outcome.error as Error | undefined)?.message)).toContain(`: ${advice}, got an `);
+  });
+});
+
 /** These take what the framework passes. */
 const FITTING = ['express in express', 'express in express 4', 'node in express', 'node in express 4'];
 

@@ -12,6 +12,7 @@ import * as nest from '../../src/adapters/nest.ts';
 import * as node from '../../src/adapters/node.ts';
 import { createGate, createLimiter } from '../../src/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
+import { NOT_OPTIONS } from '../support/not-options.ts';
 
 const nodeRequest = new IncomingMessage(new Socket());
 const nodeResponse = new ServerResponse(nodeRequest);
@@ -51,8 +52,30 @@ describe('a helper of an adapter that gets another argument says what it needs',
   ])('idempotentRequest of %s without options', async (_, call, request) => {
     const calling = async () => (call as (request: unknown) => unknown)(request);
     await expect(calling()).rejects.toThrow(
-      /^options: must be an object with the caller's application: \{ scope: 'app_1' \}, got undefined/,
+      /^options: must be a plain object \(expected scope, account, secret, settings, maxBytes or idleMs\), got undefined/,
     );
+  });
+
+  it.each<[string, unknown, unknown]>([
+    ['node', node.idempotentRequest, nodeRequest],
+    ['fetch', web.idempotentRequest, webRequest],
+  ])('idempotentRequest of %s with other options', async (_, call, request) => {
+    const calling = async (options: unknown) => (call as (...given: unknown[]) => unknown)(request, options);
+    await expect(calling({ scope: 's', maxbytes: 9 })).rejects.toThrow(/^options\.maxbytes: unknown option/);
+    for (const [, options] of NOT_OPTIONS) {
+      await expect(calling(options)).rejects.toThrow(/^options: must be a plain object/);
+      await expect(calling({ scope: 's', settings: options })).rejects.toThrow(/^options\.settings: must be a plain/);
+    }
+  });
+
+  it('fieldOfBody and readAhead with other options', async () => {
+    const post = () => new Request('http://localhost/', { method: 'POST', body: new URLSearchParams({ a: '1' }) });
+    await expect(web.fieldOfBody(post(), 'a', { maxbytes: 9 } as never)).rejects.toThrow(/^options\.maxbytes: unknown/);
+    for (const [, options] of NOT_OPTIONS) {
+      await expect(web.fieldOfBody(post(), 'a', options as never)).rejects.toThrow(/^options: must be a plain object/);
+      for (const readAhead of [node.readAhead, koa.readAhead])
+        expect(() => readAhead(options as never)).toThrow(/^options: must be a plain object/);
+    }
   });
 
   it('right arguments are accepted', () => {

@@ -9,6 +9,7 @@ import { GATE_CHANNEL, type GateEvent, type HandlerResponse } from '../../src/ga
 import { createGate, createIdempotency, createLimiter, type GateOptions } from '../../src/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
+import { NOT_OPTIONS } from '../support/not-options.ts';
 
 interface Request {
   account?: string;
@@ -565,5 +566,17 @@ describe('a route with its own options', () => {
     expect(() => gate.with({ rout: 'x' } as never)).toThrow(/route options.rout/);
     expect(() => gate.with({ idempotent: () => undefined })).toThrow(/idempotent: must be given if idempotency is/);
     expect(() => gate.with({ account: 'a' } as never)).toThrow(/must be a function/);
+  });
+
+  it.each(NOT_OPTIONS)('options that are %s throw when the route is created', (_, options) => {
+    const gate = createGate<string>({ limiter: limiter(), ...common });
+    const error = expect.objectContaining({
+      code: 'invalid_option',
+      message: expect.stringMatching(/^route options: must be a plain object \(expected deny, .* or answer\), got /),
+    });
+    expect(() => gate.with(options as never)).toThrow(error);
+    expect(() => createGate({ limiter: limiter(), ...common, idempotency: null } as never)).toThrow(
+      /^idempotency: must be what createIdempotency\(\) returns, got null/,
+    );
   });
 });

@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { MaybePromise } from '../../base/maybe-promise.ts';
-import { after } from '../../base/maybe-promise.ts';
+import { after, type MaybePromise } from '../../base/maybe-promise.ts';
 import type { Gate, GateEntry, GateOutcome, Passage } from '../../gate/gate.ts';
 import type { Reply } from '../../http/problem.ts';
 import { forgetBody } from '../shared/request.ts';

@@ -2,7 +2,7 @@ import { createAddressGate } from '../../address/gate.ts';
 import { type AddressLimits, isAddressLimits, isAddressOption } from '../../address/options.ts';
 import type { PeerReader } from '../../address/peer.ts';
 import { OptionError } from '../../base/errors.ts';
-import { isPlainObject } from '../../base/options.ts';
+import { checkOptions, isPlainObject } from '../../base/options.ts';
 import type { Gate } from '../../gate/gate.ts';
 import type { RouteOptions } from '../../gate/route-options.ts';
 
@@ -19,9 +19,7 @@ export function gateForRoute<Request>(
   options?: RouteOptions<Request>,
 ): Gate<Request> {
   if (isAddressLimits(given)) {
-    const [name] = Object.keys(options ?? {});
-    if (name !== undefined)
-      throw new OptionError(name, name, 'must be beside perAddress, which has no options of a route');
+    if (options !== undefined) checkOptions(options, [], 'route options', () => 'write it beside perAddress');
     return createAddressGate(given, peer);
   }
   if (typeof given?.enter !== 'function') throw notMountable(given);
@@ -34,8 +32,14 @@ function notMountable(given: unknown): OptionError {
     return new OptionError('gate', given, 'must not be a limiter: pass createGate({ limiter, … })', 'a limiter');
   // Perhaps limits by address, with a misspelt name.
   const unknown = isPlainObject(given) ? Object.keys(others).find((name) => !isAddressOption(name)) : undefined;
-  const hint = unknown === undefined ? '' : `, which has no option ${unknown}`;
-  return new OptionError('gate', given, `must be what createGate() returns, or { perAddress: ["100/1m"] }${hint}`);
+  // A framework that is given `headgate` itself calls it with its own app, request or context.
+  const isOfFramework = given === Object(given) && !isPlainObject(given) && !(given instanceof Promise);
+  const hint = isOfFramework ? ': mount headgate(gate), not headgate' : unknown && `, which has no option ${unknown}`;
+  return new OptionError(
+    'gate',
+    given,
+    `must be what createGate() returns, or { perAddress: ["100/1m"] }${hint ?? ''}`,
+  );
 }
 
 /**

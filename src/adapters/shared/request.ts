@@ -1,10 +1,13 @@
 import { OptionError } from '../../base/errors.ts';
+import { checkOptions, isPlainObject } from '../../base/options.ts';
 import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
 import { BodySize, DEFAULT_IDLE_MS } from '../../http/body-limits.ts';
 import { createBodyField } from '../../http/field/body-field.ts';
 import { createFingerprinter, type RequestHead } from '../../http/fingerprint/fingerprint.ts';
 import { inSlices } from '../../http/in-slices.ts';
 
+const READ_OPTIONS = ['maxBytes', 'idleMs'];
+const REQUEST_OPTIONS = ['scope', 'account', 'secret', 'settings', ...READ_OPTIONS];
 /** Longer delays make a timer fire at once. */
 const LONGEST_DELAY_MS = 2 ** 31 - 1;
 
@@ -129,15 +132,19 @@ export async function readIdempotentRequest(
  * @throws OptionError
  */
 export function checkRequestOptions(options: IdempotentRequestOptions): void {
-  if (typeof options !== 'object' || options === null)
-    throw new OptionError('options', options, "must be an object with the caller's application: { scope: 'app_1' }");
+  checkOptions(options, REQUEST_OPTIONS, 'options');
+  const { settings } = options;
+  if (settings !== undefined && !isPlainObject(settings))
+    throw new OptionError('options.settings', settings, 'must be a plain object');
 }
 
 /**
  * Fills in the defaults. A limit that is not a number would be no limit at all, so it is rejected.
  * @throws OptionError
  */
-export function checkReadBody({ maxBytes = 1_048_576, idleMs = DEFAULT_IDLE_MS }: ReadBodyOptions): BodyLimits {
+export function checkReadBody(options: ReadBodyOptions): BodyLimits {
+  checkOptions(options, READ_OPTIONS, 'options');
+  const { maxBytes = 1_048_576, idleMs = DEFAULT_IDLE_MS } = options;
   if (!Number.isSafeInteger(maxBytes) || maxBytes < 0)
     throw new OptionError('maxBytes', maxBytes, 'must be a whole number of bytes, 0 or more');
   if (!Number.isSafeInteger(idleMs) || idleMs < 1 || idleMs > LONGEST_DELAY_MS)

@@ -1,5 +1,4 @@
-import type { MaybePromise } from '../../base/maybe-promise.ts';
-import { after, isPromise } from '../../base/maybe-promise.ts';
+import { after, isPromise, type MaybePromise } from '../../base/maybe-promise.ts';
 import type { Gate, GateEntry, Passage } from '../../gate/gate.ts';
 import type { CapturedResponse, ResponseRecording } from '../../gate/recording.ts';
 import type { Reply } from '../../http/problem.ts';
