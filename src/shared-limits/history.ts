@@ -1,4 +1,4 @@
-import { checkInteger } from '../base/options.ts';
+import { checkInteger, checkOptions } from '../base/options.ts';
 import { inSlices } from '../base/slices.ts';
 import { type AdjustmentEntry, targetKey } from '../core/adjustment.ts';
 import { checkTarget } from './change.ts';
@@ -16,8 +16,10 @@ const MAX_LOOKED_AT = 20_000;
  */
 export async function queryHistory(
   store: Pick<AdjustmentStore, 'history'>,
-  { before, limit = 100, target }: HistoryQuery = {},
+  query: HistoryQuery = {},
 ): Promise<readonly AdjustmentEntry[]> {
+  checkOptions(query, ['before', 'limit', 'target'], 'query');
+  const { before, limit = 100, target } = query;
   if (before !== undefined) checkInteger('before', before, 1);
   checkInteger('limit', limit, 1, MAX_LIMIT);
   const key = target && checkTarget(target);

@@ -593,6 +593,8 @@ describe('bad input', () => {
       /must name each limit only once/,
     ],
     [() => limits.history({ limit: 0 }), /limit: must be an integer from 1 to 1000/],
+    [() => limits.history({ befor: 5 } as never), /^query\.befor: unknown option \(expected before, limit or target\)/],
+    [() => limits.history(5 as never), /^query: must be a plain object/],
     [() => limits.applied('x'), /revision: must be that of a change/],
   ])('is refused, and changes nothing: %s %s', async (call, message) => {
     await expect((async () => call())()).rejects.toThrow(message);

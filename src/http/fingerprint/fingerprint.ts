@@ -1,4 +1,5 @@
 import { OptionError } from '../../base/errors.ts';
+import { checkOptions } from '../../base/options.ts';
 import { inSlices } from '../in-slices.ts';
 import {
   boundaryOf,
@@ -85,8 +86,11 @@ export async function fingerprint(request: FingerprintRequest, options: Fingerpr
  * As {@link fingerprint}, for a body that the caller reads.
  * @throws OptionError if `secret` is empty
  */
-export function createFingerprinter(head: RequestHead, { secret }: FingerprintOptions = {}): Fingerprinter {
-  if (secret !== undefined && secret.length === 0) throw new OptionError('secret', '', 'must not be empty');
+export function createFingerprinter(head: RequestHead, options: FingerprintOptions = {}): Fingerprinter {
+  checkOptions(options, ['secret'], 'options');
+  const { secret } = options;
+  if (secret !== undefined && !(secret?.length > 0))
+    throw new OptionError('secret', '', 'must be text or bytes, not empty', 'another value');
   const { method, path, query, contentType, contentEncoding } = head;
   const mediaType = contentType === undefined ? undefined : parseMediaType(contentType);
   // An empty body cannot be malformed, whatever its type, so the parser is chosen with the first byte.

@@ -282,7 +282,14 @@ describe('a fingerprint', () => {
     expect(keyed).toBe(makeFingerprint('x', 'text/plain', { secret: 'k' }).value);
     const plain = makeFingerprint('x', 'text/plain').value;
     for (const i of [1, 2]) expect(keyed.split('.')[i]).not.toBe(plain.split('.')[i]);
-    expect(() => makeFingerprint('x', 'text/plain', { secret: '' })).toThrow('secret');
+    for (const secret of ['', null, 5, new Uint8Array()])
+      expect(() => makeFingerprint('x', 'text/plain', { secret: secret as never })).toThrow(
+        'secret: must be text or bytes, not empty',
+      );
+    // Otherwise a fingerprint without a secret would be stored.
+    expect(() => createFingerprinter({ method: 'POST', path: '/' }, { secert: 'k' } as never)).toThrow(
+      'options.secert: unknown option (expected secret), got a string',
+    );
   });
 
   it('is the same for a stream and for its chunks, and for every version of headgate', async () => {
