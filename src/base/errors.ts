@@ -1,3 +1,4 @@
+import { isPromise } from './maybe-promise.ts';
 import { describeThrown } from './thrown.ts';
 
 /** The kind of an error, for `switch`. Stable across versions. */
@@ -236,6 +237,8 @@ export function describe(value: unknown): string {
     return JSON.stringify(value.length > length ? `${value.slice(0, length)}…` : value);
   }
   if (typeof value === 'function') return 'a function';
-  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object';
+  if (Array.isArray(value)) return 'an array';
+  if (typeof value === 'object' && value !== null)
+    return isPromise(value) ? 'a promise (is await missing?)' : 'an object';
   return typeof value === 'bigint' ? `${value}n` : String(value);
 }

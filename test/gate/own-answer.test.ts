@@ -194,7 +194,7 @@ describe('an answer that fails', () => {
       },
       'boom',
     ],
-    ['returns a promise', async () => OWN, 'answer(): must return a reply or undefined, and no promise, got an object'],
+    ['returns a promise', async () => OWN, 'answer(): must return a reply or undefined, and no promise, got a promise'],
     ['returns a promise that rejects', async () => Promise.reject(boom), 'answer(): must return a reply'],
     ['returns text', () => 'slow down', 'answer(): must return a reply or undefined, and no promise, got "slow down"'],
     ['returns null', () => null, 'answer(): must return a reply'],

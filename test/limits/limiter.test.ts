@@ -335,7 +335,18 @@ describe('invalid input', () => {
     [{ allMethods: { windows: ['1/1m'], scop: 'route' } }, /limits\.allMethods\.scop: unknown option/],
     [null, /limits: must be an object or a function/],
     [new Map([['allMethods', ['1/1m']]]), /limits: must be an object or a function/],
-    [Promise.resolve({ allMethods: ['0/1m'] }), /limits: must be an object or a function/],
+    [
+      Promise.resolve({ allMethods: ['0/1m'] }),
+      /limits: must be an object or a function.*, got a promise \(is await missing\?\)$/,
+    ],
+    [
+      { default: {}, plans: Promise.resolve({}) },
+      /limits\.plans: must be a plain object, got a promise \(is await missing\?\)$/,
+    ],
+    [
+      { routes: { x: Promise.resolve([]) } },
+      /limits\.routes\["x"\]: a limit is an array.*, got a promise \(is await missing\?\)$/,
+    ],
     [{ accounts: new Map() }, /limits\.accounts: must be a plain object/],
     [{ default: 7 }, /limits\.default: must be a plain object/],
   ])('S3: the error for %j contains the value and its place', (limits, message) => {
@@ -345,6 +356,9 @@ describe('invalid input', () => {
   it('names an invalid option of createLimiter', () => {
     const store = createMemoryStore();
     expect(() => createLimiter({ store: {} as LimitStore, limits: {} })).toThrow(/store: must have consume/);
+    expect(() => createLimiter({ store: Promise.resolve(store), limits: {} } as never)).toThrow(
+      /a promise \(is await missing\?\)$/,
+    );
     expect(() => createLimiter({ store, limits: {}, limit: {} } as never)).toThrow(/options\.limit: unknown option/);
     expect(() => createMemoryStore({ maxkeys: 5 } as never)).toThrow(/options\.maxkeys: unknown option/);
     expect(() => limiterOf((async () => ({})) as never).limiter.windowSet({ account: 'a', route: 'r' })).toThrow(
