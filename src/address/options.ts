@@ -1,5 +1,5 @@
 import { OptionError } from '../base/errors.ts';
-import { checkOptions } from '../base/options.ts';
+import { checkFunctions, checkOptions } from '../base/options.ts';
 import type { LimitInput } from '../core/limit.ts';
 import type { LimitStore } from '../core/ports.ts';
 import type { GateOptions } from '../gate/options.ts';
@@ -74,8 +74,7 @@ export function isAddressOption(name: string): boolean {
 export function checkAddressLimits<Request>(options: AddressLimits<Request>, knowsAddress: boolean): void {
   checkOptions(options, KNOWN, 'options');
   const { address, store, trustedProxies = 0 } = options;
-  if (address !== undefined && typeof address !== 'function')
-    throw new OptionError('address', address, 'must be a function of the request');
+  checkFunctions(options, ['address'], 'must be a function of the request');
   // Counted proxies write the address of the client, so the connection's address is not needed.
   const needsAddress = !knowsAddress && !(typeof trustedProxies === 'number' && trustedProxies > 0);
   if (needsAddress && address === undefined) {

@@ -58,6 +58,31 @@ function expected(names: readonly string[]): string {
   return names.length === 0 ? '' : ` (expected ${names.join(', ').replace(/, ([^,]*)$/, ' or $1')})`;
 }
 
+/**
+ * Checks the options of these names: each is a function, or absent.
+ * @throws OptionError
+ */
+export function checkFunctions<Name extends string>(
+  options: { readonly [name in Name]?: unknown },
+  names: readonly Name[],
+  reason = 'must be a function',
+): void {
+  for (const name of names) {
+    const given = options[name];
+    if (given !== undefined && typeof given !== 'function') throw new OptionError(name, given, reason);
+  }
+}
+
+/**
+ * Checks that an option has these methods.
+ * @param like the end of the error message, which says what has them
+ * @throws OptionError
+ */
+export function checkMethods(option: string, value: unknown, names: readonly string[], like: string): void {
+  const missing = names.find((name) => typeof Object(value)[name] !== 'function');
+  if (missing !== undefined) throw new OptionError(option, value, `must have ${missing}()${like}`);
+}
+
 /** @throws OptionError */
 export function checkInteger(option: string, value: number, least: number, most = Number.MAX_SAFE_INTEGER): void {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return;

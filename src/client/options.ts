@@ -1,5 +1,5 @@
 import { OptionError } from '../base/errors.ts';
-import { checkOptions } from '../base/options.ts';
+import { checkFunctions, checkMethods, checkOptions } from '../base/options.ts';
 
 /** The timer functions of {@link RetryOptions.timers}. */
 export interface ClientTimers {
@@ -108,13 +108,15 @@ export function retrySettings(options: RetryOptions, headers: Headers): RetrySet
   checkOptions(options, ['key', 'onRetry', 'fetch', 'timers', 'random', ...Object.keys(DEFAULTS)], 'options');
   const numbers: Record<NumberName, number> = { ...DEFAULTS };
   for (const name of Object.keys(DEFAULTS) as NumberName[]) {
-    const value = options[name] ?? DEFAULTS[name];
+    const { [name]: value = DEFAULTS[name] } = options;
     if (!(Number.isSafeInteger(value) && value >= 0 && value <= MAX_MS))
       throw new OptionError(name, value, `must be an integer from 0 to ${MAX_MS}`);
     numbers[name] = value;
   }
   const { minDelayMs, maxDelayMs } = numbers;
+  checkFunctions(options, ['onRetry', 'fetch', 'random']);
   const { onRetry, timers = platformTimers, random = Math.random } = options;
+  checkMethods('timers', timers, ['after'], ', which calls a function later');
   return {
     ...numbers,
     key: chooseKey(options.key, headers),
@@ -133,8 +135,9 @@ function chooseKey(given: string | undefined, headers: Headers): string {
   const inHeaders = headers.get('idempotency-key') ?? undefined;
   if (given !== undefined && inHeaders !== undefined && given !== inHeaders)
     throw new OptionError('key', given, 'must not differ from the Idempotency-Key in init.headers');
-  const key = given ?? inHeaders ?? crypto.randomUUID();
-  if (!/^[\x21-\x7e]([\x20-\x7e]{0,253}[\x21-\x7e])?$/.test(key)) {
+  const key = given === undefined ? (inHeaders ?? crypto.randomUUID()) : given;
+  // Converted to text, every promise would be the same key.
+  if (typeof key !== 'string' || !/^[\x21-\x7e]([\x20-\x7e]{0,253}[\x21-\x7e])?$/.test(key)) {
     throw new OptionError('key', key, 'must be 1 to 255 printable ASCII characters, without a space at either end');
   }
   return key;

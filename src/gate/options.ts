@@ -1,6 +1,6 @@
 import { OptionError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
-import { checkOptions } from '../base/options.ts';
+import { checkFunctions, checkOptions } from '../base/options.ts';
 import { createMisuseLog } from '../core/misuse.ts';
 import type { KeyFault } from '../http/idempotency-key.ts';
 import type { ProblemMediaType } from '../http/problem.ts';
@@ -197,10 +197,7 @@ export function checkGateOptions<Request>(options: GateOptions<Request>): void {
   if (requireKey && idempotent === undefined) {
     throw new OptionError('requireKey', requireKey, 'needs idempotency and idempotent, or no key is ever read');
   }
-  for (const name of FUNCTIONS) {
-    const given = options[name];
-    if (given !== undefined && typeof given !== 'function') throw new OptionError(name, given, 'must be a function');
-  }
+  checkFunctions(options, FUNCTIONS);
   const { providerAnswers = false } = options;
   if (typeof providerAnswers !== 'boolean' && typeof providerAnswers !== 'function') {
     throw new OptionError('providerAnswers', providerAnswers, 'must be true, false or a function of the response');

@@ -1,7 +1,7 @@
 import { ClosedError, OptionError, SubjectError } from '../base/errors.ts';
 import { createLogger, type Logger } from '../base/logger.ts';
 import { isPromise } from '../base/maybe-promise.ts';
-import { checkOptions } from '../base/options.ts';
+import { checkFunctions, checkMethods, checkOptions } from '../base/options.ts';
 import type { KeptResult } from '../core/claim.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../core/ports.ts';
 import type { IdempotencyEvent } from './events.ts';
@@ -103,12 +103,9 @@ const CLOSE_TIMEOUT_MS = 5_000;
 export function createIdempotency(options: IdempotencyOptions): Idempotency {
   checkOptions(options, ['store', 'reconcile', 'onEvent', 'logger', 'timers', ...SETTING_NAMES], 'options');
   const { store, reconcile, onEvent, logger, timers = createSystemTimers() } = options;
-  for (const command of COMMANDS) {
-    if (typeof store?.[command] !== 'function')
-      throw new OptionError('store', store, `must have ${command}(), as a ClaimStore does`);
-  }
-  if (onEvent !== undefined) checkFunction('onEvent', onEvent);
-  if (reconcile !== undefined) checkFunction('reconcile', reconcile);
+  checkMethods('store', store, COMMANDS, ', as createMemoryClaimStore() does');
+  checkMethods('timers', timers, ['now', 'after'], ', as a clock with timers does');
+  checkFunctions(options, ['onEvent', 'reconcile']);
   const runtime = new Runtime(store, timers, onEvent, createLogger(logger));
   return new StoreIdempotency(runtime, settingsOf(options, DEFAULT_SETTINGS), reconcile);
 }
@@ -150,7 +147,7 @@ class StoreIdempotency implements Idempotency {
     checkFunction('operation', operation);
     // The type of the values is known only to the author of the callback.
     const { dispatch = 'automatic', reconcile = this.#reconcile as Reconcile<T> | undefined, signal } = options;
-    checkDispatch(dispatch);
+    checkCall(dispatch, signal);
     const settings = this.#settingsFor(options, reconcile);
     const hashing = fingerprintOf(request);
     const fingerprint = isPromise(hashing) ? await hashing : hashing;
@@ -162,7 +159,7 @@ class StoreIdempotency implements Idempotency {
   async open(request: OpenRequest): Promise<OpenedClaim> {
     checkOptions(request, OPEN_OPTIONS, 'request');
     checkId(request);
-    checkDispatch(request.dispatch);
+    checkCall(request.dispatch, request.signal);
     if (typeof request.fingerprint !== 'string') throw new SubjectError('fingerprint', request.fingerprint);
     return open(this.#runtime, request, this.#settingsFor(request, request.reconcile));
   }
@@ -171,10 +168,10 @@ class StoreIdempotency implements Idempotency {
     return this.#runtime.store.inspect(checkId(id));
   }
 
-  async release(
-    id: ClaimId,
-    { force = false }: { readonly force?: boolean | undefined } = {},
-  ): Promise<OperatorRelease> {
+  async release(id: ClaimId, options: { readonly force?: boolean | undefined } = {}): Promise<OperatorRelease> {
+    checkOptions(options, ['force'], 'options');
+    const { force = false } = options;
+    if (typeof force !== 'boolean') throw new OptionError('force', force, 'must be true or false');
     const release = await releaseByOperator(this.#runtime.store, checkId(id), this.settings, force);
     if (release === 'released') this.#runtime.waiters.wake(id);
     return release;
@@ -194,9 +191,13 @@ class StoreIdempotency implements Idempotency {
     return this.#runtime.idle();
   }
 
-  close({ timeoutMs = CLOSE_TIMEOUT_MS }: { readonly timeoutMs?: number | undefined } = {}): Promise<void> {
+  async close(options: { readonly timeoutMs?: number | undefined } = {}): Promise<void> {
+    checkOptions(options, ['timeoutMs'], 'options');
+    const { timeoutMs = CLOSE_TIMEOUT_MS } = options;
+    if (typeof timeoutMs !== 'number' || !(timeoutMs >= 0))
+      throw new OptionError('timeoutMs', timeoutMs, 'must be a number of milliseconds, 0 or more');
     this.#closing ??= this.#close(timeoutMs);
-    return this.#closing;
+    await this.#closing;
   }
 
   async #close(timeoutMs: number): Promise<void> {
@@ -224,9 +225,10 @@ function checkFunction(option: string, value: unknown, reason = 'must be a funct
   if (typeof value !== 'function') throw new OptionError(option, value, reason);
 }
 
-function checkDispatch(dispatch: string): void {
+function checkCall(dispatch: string, signal: AbortSignal | undefined): void {
   if (dispatch !== 'automatic' && dispatch !== 'explicit')
     throw new OptionError('dispatch', dispatch, 'must be one of automatic, explicit');
+  if (signal !== undefined) checkMethods('signal', signal, ['addEventListener'], ', as an AbortSignal does');
 }
 
 function checkId(id: ClaimId): ClaimId {
@@ -238,7 +240,9 @@ function checkId(id: ClaimId): ClaimId {
 }
 
 /** JSON by default. Whether JSON can represent `T` is known only to the caller. */
-function codecFrom<T>({ serialize, deserialize }: Partial<ResultCodec<T>>): ResultCodec<T> {
+function codecFrom<T>(options: Partial<ResultCodec<T>>): ResultCodec<T> {
+  checkFunctions(options, ['serialize', 'deserialize']);
+  const { serialize, deserialize } = options;
   const codec = jsonCodec as ResultCodec<T>;
   return { serialize: serialize ?? codec.serialize, deserialize: deserialize ?? codec.deserialize };
 }

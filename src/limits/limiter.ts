@@ -7,7 +7,7 @@ import {
   SubjectError,
 } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
-import { checkOptions } from '../base/options.ts';
+import { checkMethods, checkOptions } from '../base/options.ts';
 import { describeThrown } from '../base/thrown.ts';
 import type { AdjustTarget } from '../core/adjustment.ts';
 import type { Block, BlockTarget } from '../core/block.ts';
@@ -129,10 +129,7 @@ export interface Limiter {
 export function createLimiter(options: LimiterOptions): Limiter {
   checkOptions(options, ['store', 'limits', 'validate', 'logger'], 'options');
   const { store, limits } = options;
-  for (const method of ['consume', 'peek', 'settle', 'reset'] as const) {
-    if (typeof store?.[method] !== 'function')
-      throw new OptionError('store', store, `must have ${method}(), as createMemoryStore() does`);
-  }
+  checkMethods('store', store, ['consume', 'peek', 'settle', 'reset'], ', as createMemoryStore() does');
   const windowSets = isWindowSetSource(limits) ? limits : new WindowSets(limits);
   const misuse = createMisuseLog(options);
   const checks = misuse && new LimiterChecks(misuse, windowSets.limitedRoutes ?? []);
@@ -275,10 +272,7 @@ class StoreLimiter implements Limiter {
 
   #blockStore(): Required<LimitStore> {
     this.#checkOpen();
-    for (const method of ['block', 'unblock', 'blocked'] as const) {
-      if (typeof this.#store[method] !== 'function')
-        throw new OptionError('store', this.#store, `must have ${method}(): this store cannot block`);
-    }
+    checkMethods('store', this.#store, ['block', 'unblock', 'blocked'], ': this store cannot block');
     return this.#store as Required<LimitStore>;
   }
 

@@ -6,7 +6,7 @@
 
 import { OptionError } from '../base/errors.ts';
 import { createLogger, type Logger } from '../base/logger.ts';
-import { checkInteger, checkOptions } from '../base/options.ts';
+import { checkFunctions, checkInteger, checkMethods, checkOptions } from '../base/options.ts';
 import type { LimitStore } from '../core/ports.ts';
 import { type Limiter, storeOf } from '../limits/limiter.ts';
 import { isWindowSetSource, type Limits, type WindowSetSource, WindowSets } from '../limits/window-sets.ts';
@@ -81,16 +81,13 @@ export function withShadow(limiter: Limiter, options: ShadowOptions): LimiterWit
     throw new OptionError('limiter', limiter, 'must be what createLimiter() returned');
   checkOptions(options, OPTIONS, 'options');
   const { limits, store, sample = 1, maxUnderWay = 1_000, timeoutMs = 1_000, onDecision, logger } = options;
-  for (const method of ['consume', 'settle', 'reset'] as const)
-    if (typeof store?.[method] !== 'function')
-      throw new OptionError('store', store, `must have ${method}(), as createMemoryStore() does`);
+  checkMethods('store', store, ['consume', 'settle', 'reset'], ', as createMemoryStore() does');
   checkOtherCounters(store, storeOf(limiter));
   if (typeof sample !== 'number' || !(sample > 0 && sample <= 1))
     throw new OptionError('sample', sample, 'must be more than 0 and at most 1');
   checkInteger('maxUnderWay', maxUnderWay, 1, 1_000_000);
   checkInteger('timeoutMs', timeoutMs, 1, 60_000);
-  if (onDecision !== undefined && typeof onDecision !== 'function')
-    throw new OptionError('onDecision', onDecision, 'must be a function');
+  checkFunctions(options, ['onDecision']);
   const windowSets = isWindowSetSource(limits) ? limits : new WindowSets(limits);
   const log = createLogger(logger);
   const checks = new ShadowChecks({ windowSets, store, sample, maxUnderWay, timeoutMs, onDecision, log });

@@ -1,6 +1,6 @@
 import { builtinModule } from '../base/builtin-module.ts';
 import { OptionError } from '../base/errors.ts';
-import { checkInteger, checkOptions } from '../base/options.ts';
+import { checkFunctions, checkInteger, checkMethods, checkOptions } from '../base/options.ts';
 import { randomText } from './revision.ts';
 import type { SharedLimits, SharedLimitsOptions } from './shared-limits.ts';
 import { StoredLimits } from './stored-limits.ts';
@@ -16,6 +16,7 @@ const OPTIONS = [
   'onEvent',
   'logger',
 ];
+const METHODS = ['read', 'append', 'restore', 'history', 'instances'];
 
 /**
  * Creates limits that all processes with the same store of adjustments share.
@@ -30,16 +31,14 @@ const OPTIONS = [
 export function createSharedLimits(options: SharedLimitsOptions): SharedLimits {
   checkOptions(options, OPTIONS, 'options');
   const { adjustments: store, refreshMs = 500, maxAdjustments = 10_000, instance = ownName() } = options;
-  for (const method of ['read', 'append', 'restore', 'history', 'instances'] as const)
-    if (typeof store?.[method] !== 'function')
-      throw new OptionError('adjustments', store, `must have ${method}(), as createMemoryAdjustments() does`);
+  checkMethods('adjustments', store, METHODS, ', as createMemoryAdjustments() does');
+  checkFunctions(options, ['onEvent']);
   checkInteger('refreshMs', refreshMs, 10, 60_000);
   checkInteger('maxAdjustments', maxAdjustments, 1, 100_000);
   if (typeof instance !== 'string' || instance === '' || instance.length > 200)
     throw new OptionError('instance', instance, 'must be 1 to 200 characters');
   const { base, keptFile, readOnly = false, onEvent, logger } = options;
-  if (keptFile !== undefined && (typeof keptFile?.load !== 'function' || typeof keptFile.save !== 'function'))
-    throw new OptionError('keptFile', keptFile, 'must have load() and save(), as createKeptFile() does');
+  if (keptFile !== undefined) checkMethods('keptFile', keptFile, ['load', 'save'], ', as createKeptFile() does');
   if (typeof readOnly !== 'boolean') throw new OptionError('readOnly', readOnly, 'must be a boolean');
   const checked = { readOnly, refreshMs, maxAdjustments, instance };
   return new StoredLimits({ base, adjustments: store, keptFile, onEvent, logger, ...checked });

@@ -22,7 +22,7 @@ export async function queryHistory(
   const { before, limit = 100, target } = query;
   if (before !== undefined) checkInteger('before', before, 1);
   checkInteger('limit', limit, 1, MAX_LIMIT);
-  const key = target && checkTarget(target);
+  const key = target === undefined ? undefined : checkTarget(target);
   const found: AdjustmentEntry[] = [];
   let lookedAt = 0;
   for (let next = before; ; ) {

@@ -1,5 +1,5 @@
 import { ClosedError, OptionError } from '../base/errors.ts';
-import { checkOptions } from '../base/options.ts';
+import { checkMethods, checkOptions } from '../base/options.ts';
 import type { Decision } from '../core/decision.ts';
 import { createSystemTimers, type Timers } from '../idempotency/timers.ts';
 import { checkCost, type Limiter, type LimitRequest } from '../limits/limiter.ts';
@@ -70,6 +70,7 @@ export function createJobWorker(limiter: Limiter, options: JobWorkerOptions = {}
     throw new OptionError('limiter', limiter, 'must be what createLimiter() returned');
   checkOptions(options, ['maxQueue', 'timers'], 'options');
   const { maxQueue = 1_000, timers = createSystemTimers() } = options;
+  checkMethods('timers', timers, ['now', 'after'], ', as a clock with timers does');
   if (!Number.isSafeInteger(maxQueue) || maxQueue < 1)
     throw new OptionError('options.maxQueue', maxQueue, 'must be a positive integer');
   return new LimiterWorker(limiter, maxQueue, timers);

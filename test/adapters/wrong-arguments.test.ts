@@ -62,6 +62,9 @@ describe('a helper of an adapter that gets another argument says what it needs',
   ])('idempotentRequest of %s with other options', async (_, call, request) => {
     const calling = async (options: unknown) => (call as (...given: unknown[]) => unknown)(request, options);
     await expect(calling({ scope: 's', maxbytes: 9 })).rejects.toThrow(/^options\.maxbytes: unknown option/);
+    await expect(calling({ scope: 's', account: Promise.resolve('a') })).rejects.toThrow(
+      'account must be a string, got a promise (is await missing?)',
+    );
     for (const [, options] of NOT_OPTIONS) {
       await expect(calling(options)).rejects.toThrow(/^options: must be a plain object/);
       await expect(calling({ scope: 's', settings: options })).rejects.toThrow(/^options\.settings: must be a plain/);

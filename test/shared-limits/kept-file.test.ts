@@ -180,6 +180,8 @@ it('options are checked', () => {
   const adjustments = createMemoryAdjustments();
   expect(() => createKeptFile('')).toThrow(/path: must be the path of a file/);
   const options = { base: { allMethods: ['60/1m'] }, adjustments };
-  expect(() => createSharedLimits({ ...options, keptFile: {} } as never)).toThrow(/keptFile: must have load\(\) and/);
+  expect(() => createSharedLimits({ ...options, keptFile: {} } as never)).toThrow(
+    /keptFile: must have load\(\), as createKeptFile\(\) does/,
+  );
   expect(() => createSharedLimits({ ...options, readOnly: 1 } as never)).toThrow(/readOnly: must be a boolean/);
 });

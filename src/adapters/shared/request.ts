@@ -1,4 +1,4 @@
-import { OptionError } from '../../base/errors.ts';
+import { OptionError, SubjectError } from '../../base/errors.ts';
 import { checkOptions, isPlainObject } from '../../base/options.ts';
 import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
 import { BodySize, DEFAULT_IDLE_MS } from '../../http/body-limits.ts';
@@ -133,7 +133,9 @@ export async function readIdempotentRequest(
  */
 export function checkRequestOptions(options: IdempotentRequestOptions): void {
   checkOptions(options, REQUEST_OPTIONS, 'options');
-  const { settings } = options;
+  const { account, settings } = options;
+  // As JSON, every promise and every map would be the same account.
+  if (account !== undefined && typeof account !== 'string') throw new SubjectError('account', account);
   if (settings !== undefined && !isPlainObject(settings))
     throw new OptionError('options.settings', settings, 'must be a plain object');
 }

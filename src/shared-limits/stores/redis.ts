@@ -1,12 +1,12 @@
-import { createLogger, type Logger } from '../../base/logger.ts';
-import { checkInteger, checkOptions } from '../../base/options.ts';
+import type { Logger } from '../../base/logger.ts';
+import { checkOptions } from '../../base/options.ts';
 import { inSlices } from '../../base/slices.ts';
 import { type AdjustmentEntry, type AdjustmentState, type Head, MAX_RECENT, targetKey } from '../../core/adjustment.ts';
 import type { Clock } from '../../core/clock.ts';
 import { type Commands, commandsOf, type RedisClient } from '../../stores/redis/client.ts';
 import { isHarmless } from '../../stores/redis/errors.ts';
 import { type AdjustmentKeys, adjustmentKeys } from '../../stores/redis/keys.ts';
-import { checkPrefix } from '../../stores/redis/options.ts';
+import { fillCommonOptions } from '../../stores/redis/options.ts';
 import { readSettleReply } from '../../stores/redis/reply.ts';
 import { createScript, type Script, scriptTime } from '../../stores/redis/script.ts';
 import { traceCall } from '../../stores/redis/store-tracer.ts';
@@ -70,12 +70,9 @@ const listScript = /* @__PURE__ */ createScript(listSource);
  */
 export function createRedisAdjustments(client: RedisClient, options: RedisAdjustmentsOptions = {}): AdjustmentStore {
   checkOptions(options, OPTIONS, 'options');
-  const { prefix = 'headgate', deadlineMs = 250, onError, clock } = options;
-  checkPrefix(prefix);
-  checkInteger('deadlineMs', deadlineMs, 1);
+  const { prefix, deadlineMs, onError, clock, log } = fillCommonOptions(options);
   const commands = commandsOf('client', client);
   const { isReady } = commands;
-  const log = createLogger(options.logger);
   const effect = 'the last known adjustments apply';
   const outages = new OutageLog({ what: 'adjustments', effect, isReady, log, onError, isHarmless });
   const breaker = new CircuitBreaker({

@@ -1,8 +1,8 @@
-import { createLogger, type Logger } from '../../base/logger.ts';
+import type { Logger } from '../../base/logger.ts';
 import { checkInteger, checkOptions } from '../../base/options.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { RedisClient } from './client.ts';
-import { checkPrefix } from './options.ts';
+import { fillCommonOptions } from './options.ts';
 
 /** Options of `createRedisClaimStore`. */
 export interface RedisClaimStoreOptions {
@@ -66,23 +66,11 @@ export type FilledClaimOptions = ReturnType<typeof fillClaimOptions>;
 /** @throws OptionError */
 export function fillClaimOptions(client: RedisClient, options: RedisClaimStoreOptions) {
   checkOptions(options, OPTIONS, 'options');
-  const { prefix = 'headgate', deadlineMs = 250, maxClaimsPerScope = 1_000_000, onError, clock } = options;
-  const { largeValues = {} } = options;
+  const { maxClaimsPerScope = 1_000_000, largeValues = {} } = options;
   checkOptions(largeValues, ['client', 'maxBytesPerScope'], 'largeValues');
   const { client: largeClient = client, maxBytesPerScope = 8_388_608 } = largeValues;
-  checkPrefix(prefix);
-  checkInteger('deadlineMs', deadlineMs, 1);
   checkInteger('maxClaimsPerScope', maxClaimsPerScope, 1);
   checkInteger('largeValues.maxBytesPerScope', maxBytesPerScope, 0);
-  return {
-    prefix,
-    deadlineMs,
-    maxClaimsPerScope,
-    /** The store's own client if there is no other. */
-    largeClient,
-    maxLargeBytesPerScope: maxBytesPerScope,
-    onError,
-    log: createLogger(options.logger),
-    clock,
-  };
+  const common = fillCommonOptions(options);
+  return { ...common, maxClaimsPerScope, largeClient, maxLargeBytesPerScope: maxBytesPerScope };
 }

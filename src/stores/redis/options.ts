@@ -1,7 +1,8 @@
 import { OptionError } from '../../base/errors.ts';
 import { createLogger, type Logger } from '../../base/logger.ts';
-import { checkInteger, checkOptions } from '../../base/options.ts';
+import { checkFunctions, checkInteger, checkOptions } from '../../base/options.ts';
 import type { Clock } from '../../core/clock.ts';
+import { checkClock } from '../memory/options.ts';
 import type { OnStoreFailure } from '../shared/failover.ts';
 
 /** Options of {@link createRedisStore}. */
@@ -65,21 +66,26 @@ const POLICIES: readonly OnStoreFailure[] = ['local', 'admit', 'refuse'];
  */
 export function fillOptions(options: RedisStoreOptions) {
   checkOptions(options, [...OPTIONS, ...CACHE_OPTIONS], 'options');
-  const { prefix = 'headgate', deadlineMs = 250, onStoreFailure = 'local' } = options;
-  const { denyCacheMaxMs = 1_000, denyCacheMaxKeys = 10_000 } = options;
-  checkPrefix(prefix);
-  checkInteger('deadlineMs', deadlineMs, 1);
+  const { onStoreFailure = 'local', denyCacheMaxMs = 1_000, denyCacheMaxKeys = 10_000 } = options;
   checkInteger('denyCacheMaxMs', denyCacheMaxMs, 0);
   checkInteger('denyCacheMaxKeys', denyCacheMaxKeys, 1);
   if (!POLICIES.includes(onStoreFailure)) {
     throw new OptionError('onStoreFailure', onStoreFailure, `must be one of ${POLICIES.join(', ')}`);
   }
-  const log = createLogger(options.logger);
-  return { ...options, prefix, deadlineMs, onStoreFailure, denyCacheMaxMs, denyCacheMaxKeys, log };
+  return { ...options, ...fillCommonOptions(options), onStoreFailure, denyCacheMaxMs, denyCacheMaxKeys };
 }
 
-/** Braces in the prefix would change the hash slot. */
-export function checkPrefix(prefix: unknown): void {
-  if (typeof prefix === 'string' && !/[{}]/.test(prefix)) return;
-  throw new OptionError('prefix', prefix, 'must be a string without braces');
+/**
+ * The options that all stores in Redis share, with their defaults.
+ * @throws OptionError
+ */
+export function fillCommonOptions(options: Omit<RedisStoreOptions, 'onStoreFailure'>) {
+  const { prefix = 'headgate', deadlineMs = 250, onError, logger, clock } = options;
+  // Braces in the prefix would change the hash slot.
+  if (typeof prefix !== 'string' || /[{}]/.test(prefix))
+    throw new OptionError('prefix', prefix, 'must be a string without braces');
+  checkInteger('deadlineMs', deadlineMs, 1);
+  checkFunctions(options, ['onError']);
+  if (clock !== undefined) checkClock(clock);
+  return { prefix, deadlineMs, onError, clock, log: createLogger(logger) };
 }
