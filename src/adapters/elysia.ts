@@ -4,7 +4,7 @@
  */
 
 import type { AnyElysia } from 'elysia';
-import type { AddressLimits } from '../address/options.ts';
+import { type AddressLimits, isAddressLimits } from '../address/options.ts';
 import type { PeerReader } from '../address/peer.ts';
 import { OptionError } from '../base/errors.ts';
 import { checkOptions, readByName } from '../base/options.ts';
@@ -63,7 +63,14 @@ export function headgate(
 ): <App extends AnyElysia>(app: App) => App {
   checkOptions(options, ['routes'], 'options');
   const appGate = gateForRoute(gate, PEER);
-  const routeGates = readByName(options.routes, 'options.routes', (given) => gateForRoute(appGate, PEER, given));
+  const routeGates = readByName(options.routes, 'options.routes', (given, place) => {
+    if (isAddressLimits(gate) && given !== undefined)
+      checkOptions(given, ['answer'], place, () => 'write it beside perAddress');
+    return gateForRoute(appGate, PEER, given);
+  });
+  const misnamed = [...routeGates.keys()].find((route) => !/^(\/|$)/.test(route));
+  if (misnamed !== undefined)
+    throw new OptionError('options.routes', misnamed, 'must be named by templates, such as "/api/v1/emails"');
   const text = `headgate ${crypto.randomUUID()}`;
   const passed = Symbol(text);
   return (app, ...others: unknown[]) => {

@@ -285,7 +285,11 @@ function cachedLayers(limits: (subject: Subject) => LimitSet): (subject: Subject
   return (subject) => {
     const set = limits(subject);
     return getOrCreate(layers, set, () => {
-      if (isPromise(set)) throw new OptionError('limits(subject)', set, NOT_ASYNCHRONOUS, 'a promise');
+      if (isPromise(set)) {
+        // If it rejects, an unhandled rejection would end the process.
+        set.catch(() => {});
+        throw new OptionError('limits(subject)', set, NOT_ASYNCHRONOUS, 'a promise');
+      }
       // Undefined would create a layer without limits.
       if (set === undefined)
         throw new OptionError(

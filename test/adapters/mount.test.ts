@@ -63,6 +63,17 @@ function declareInFastify(given: unknown, options: unknown): void {
   fastify(given as never)({ addHook } as never, {}, () => {});
 }
 
+it('elysia: routes are named by templates, and beside limits by address they have only an answer', () => {
+  for (const name of ['POST /emails', 'emails', '*'])
+    expect(() => elysia(gate as never, { routes: { [name]: { limits: ['1/1m'] } } })).toThrow(
+      `options.routes: must be named by templates, such as "/api/v1/emails", got ${JSON.stringify(name)}`,
+    );
+  expect(() => elysia(byAddress, { routes: { '/emails': { limits: ['1/1m'] } } })).toThrow(
+    'options.routes["/emails"].limits: unknown option: write it beside perAddress (expected answer), got an array',
+  );
+  expect(() => elysia(byAddress, { routes: { '/emails': { answer: () => undefined } } })).not.toThrow();
+});
+
 describe.each<[string, unknown]>([
   ['a gate', gate],
   ['limits by address', byAddress],
@@ -86,9 +97,11 @@ describe.each<[string, unknown]>([
       expect(() => mount(options), name).toThrow(
         expect.objectContaining({
           code: 'invalid_option',
-          message: expect.stringMatching(/^(route options|options(\.routes)?): must be a plain object/),
+          message: expect.stringMatching(/^(route options|options(\.routes.*)?): must be a plain object/),
         }),
       );
-    expect(() => mount({ limit: ['1/1m'] })).toThrow(/^(route )?options\.limit: unknown option|^route options: must/);
+    expect(() => mount({ limit: ['1/1m'] })).toThrow(
+      /^(route )?options\S*\.limit: unknown option|options\S*: must be a plain object/,
+    );
   });
 });

@@ -148,6 +148,17 @@ describe('layers', () => {
     await expect(limiter.peek({ account: 'a', route: EMAILS })).rejects.toMatchObject(error);
   });
 
+  it('an asynchronous limits function that fails leaves no unhandled rejection', async () => {
+    const unhandled: unknown[] = [];
+    const listen = (error: unknown) => unhandled.push(error);
+    process.on('unhandledRejection', listen);
+    const { limiter } = limiterOf((() => Promise.reject(new Error('no database'))) as never);
+    await expect(limiter.consume({ account: 'a', route: EMAILS })).rejects.toThrow(/not a promise of them/);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    process.off('unhandledRejection', listen);
+    expect(unhandled).toEqual([]);
+  });
+
   it('may be a function of the subject; each returned object is parsed once', () => {
     const free = { allMethods: ['1/1m'] };
     const paid = { allMethods: ['9/1m'] };
