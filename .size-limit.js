@@ -19,7 +19,7 @@ const WHOLE = {
   './gate': 200,
   './idempotency': 300,
   './waiting': 3_800,
-  './stores': 3_300,
+  './stores': 3_400,
   './recommended': 300,
   './shared-limits': 11_100,
   './shadow': 9_000,
@@ -45,15 +45,15 @@ const WHOLE = {
 
 /** What a server bundles to mount a gate, limits by address included; the bridge under the adapter, `./node` over Node's requests or `./fetch` over the web's. */
 const ADAPTERS = {
-  './node': { mounts: 'headgate', limit: 27_600 },
-  './express': { mounts: 'headgate', bridge: './node', limit: 27_600 },
-  './fastify': { mounts: 'headgate', bridge: './node', limit: 29_400 },
-  './koa': { mounts: 'headgate', bridge: './node', limit: 27_600 },
+  './node': { mounts: 'headgate', limit: 27_800 },
+  './express': { mounts: 'headgate', bridge: './node', limit: 27_800 },
+  './fastify': { mounts: 'headgate', bridge: './node', limit: 29_600 },
+  './koa': { mounts: 'headgate', bridge: './node', limit: 27_800 },
   './nest': { mounts: 'Headgate, HeadgateModule', bridge: './node', limit: 29_000 },
   './fetch': { mounts: 'withHeadgate', limit: 27_500 },
   './hono': { mounts: 'headgate', bridge: './fetch', limit: 26_700 },
   './h3': { mounts: 'headgate', bridge: './fetch', limit: 26_600 },
-  './elysia': { mounts: 'headgate', bridge: './fetch', limit: 26_900 },
+  './elysia': { mounts: 'headgate', bridge: './fetch', limit: 27_100 },
 };
 
 const nameOf = (subpath) => subpath.replace('.', 'headgate');

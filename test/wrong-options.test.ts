@@ -81,7 +81,6 @@ const VALUES: Record<string, Call> = {
   'fetchWithRetry: onRetry': (onRetry) => retry({ onRetry }),
   'fetchWithRetry: random': (random) => retry({ random }),
   'fetchWithRetry: retries': (retries) => retry({ retries }),
-  'fetchWithRetry: timers': (timers) => retry({ timers }),
   'gate: idempotency': (given) => createGate({ ...gateOptions, idempotency: given, idempotent: () => undefined }),
   'gate: onEvent': (onEvent) => createGate({ ...gateOptions, onEvent }),
   'idempotency: onEvent': (onEvent) => createIdempotency({ ...IDEMPOTENCY, onEvent }),

@@ -122,9 +122,7 @@ export function headgate(
       return refuseMount('instance', instance, 'an instance of Fastify', ready);
     const misplaced = OPTIONS.find((name) => name in Object(given));
     if (misplaced !== undefined)
-      return ready(
-        new OptionError(misplaced, Reflect.get(given, misplaced), 'must be in headgate(gate, { … }), not in register'),
-      );
+      return ready(new OptionError(misplaced, Reflect.get(given, misplaced), 'must be in headgate(gate, { … })'));
     // Mistakes in a route's options show at the start. Routes that were declared before the plugin was loaded show them
     // with their first request.
     instance.addHook('onRoute', ({ config }) => void gateFor(config?.headgate));

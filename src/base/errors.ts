@@ -1,4 +1,3 @@
-import { isPromise } from './maybe-promise.ts';
 import { describeThrown } from './thrown.ts';
 
 /** The kind of an error, for `switch`. Stable across versions. */
@@ -237,8 +236,7 @@ export function describe(value: unknown): string {
     return JSON.stringify(value.length > length ? `${value.slice(0, length)}…` : value);
   }
   if (typeof value === 'function') return 'a function';
-  if (Array.isArray(value)) return 'an array';
-  if (typeof value === 'object' && value !== null)
-    return isPromise(value) ? 'a promise (is await missing?)' : 'an object';
+  if (value instanceof Promise) return 'a promise (is await missing?)';
+  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object';
   return typeof value === 'bigint' ? `${value}n` : String(value);
 }

@@ -1,5 +1,5 @@
 import { OptionError } from '../base/errors.ts';
-import { checkFunctions, checkMethods, checkOptions } from '../base/options.ts';
+import { checkFunctions, checkOptions } from '../base/options.ts';
 
 /** The timer functions of {@link RetryOptions.timers}. */
 export interface ClientTimers {
@@ -116,7 +116,6 @@ export function retrySettings(options: RetryOptions, headers: Headers): RetrySet
   const { minDelayMs, maxDelayMs } = numbers;
   checkFunctions(options, ['onRetry', 'fetch', 'random']);
   const { onRetry, timers = platformTimers, random = Math.random } = options;
-  checkMethods('timers', timers, ['after'], ', which calls a function later');
   return {
     ...numbers,
     key: chooseKey(options.key, headers),

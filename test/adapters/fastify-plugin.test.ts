@@ -106,7 +106,7 @@ describe('the Fastify plugin', () => {
   it('options of the gate that are passed to register() would do nothing, so they are refused', async () => {
     const { gate } = parts();
     app.register(headgate(gate), { prefix: '/x', cost: 3 } as never);
-    await expect(app.ready()).rejects.toThrow(/^cost: must be in headgate\(gate, \{ … \}\), not in register, got 3/);
+    await expect(app.ready()).rejects.toThrow(/^cost: must be in headgate\(gate, \{ … \}\), got 3/);
   });
 
   it('does not limit a URL without a route; HEAD counts as its GET', async () => {
