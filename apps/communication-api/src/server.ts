@@ -74,13 +74,11 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
     if (body.length === 0) done(null, undefined);
     else parseJson(request, body.toString(), done);
   });
-  app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_, body, done) => {
-    try {
-      done(null, parseUrlEncoded(body.toString()));
-    } catch (error) {
-      done(error as Error);
-    }
-  });
+  app.addContentTypeParser(
+    'application/x-www-form-urlencoded',
+    { parseAs: 'buffer' },
+    async (_: FastifyRequest, body: Buffer) => parseUrlEncoded(body),
+  );
   app.addHook('onRequest', async (request, reply) => void reply.header('x-request-id', request.id));
   app.addHook('onSend', async (_, reply) => {
     // The client makes its next request with another process.

@@ -124,7 +124,7 @@ async function prepare(
     send: { ...send, content: { ...send.content, subject: subject ?? null, references } },
     mailAccount,
     mail,
-    compose: (id) => compose({ ...draft, trackedBody: track?.(id) }),
+    compose: async (id) => compose({ ...draft, trackedBody: await track?.(id) }),
   };
 }
 
