@@ -25,6 +25,7 @@ const PURE = [
   'test/deploy/*.test.ts',
   'test/{docs,domain,mail,observability}/*.test.ts',
   'test/hostile/answers.test.ts',
+  'test/jobs/turns.test.ts',
   'test/journal/retention-times.test.ts',
   'test/providers/outlook/{errors,graph-contract}.test.ts',
   'test/security/{addresses,envelope,passwords}.test.ts',

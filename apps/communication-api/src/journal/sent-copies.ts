@@ -17,6 +17,8 @@ const MAX_STORED = 262_144;
 /** Copies of large messages that wait in this process. Their files use the disk space of attachments. */
 const MAX_HELD = 16;
 const DEADLINE_MS = 60_000;
+/** Copies that this process files at once. Each is in memory meanwhile. */
+const AT_ONCE = 200;
 /** How long to wait after each attempt, until the last one. */
 const RETRIES_MS = [30_000, 300_000, 1_800_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000];
 const HELD_RETRIES_MS = [30_000, 120_000];
@@ -63,7 +65,10 @@ export class SentCopies {
   #lastHeld: Promise<void> = Promise.resolve();
 
   constructor(private readonly parts: SentCopiesParts) {
-    parts.queue.handle(KIND, { perLane: 1, deadlineMs: DEADLINE_MS, run: (job, signal) => this.#run(job, signal) });
+    parts.queue.handle(KIND, {
+      ...{ perLane: 1, atOnce: AT_ONCE, deadlineMs: DEADLINE_MS },
+      run: (job, signal) => this.#run(job, signal),
+    });
   }
 
   /** The copy of an email that is being sent. Undefined if the provider needs none, or if it cannot be made. */
