@@ -3,6 +3,7 @@ import { readAddress } from '../../domain/addresses.ts';
 import { customHeaderFault } from '../../domain/custom-headers.ts';
 import { EMAIL_STATES } from '../../domain/email-state.ts';
 import { headerTextFault, isWellFormed } from '../../domain/header-text.ts';
+import { listOf } from '../page.ts';
 import { typedIssue } from '../validate.ts';
 
 const MAX_RECIPIENTS = 500;
@@ -216,3 +217,12 @@ export const email = z
       },
     ],
   });
+
+const emailList = listOf('EmailList', email);
+
+const examplesOf = (schema: z.ZodType): readonly unknown[] => (schema.meta()?.examples ?? []) as readonly unknown[];
+
+/** One email, or a list of emails: `object` says which. */
+export const emailOrList = z
+  .discriminatedUnion('object', [email, emailList])
+  .meta({ id: 'EmailOrList', examples: [...examplesOf(emailList), ...examplesOf(email)] as never });
