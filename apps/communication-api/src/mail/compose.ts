@@ -150,6 +150,7 @@ function messageOf(
       filename: attachment.filename,
       contentType: STRUCTURAL.test(attachment.contentType) ? 'application/octet-stream' : attachment.contentType,
       content: openFile(attachment),
+      ...(attachment.contentId === undefined ? {} : { cid: attachment.contentId }),
     })),
     disableFileAccess: true,
     disableUrlAccess: true,

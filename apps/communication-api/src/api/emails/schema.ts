@@ -104,7 +104,11 @@ export const emailRequest = z
     body: z
       .string()
       .refine(isWellFormed, 'contains half of a surrogate pair')
-      .describe('HTML if it contains a tag, else plain text. A Content-Type in custom_headers decides instead.'),
+      .describe(
+        'HTML if it contains a tag, else plain text. A Content-Type in custom_headers decides instead. HTML shows an ' +
+          'attachment by its filename, for example `<img src="cid:logo.png">`. Such a name consists of the letters A to Z ' +
+          'and a to z, digits, and `.`, `_`, `-`, `+` or `@`.',
+      ),
     reply_to: headerText(MAX_LINE)
       .min(1)
       .optional()
