@@ -26,7 +26,7 @@ const PURE = [
   'test/{docs,domain,mail,observability}/*.test.ts',
   'test/hostile/answers.test.ts',
   'test/jobs/turns.test.ts',
-  'test/journal/retention-times.test.ts',
+  'test/journal/{retention-times,sent-copies}.test.ts',
   'test/providers/outlook/{errors,graph-contract}.test.ts',
   'test/security/{addresses,envelope,passwords}.test.ts',
   'test/tracking/{tracked-html,tracking-tokens,visitor}.test.ts',
