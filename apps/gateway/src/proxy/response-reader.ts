@@ -142,8 +142,9 @@ export class ResponseReader {
     this.keepsAlive = isKept && !options.includes('close');
     if (this.#isHead || status === 204 || status === 304) {
       this.#state = 'over';
-      // Some upstreams send a body all the same. It would come later, as the response to the next request.
-      const announcesBody = coding !== undefined || (status === 204 && Number(length ?? 0) > 0);
+      // Some upstreams send a body all the same. It would come later, as the response to the next request. The length of
+      // a 304 should be the length of the 200 that it stands for, but nobody can tell the two cases apart.
+      const announcesBody = coding !== undefined || Number(length ?? 0) > 0;
       if (this.#isHead || announcesBody) this.keepsAlive = false;
     } else if (coding !== undefined) this.#state = 'chunk size';
     else if (length === undefined) {

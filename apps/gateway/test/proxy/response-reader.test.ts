@@ -44,7 +44,7 @@ describe('a response is over', () => {
     ['after trailers', `${OK}transfer-encoding: Chunked\r\n\r\n1\r\na\r\n0\r\nx: 1\r\ny: 2\r\n\r\n`, 'a'],
     ['after the head of a 204', 'HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n', ''],
     ['after the head of a 304', 'HTTP/1.1 304\r\n\r\n', ''],
-    ['after the head of a 304 with the length of a 200', 'HTTP/1.1 304\r\nContent-Length: 5\r\n\r\n', ''],
+    ['after the head of a 304 with a length of 0', 'HTTP/1.1 304\r\nContent-Length: 0\r\n\r\n', ''],
     ['behind informational ones', `HTTP/1.1 103 Hints\r\nlink: x\r\n\r\n${OK}Content-Length: 1\r\n\r\na`, 'a'],
   ])('%s', (_title, text, body) => {
     expect(read(text)).toMatchObject({ body, isOver: true, hasMore: false, keepsAlive: true });
@@ -57,6 +57,7 @@ describe('a response is over', () => {
     ['the request was a HEAD', `${OK}Content-Length: 5\r\n\r\n`, true],
     ['a 204 has a length', 'HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n', false],
     ['a 204 has a coding', 'HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n', false],
+    ['a 304 has a length', 'HTTP/1.1 304\r\nContent-Length: 5\r\n\r\n', false],
     ['a 304 has a coding', 'HTTP/1.1 304\r\nTransfer-Encoding: chunked\r\n\r\n', false],
   ])('after the head, if %s, and its connection closes: a body could follow', (_title, text, isHead) => {
     expect(read(text, { isHead })).toMatchObject({ isOver: true, hasMore: false, keepsAlive: false });

@@ -126,6 +126,7 @@ describe('the framing of the response', () => {
   it.each([
     ['HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 43'],
     ['GET', 'HTTP/1.1 204 No Content\r\nContent-Length: 43'],
+    ['GET', 'HTTP/1.1 304 Not Modified\r\nContent-Length: 43'],
     ['GET', 'HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked'],
   ])('nor is a body that must not be there, to %s: %j', async (method, head) => {
     // One connection, so that the second request waits for that of the first one.
