@@ -161,10 +161,11 @@ export class JobTable {
   }
 
   /** After which time the next job of a lane is due, in milliseconds. Undefined if the lane is empty. */
-  async dueIn({ kind, lane }: Lane): Promise<number | undefined> {
+  async dueIn(applicationId: string, { kind, lane }: Lane): Promise<number | undefined> {
     const row = await this.db
       .selectFrom('jobs')
       .select('next_at')
+      .where('application_id', '=', applicationId)
       .where('kind', '=', kind)
       .where('lane', '=', lane)
       .orderBy('next_at')

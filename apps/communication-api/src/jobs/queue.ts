@@ -180,7 +180,7 @@ export class Queue {
       const job = await this.table.take({ kind, lane }, handler.deadlineMs + GRACE_MS);
       if (job === undefined) {
         // A look that found the lane due did not see its later jobs.
-        const dueInMs = await this.table.dueIn({ kind, lane });
+        const dueInMs = await this.table.dueIn(applicationId, { kind, lane });
         // Another transaction may have locked a due job.
         if (dueInMs !== undefined) this.#lookIn(Math.max(WAKE_MS, dueInMs));
         return;
