@@ -5,7 +5,7 @@ const CONTENT_ID = /^[\w.+@-]+$/;
 /** A name is at most 255 characters, of which each may be escaped. */
 const REFERENCE = /cid:([\w.+@%-]{1,765})/g;
 /** More than any email needs. The rest is not read, because the search blocks the process. */
-const MAX_REFERENCES = 10_000;
+const MAX_REFERENCES = 1_000;
 
 /**
  * Makes inline parts of the files that an HTML body shows by their names: `<img src="cid:logo.png">`. If several files
