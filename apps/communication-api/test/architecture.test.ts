@@ -71,7 +71,6 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'journal/instances.ts isAlive': 'a process serves every application',
   'journal/instances.ts #show': 'a process serves every application',
   'keys/key-uses.ts #update': 'the times of use of all keys are written together',
-  'jobs/job-table.ts lanes': 'a process does the jobs of every application',
   'jobs/job-table.ts backlogs': 'for the operator, who sees numbers only',
   'journal/old-sends.ts #settledBefore': 'the retention is the same for every application',
   'journal/old-sends.ts deleteOld': 'the retention is the same for every application',
