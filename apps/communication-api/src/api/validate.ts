@@ -1,6 +1,7 @@
 import type { FastifySchemaCompiler } from 'fastify';
 import type { z } from 'zod';
 import type { ErrorTypesByStatus } from '../domain/error-types.ts';
+import { isStorable } from '../domain/header-text.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import { decodeForm, FormFields, formSchemaOf } from './form.ts';
 
@@ -17,19 +18,37 @@ export const typedIssue = (type: ErrorTypesByStatus[422]): { params: TypedIssue 
 /**
  * Validates the parts of a request by their schemas. A form is decoded first. A fault is a 422 that names the field.
  */
-export const validatorCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema }) => {
+export const validatorCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPart }) => {
+  // An id in a path is compared with the form of ids, so a text that cannot be stored is a 404 as any other.
+  const mayBeStored = httpPart !== 'params';
   let formSchema: ReturnType<typeof formSchemaOf> | undefined;
   return (data: unknown) => {
     try {
       if (data instanceof FormFields) formSchema ??= formSchemaOf(schema);
       const value = data instanceof FormFields && formSchema !== undefined ? decodeForm(data, formSchema) : data;
       const { success, data: output, error } = schema.safeParse(value ?? undefined);
-      return success ? { value: output } : { error: errorOf(error.issues) };
+      if (!success) return { error: errorOf(error.issues) };
+      const place = mayBeStored ? unstorableIn(output) : undefined;
+      return place === undefined ? { value: output } : { error: unstorable(fieldOf(place)) };
     } catch (error) {
       return { error: error as Error };
     }
   };
 };
+
+const unstorable = (field: string): ServiceError =>
+  new ServiceError(422, 'errors/unprocessable_entity', `${field}: must not contain NUL or half of a surrogate pair`);
+
+/** The place of the first text, value or name, that cannot be stored. */
+function unstorableIn(value: unknown): readonly PropertyKey[] | undefined {
+  if (typeof value === 'string') return isStorable(value) ? undefined : [];
+  if (typeof value !== 'object' || value === null) return undefined;
+  for (const [key, child] of Object.entries(value)) {
+    const place = isStorable(key) ? unstorableIn(child) : [];
+    if (place !== undefined) return [Array.isArray(value) ? Number(key) : key, ...place];
+  }
+  return undefined;
+}
 
 function errorOf(issues: readonly Issue[]): ServiceError {
   const [issue] = issues.flatMap((each) => deepest(each));

@@ -85,7 +85,7 @@ describe('creating keys', () => {
   test('a scope that is unknown or of another application is a 404', async () => {
     const other = await application();
     const foreign = (await clientOf(url, other.token)('POST', '/v2/scopes', { name: 'x' })).body.id;
-    for (const scope_id of [foreign, 'scp_1', 'nothing\u0000']) {
+    for (const scope_id of [foreign, 'scp_1', 'nothing']) {
       const answer = await call('POST', '/v2/api-keys', {
         name: 'a',
         expires_at: inDays(1),

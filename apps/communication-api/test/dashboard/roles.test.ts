@@ -428,6 +428,29 @@ test('a form with the token of another session, of another form, or sent by anot
   expect(await send(own, { 'sec-fetch-site': 'same-origin' })).toBe(303);
 });
 
+/** Fields of forms besides the fields of their rows, and parameters that pages read. */
+const OTHER_FIELDS = ['reference', 'description', 'domain', 'label'];
+const QUERIES = ['account', 'before', 'checked', 'done', 'live', 'provider', 'scope_id', 'search', 'since', 'state'];
+
+test('NUL in a field, in the query or in the path is an error of no page and no form', async () => {
+  const place = await newPlace('development');
+  const { owner } = people;
+  for (const row of ROWS) {
+    const given = typeof row.fields === 'function' ? row.fields(place) : (row.fields ?? {});
+    const names = row.route.startsWith('GET') ? [] : [...new Set([...Object.keys(given), ...OTHER_FIELDS])];
+    const paths = [
+      ...(row.route.match(/:\w+/g) ?? []).map((id) => row.route.replace(id, '%00')),
+      ...QUERIES.map((name) => `${row.route}?${name}=a%00b`),
+    ];
+    const attempts: readonly Partial<Row>[] = [
+      ...names.map((name) => ({ fields: { ...given, [name]: `${given[name] ?? 'a'}\0` } })),
+      ...paths.map((route) => ({ route: route as Row['route'] })),
+    ];
+    for (const each of attempts)
+      expect((await attempt({ ...row, ...each }, owner, place)).status, JSON.stringify(each)).toBeLessThan(500);
+  }
+});
+
 test('an application of another organization does not exist', async () => {
   const { id } = await application();
   const other = 'org_00000000000000000000000001';

@@ -292,6 +292,17 @@ describe('proxies', () => {
     expect(account && rooms.accounts.secretOf(account).proxy?.password).toBe(password);
   });
 
+  test('a control character in a field of the proxy is dropped, and so can be stored', async () => {
+    const { client } = await opened(allowProxy);
+    const proxy = { _proxy_host: 'p.example\0', _proxy_port: '1080\0', _proxy_username: 'u\0', _proxy_password: 'p\0' };
+    const accountId = accountIn(await client.submit('/step/login', login(proxy)));
+    expect((await rooms.accounts.find(applicationId, accountId))?.proxy).toMatchObject({
+      host: 'p.example',
+      port: 1080,
+      username: 'u',
+    });
+  });
+
   test('fields that the page did not offer are ignored', async () => {
     const { client } = await opened();
     const accountId = accountIn(
