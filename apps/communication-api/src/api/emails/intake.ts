@@ -156,7 +156,7 @@ async function readMultipart(
   spool: Spool,
 ): Promise<Intake> {
   const fields = new FormFields();
-  const files: Promise<Attachment>[] = [];
+  const files: Promise<Attachment | undefined>[] = [];
   const streams: BusboyFileStream[] = [];
   let parts = 0;
   const parser = createParser(contentType);
@@ -201,12 +201,16 @@ async function readMultipart(
     if (parts !== partsSeenBy(parser))
       throw unprocessable('A part of the form lacks a Content-Disposition: form-data with a name.');
     const attachments = await Promise.race([Promise.all(files), faulty]);
-    return new FinishedIntake(fields, attachments, fingerprinter);
+    return new FinishedIntake(
+      fields,
+      attachments.filter((each) => each !== undefined),
+      fingerprinter,
+    );
   } catch (error) {
     parser.destroy();
     // The parser does not end the streams of its files, and their readers would wait for ever.
     for (const stream of streams) stream.destroy(error as Error);
-    for (const file of await Promise.allSettled(files)) if (file.status === 'fulfilled') await file.value.file.close();
+    for (const file of await Promise.allSettled(files)) if (file.status === 'fulfilled') await file.value?.file.close();
     throw error;
   }
 }
@@ -244,7 +248,8 @@ interface Part {
   readonly type: string;
 }
 
-async function storeFile(spool: Spool, part: Part, index: number): Promise<Attachment> {
+/** Undefined if the part is what a browser sends for an input of files without a file: no name and no bytes. */
+async function storeFile(spool: Spool, part: Part, index: number): Promise<Attachment | undefined> {
   const { stream, filename, type } = part;
   const fault = fileFault(part, index);
   if (fault !== undefined) {
@@ -252,7 +257,9 @@ async function storeFile(spool: Spool, part: Part, index: number): Promise<Attac
     stream.resume();
     throw unprocessable(fault);
   }
-  return { filename: filename || 'attachment', contentType: mediaType(type), file: await spool.store(stream) };
+  const file = await spool.store(stream);
+  if (!filename && file.size === 0) return undefined;
+  return { filename: filename || 'attachment', contentType: mediaType(type), file };
 }
 
 function fileFault({ name, filename, encoding }: Part, index: number): string | undefined {
