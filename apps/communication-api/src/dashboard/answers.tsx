@@ -1,5 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { JSX } from 'preact';
+import { counted } from '../domain/counted.ts';
 import { isUnavailable } from '../domain/database-unavailable.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import { headersOf } from '../wizard/answers.ts';
@@ -75,7 +76,7 @@ function messageOf(
           'The form was sent twice. It took effect once, and only the first answer shows the secret, if there is one.',
       };
     case 'api/too_many_requests':
-      return { title: 'Too many attempts', detail: `Wait ${retryAfter ?? 60} seconds, then try again.` };
+      return { title: 'Too many attempts', detail: `Wait ${counted(retryAfter ?? 60, 'second')}, then try again.` };
     default:
   }
   if (status === 503)

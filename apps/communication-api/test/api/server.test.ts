@@ -37,6 +37,30 @@ test('an empty body with the type of JSON is no body', async () => {
   expect(await request('POST', '/v2/scopes', '{"name":"a","__proto__":{}}')).toBe(400);
 });
 
+test.each([
+  ['/v2/scopes', 'application/json or application/x-www-form-urlencoded'],
+  ['/api/v1/emails', 'multipart/form-data or application/json or application/x-www-form-urlencoded'],
+])('POST %s without a body, or with another type, says which types are accepted', async (path, types) => {
+  const { token } = await application();
+  const detailOf = async (headers: Record<string, string>, body?: string) => {
+    const init = {
+      method: 'POST',
+      headers: { 'x-api-key': token, ...headers },
+      ...(body === undefined ? {} : { body }),
+    };
+    const answer = await fetch(url + path, init);
+    expect(answer.status).toBe(422);
+    return ((await answer.json()) as { readonly detail: string }).detail;
+  };
+  const missing = `The body is missing. Send one with Content-Type: ${types}.`;
+  expect(await detailOf({})).toBe(missing);
+  expect(await detailOf({ 'content-type': 'application/json' })).toBe(missing);
+  expect(await detailOf({ 'content-type': 'application/json' }, 'null')).toContain('expected object, received null');
+  expect(await detailOf({ 'content-type': 'text/xml' }, '<a/>')).toBe(
+    `Content-Type: this operation does not accept it. Send ${types}.`,
+  );
+});
+
 test('the reference page and its document are served', async () => {
   const document = await (await fetch(`${url}/openapi.json`)).json();
   expect(document).toMatchObject({ openapi: '3.1.0' });

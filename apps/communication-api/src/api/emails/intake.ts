@@ -78,8 +78,13 @@ async function readBody(
   const chunks = read(body, fingerprinter, options);
   if (essence === 'multipart/form-data') return readMultipart(chunks, contentType, fingerprinter, options.spool);
   const text = await readText(chunks);
-  const fields = essence === 'application/json' ? parseJson(text) : parseUrlEncoded(text);
-  return new FinishedIntake(fields, [], fingerprinter);
+  return new FinishedIntake(fieldsOf(text, essence), [], fingerprinter);
+}
+
+/** Undefined if there is no body: many clients send the type of JSON with every request. */
+function fieldsOf(text: string, essence: string | undefined): unknown {
+  if (essence !== 'application/json') return parseUrlEncoded(text);
+  return text === '' ? undefined : parseJson(text);
 }
 
 class FinishedIntake implements Intake {
