@@ -47,7 +47,6 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     bodyLimit: MAX_SMALL_BODY,
-    exposeHeadRoutes: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 200 },
     frameworkErrors: (error, request, reply) => answerError(error, request, reply as FastifyReply),
     clientErrorHandler: answerMalformed,

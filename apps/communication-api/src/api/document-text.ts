@@ -3,7 +3,7 @@ export const DESCRIPTION = `Send email from the mailboxes that your users linked
 
 ## Requests
 
-Every request carries an API key in the header \`X-API-KEY\`. A body is JSON or a URL-encoded form. \`POST /api/v1/emails\` also accepts \`multipart/form-data\`. An unknown field is refused with 422, so that a misspelt field is never ignored. A text with NUL or half of a surrogate pair is refused with 422, too. Times are ISO 8601 in UTC.
+Every request carries an API key in the header \`X-API-KEY\`. A body is JSON or a URL-encoded form. \`POST /api/v1/emails\` also accepts \`multipart/form-data\`. An unknown field is refused with 422, so that a misspelt field is never ignored. A text with NUL or half of a surrogate pair is refused with 422, too. Times are ISO 8601 in UTC. \`HEAD\` answers as \`GET\`, without the body.
 
 In a form, an object or array is one field with JSON (\`to=[{"identifier":"ann@example.com"}]\`), one field per item (each with a JSON object), or fields with brackets (\`to[0][identifier]=ann@example.com\`). Use one of these ways per field. An optional field that is empty is absent.
 

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import type { ApiDocument } from '../../src/api/document.ts';
+import { operationsOf, pathWith } from '../support/operations.ts';
 import { startService } from '../support/service.ts';
 
 const { url, application } = await startService();
@@ -59,6 +61,23 @@ test.each([
   expect(await detailOf({ 'content-type': 'text/xml' }, '<a/>')).toBe(
     `Content-Type: this operation does not accept it. Send ${types}.`,
   );
+});
+
+test('HEAD answers as GET, without the body', async () => {
+  const { token } = await application();
+  const gets = operationsOf((await (await fetch(`${url}/openapi.json`)).json()) as ApiDocument)
+    .filter(({ method }) => method === 'GET')
+    .map((operation) => pathWith(operation, 'x'));
+  expect(gets).toContain('/v2/accounts');
+  for (const path of [...gets, '/', '/docs', '/openapi.json', '/healthz', '/dashboard/sign-in']) {
+    const headOf = async (method: string) => {
+      const answer = await fetch(url + path, { method, headers: { 'x-api-key': token }, redirect: 'manual' });
+      const { 'content-type': type, 'content-length': length, location } = Object.fromEntries(answer.headers);
+      return { head: [path, answer.status, type, length, location], body: await answer.text() };
+    };
+    const [get, head] = [await headOf('GET'), await headOf('HEAD')];
+    expect(head).toEqual({ head: get.head, body: '' });
+  }
 });
 
 test('the reference page and its document are served', async () => {

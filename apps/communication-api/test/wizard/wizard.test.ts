@@ -265,6 +265,13 @@ describe('the choice of a provider', () => {
   });
 });
 
+test('HEAD begins no session', async () => {
+  const path = await createLink();
+  const client = browser();
+  expect((await client.request(path, { method: 'HEAD' })).status).toBe(404);
+  expect(client.cookies.size).toBe(0);
+});
+
 describe('proxies', () => {
   const allowProxy = { config: { global: { allow_user_proxy_override: true } } };
 
