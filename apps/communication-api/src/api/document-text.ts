@@ -11,7 +11,7 @@ In a form, an object or array is one field with JSON (\`to=[{"identifier":"ann@e
 
 Every error is a JSON object with \`type\`, \`title\`, \`status\` and \`req_id\`, and usually \`detail\`. Decide by \`status\` and \`type\`; \`title\` and \`detail\` are for people. \`req_id\` is also in the header \`x-request-id\` of every answer. Give it to support. Each status lists its types in its schema.
 
-Repeat a request after 429 and 503, after the seconds in \`retry-after\` if it is there. After 500 and 504, repeat it with the same \`Idempotency-Key\`.
+Repeat a request after 429 and 503, after the seconds in \`retry-after\` if it is there, and after 500 and 504. Repeat \`POST /api/v1/emails\` with the same \`Idempotency-Key\`: the email may be out already, and then the answer is its outcome.
 
 ## Idempotency
 
@@ -50,7 +50,7 @@ export const STATUS_TEXT: Readonly<Record<string, string>> = {
   413: 'The body is too large.',
   422: 'A field is missing, unknown or invalid, or the provider refuses the content. `detail` names the field.',
   429: 'Too many requests. Wait for the seconds in `retry-after`.',
-  500: 'An error in the service or at the provider.',
-  503: 'The service or the network to the provider is not available now. Try again later.',
+  500: 'An error in the service or at the provider. Repeat a send with the same Idempotency-Key.',
+  503: 'The service or the network to the provider is not available now. Try again later, a send with the same Idempotency-Key.',
   504: 'The provider did not answer in time. Repeat the request with the same Idempotency-Key.',
 };
