@@ -1,6 +1,10 @@
 /** The first page of the API reference. */
 export const DESCRIPTION = `Send email from the mailboxes that your users linked. Link mailboxes, and manage accounts, API keys, scopes and limits.
 
+## Versions
+
+\`POST /api/v1/emails\` is version 1.0 of the API, and all operations below \`/v2\` are version 2.0. Each operation says its version, also in \`x-api-version\`. The version of this document is the version of the service.
+
 ## Requests
 
 Every request carries an API key in the header \`X-API-KEY\`. A body is JSON or a URL-encoded form. \`POST /api/v1/emails\` also accepts \`multipart/form-data\`. An unknown field is refused with 422, so that a misspelt field is never ignored. A text with NUL or half of a surrogate pair is refused with 422, too. Times are ISO 8601 in UTC. \`HEAD\` answers as \`GET\`, without the body.
