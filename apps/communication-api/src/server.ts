@@ -19,6 +19,7 @@ import { parseUrlEncoded } from './api/form.ts';
 import { keyRoutes } from './api/keys/routes.ts';
 import { limitRoutes } from './api/limits/routes.ts';
 import { linkRoutes } from './api/links/routes.ts';
+import { mockRoutes } from './api/mock/routes.ts';
 import { describeApi } from './api/openapi.ts';
 import { problemOf } from './api/problem.ts';
 import { scopeRoutes } from './api/scopes/routes.ts';
@@ -109,6 +110,7 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
     await api.register(keyRoutes, { rooms });
     await api.register(scopeRoutes, { rooms });
     await api.register(accountRoutes, { rooms });
+    await api.register(mockRoutes, { rooms });
     await api.register(limitRoutes, { rooms });
     await api.register(domainRoutes, { rooms });
     await api.register(linkRoutes, { rooms });

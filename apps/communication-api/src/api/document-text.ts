@@ -36,6 +36,10 @@ export const TAGS = [
   { name: 'Emails', description: 'Send email from a linked account, and see what became of it.' },
   { name: 'Links', description: 'Links to the wizard in which a user links or reconnects an account.' },
   { name: 'Accounts', description: 'The provider accounts that your users have linked.' },
+  {
+    name: 'Mock mailbox',
+    description: 'The emails that the mock provider delivered. In applications for development only.',
+  },
   { name: 'API keys', description: 'Keys that reach all accounts, or the accounts of one scope. For service keys.' },
   { name: 'Scopes', description: 'Groups of accounts that a key can be confined to. For service keys.' },
   { name: 'Limits', description: 'Limits per provider or account. For service keys.' },

@@ -12,8 +12,13 @@ import { PATHS } from './paths.ts';
 const RETRY_SECONDS = 5;
 
 /** Answers with a page. Default of `status`: 200. */
-export function sendPage(reply: FastifyReply, page: JSX.Element, status = 200): FastifyReply {
-  return reply.code(status).headers(headersOf(null)).type('text/html; charset=utf-8').send(pageHtml(page));
+export function sendPage(
+  reply: FastifyReply,
+  page: JSX.Element,
+  status = 200,
+  options?: { readonly frames?: boolean },
+): FastifyReply {
+  return reply.code(status).headers(headersOf(null, options)).type('text/html; charset=utf-8').send(pageHtml(page));
 }
 
 /** Leads on with a GET, also after a form, so that a reload never sends it again. */
