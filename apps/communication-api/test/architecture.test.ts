@@ -106,6 +106,7 @@ const ACROSS_APPLICATIONS: Readonly<Record<string, string>> = {
   'providers/mock/mailbox.ts deliver': 'a mailbox outside, which knows its account only',
   'providers/mock/mailbox.ts deliverDraft': 'a mailbox outside, which knows its account only',
   'providers/mock/mailbox.ts draft': 'a mailbox outside, which knows its account only',
+  'providers/mock/mailbox.ts list': 'a mailbox outside, which knows its account only',
   'providers/mock/mailbox.ts saveDraft': 'a mailbox outside, which knows its account only',
   'webhooks/conversations.ts deleteOld': 'the retention is the same for every application',
   'webhooks/events.ts deleteOld': 'the retention is the same for every application',

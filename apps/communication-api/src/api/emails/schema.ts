@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { readAddress } from '../../domain/addresses.ts';
 import { customHeaderFault } from '../../domain/custom-headers.ts';
 import { EMAIL_STATES } from '../../domain/email-state.ts';
-import { headerTextFault, isWellFormed } from '../../domain/header-text.ts';
+import { headerTextFault } from '../../domain/header-text.ts';
 import { listOf } from '../page.ts';
 import { typedIssue } from '../validate.ts';
 
@@ -103,7 +103,6 @@ export const emailRequest = z
       .optional(),
     body: z
       .string()
-      .refine(isWellFormed, 'contains half of a surrogate pair')
       .describe(
         'HTML if it contains a tag, else plain text. A Content-Type in custom_headers decides instead. HTML shows an ' +
           'attachment by its filename, for example `<img src="cid:logo.png">`. Such a name consists of the letters A to Z ' +

@@ -89,7 +89,13 @@ function Facts({ application, email, account, hits }: EmailPageProps): JSX.Eleme
           <code>{message_id}</code>
         </Fact>
         <Fact name="Id at the provider" isLong>
-          <Code text={provider_id} />
+          {provider_id !== null && account?.provider === 'mock' ? (
+            <a href={accountPath(application.id, account.id, `mailbox/${provider_id}`)}>
+              <code>{provider_id}</code>
+            </a>
+          ) : (
+            <Code text={provider_id} />
+          )}
         </Fact>
         {provider_immutable_id === null ? null : (
           <Fact name="Immutable id" isLong>
