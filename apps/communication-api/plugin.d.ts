@@ -89,6 +89,8 @@ interface Mailbox {
 interface Attachment {
     readonly filename: string;
     readonly contentType: string;
+    /** The HTML body shows the file by this `Content-ID`. Undefined: the file stands beside the body. */
+    readonly contentId?: string | undefined;
     readonly file: SpooledFile;
 }
 /** A whole email, ready to be sent: its envelope, and its message in MIME form. */

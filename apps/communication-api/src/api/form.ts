@@ -89,7 +89,8 @@ export const formSchemaOf = (schema: z.ZodType): JsonSchema =>
 /**
  * Makes the value of a request from form fields. A form contains only text, so the schema decides: objects and arrays
  * may be one field with JSON, fields with brackets (`to[0][identifier]`), or, for an array, one field per item. Numbers
- * and booleans are read from their text. A text that does not fit is left as it is, so that the schema reports it.
+ * and booleans are read from their text. A text that does not fit is left as it is, so that the schema reports it. An
+ * optional field that is empty is absent: forms send the fields that nobody filled in, too.
  * @throws ServiceError 422 if one field is written in two of these ways
  */
 export function decodeForm({ entries }: FormFields, schema: JsonSchema): Record<string, unknown> {
@@ -140,7 +141,9 @@ const twoWays = (name: string): ServiceError =>
 function decodeObject(tree: Tree, schema: JsonSchema | undefined): Record<string, unknown> {
   // fromEntries defines the properties, so that no name reaches a prototype.
   return Object.fromEntries(
-    Object.entries(tree).map(([name, node]) => [name, decode(node ?? [], propertyOf(schema, name), name)]),
+    Object.entries(tree)
+      .filter(([name, node]) => !(isEmpty(node) && isOptional(schema, name)))
+      .map(([name, node]) => [name, decode(node ?? [], propertyOf(schema, name), name)]),
   );
 }
 
@@ -192,6 +195,14 @@ function kindsOf(schema: JsonSchema | undefined): readonly JsonSchema[] {
   const alternatives = schema.anyOf ?? schema.oneOf;
   return alternatives === undefined ? [schema] : alternatives.flatMap((each) => kindsOf(each as JsonSchema));
 }
+
+const isEmpty = (node: Tree | string[] | undefined): boolean =>
+  Array.isArray(node) && node.length === 1 && node[0] === '';
+
+const isOptional = (schema: JsonSchema | undefined, name: string): boolean => {
+  const kinds = kindsOf(schema).filter(({ properties = {} }) => Object.hasOwn(properties, name));
+  return kinds.length > 0 && kinds.every(({ required = [] }) => !required.includes(name));
+};
 
 function propertyOf(schema: JsonSchema | undefined, name: string): JsonSchema | undefined {
   for (const { properties, additionalProperties } of kindsOf(schema)) {

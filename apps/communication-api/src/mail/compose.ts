@@ -165,6 +165,7 @@ function messageOf(
       filename: attachment.filename,
       contentType: STRUCTURAL.test(attachment.contentType) ? 'application/octet-stream' : attachment.contentType,
       content: opened(attachment.file.open()),
+      ...(attachment.contentId === undefined ? {} : { cid: attachment.contentId }),
     })),
     disableFileAccess: true,
     disableUrlAccess: true,

@@ -174,6 +174,11 @@ describe('attachments', () => {
   });
 });
 
+test('an HTML body that names many pictures', async () => {
+  const attachments = [{ filename: 'a', content: 'aGk=' }];
+  await expectShortTurns(201, asJson({ body: `<p>${fill('cid:a ')}`, attachments }));
+});
+
 describe('the body of a request', () => {
   test.each([
     ['a form whose text looks like the ends of parts', 201, asForm([['body', fill('\r\n-', MOST_OF_FIELD)]])],

@@ -165,6 +165,8 @@ async function readText(
 async function readJson(chunks: AsyncIterable<Uint8Array>): Promise<unknown> {
   const values = new JsonValues();
   const text = (await readText(chunks, (chunk) => values.write(chunk))).toString();
+  // Many clients send this type with every request, even without a body.
+  if (text === '') return undefined;
   await turn();
   try {
     return JSON.parse(text);
@@ -182,7 +184,7 @@ async function readMultipart(
   spool: Spool,
 ): Promise<Intake> {
   const fields = new FormFields();
-  const files: Promise<Attachment>[] = [];
+  const files: Promise<Attachment | undefined>[] = [];
   const streams: BusboyFileStream[] = [];
   let parts = 0;
   const parser = createParser(contentType);
@@ -231,12 +233,16 @@ async function readMultipart(
     if (parts !== partsSeenBy(parser))
       throw unprocessable('A part of the form lacks a Content-Disposition: form-data with a name.');
     const attachments = await Promise.race([Promise.all(files), faulty]);
-    return new FinishedIntake(fields, attachments, fingerprinter);
+    return new FinishedIntake(
+      fields,
+      attachments.filter((each) => each !== undefined),
+      fingerprinter,
+    );
   } catch (error) {
     parser.destroy();
     // The parser does not end the streams of its files, and their readers would wait for ever.
     for (const stream of streams) stream.destroy(error as Error);
-    for (const file of await Promise.allSettled(files)) if (file.status === 'fulfilled') await file.value.file.close();
+    for (const file of await Promise.allSettled(files)) if (file.status === 'fulfilled') await file.value?.file.close();
     throw error;
   }
 }
@@ -274,7 +280,8 @@ interface Part {
   readonly type: string;
 }
 
-async function storeFile(spool: Spool, part: Part, index: number): Promise<Attachment> {
+/** Undefined if the part is what a browser sends for an input of files without a file: no name and no bytes. */
+async function storeFile(spool: Spool, part: Part, index: number): Promise<Attachment | undefined> {
   const { stream, filename, type } = part;
   const fault = fileFault(part, index);
   if (fault !== undefined) {
@@ -282,7 +289,9 @@ async function storeFile(spool: Spool, part: Part, index: number): Promise<Attac
     stream.resume();
     throw unprocessable(fault);
   }
-  return { filename: filename || 'attachment', contentType: mediaType(type), file: await spool.store(stream) };
+  const file = await spool.store(stream);
+  if (!filename && file.size === 0) return undefined;
+  return { filename: filename || 'attachment', contentType: mediaType(type), file };
 }
 
 function fileFault({ name, filename, encoding }: Part, index: number): string | undefined {
