@@ -143,11 +143,11 @@ const SERVICE: Record<string, readonly string[]> = {
   ],
   // Its pages are made in the way of the wizard's.
   dashboard: [
-    ...['assets', 'domain', 'security', 'rooms', 'api', 'config', 'wizard', 'people'],
+    ...['assets', 'domain', 'security', 'rooms', 'api', 'config', 'wizard', 'people', 'mail'],
     ...['applications', 'keys', 'scopes', 'accounts', 'limits', 'providers', 'journal', 'webhooks', 'domains', 'jobs'],
   ],
   api: [
-    ...['tracking', 'webhooks', 'domain', 'security', 'mail', 'providers', 'rooms', 'config'],
+    ...['tracking', 'webhooks', 'domain', 'security', 'mail', 'providers', 'rooms', 'config', 'version'],
     ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal', 'domains', 'observability'],
   ],
   ...Object.fromEntries(EVERYTHING.map((room) => [room, ['*']])),
