@@ -39,15 +39,17 @@ export function createAuthentication(onFailure: () => void): Authentication {
       const client = clientOf(request);
       const waitMs = failures.peek(client, ROUTE, FAILURES).find(({ remaining }) => remaining === 0)?.resetMs;
       if (waitMs !== undefined) {
-        const detail = 'Too many requests of this address had a wrong token: wait for the time that retry-after says.';
+        const detail =
+          'Too many requests of this address had an unknown token: wait for the time that retry-after says.';
         return { ...refuse(429, 'api/too_many_requests', detail), retryAfter: Math.ceil(waitMs / 1_000) };
       }
       const given = bearerTokenOf(request) ?? '';
       const token = lookUpIn(tokens)(given);
       if (!isRefusal(token)) return token;
       onFailure();
-      // Nothing was guessed. Any page can make the operator's browser send such requests, and must not lock it out.
-      if (given === '') return token;
+      // Only an unknown token can be a guess. Any page can make the operator's browser send requests without a token, and
+      // an open console goes on with an expired one. Neither may lock the operators of the address out.
+      if (token.type !== 'errors/invalid_credentials') return token;
       try {
         failures.consume(client, ROUTE, FAILURES, 1);
       } catch {
