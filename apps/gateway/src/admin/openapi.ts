@@ -89,11 +89,11 @@ function parametersIn(place: 'query' | 'header', parameters: z.ZodObject | undef
   }));
 }
 
-/** The header fields of an answer with this status, apart from those of every HTTP answer. */
+/** The header fields of an answer with this status that a client reads. */
 function fieldsOf({ etagOn = [] }: Operation, status: number): Json {
   const names: (keyof typeof FIELDS)[] = ['x-request-id'];
   if (etagOn.includes(status)) names.push('etag');
-  // 503 means that there is no room, or no store, for now.
+  // The gateway answers 503 if it lacks room or its store for now.
   if (status === 429 || status === 503) names.push('retry-after');
   if (status === 401) names.push('www-authenticate');
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));

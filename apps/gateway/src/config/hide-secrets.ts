@@ -21,7 +21,7 @@ export function hideSecrets(text: string): string {
 
 const HIDDEN = '…';
 
-/** Hides secrets in the reasons. A path has only names, and the operator needs them to find the place. */
+/** Hides secrets in the reasons. A path consists of names, and the operator needs them to find the place. */
 export function withoutSecrets(issues: readonly ConfigIssue[]): ConfigIssue[] {
   return issues.map(({ path, reason }) => ({ path, reason: hideSecrets(reason) }));
 }
