@@ -121,7 +121,7 @@ export class IdempotencyStage {
     if (completion.kind === 'superseded') return this.replay(completion.result, answer);
     if (completion.kind === 'pending' && completion.answer === 'unavailable') {
       const detail = 'The outcome is not stored yet, and another outcome may replace it; retry with the same key.';
-      return answer(503, 'errors/service_unavailable', detail);
+      return answer(503, 'errors/service_unavailable', detail, { 'retry-after': '1' });
     }
     return undefined;
   }

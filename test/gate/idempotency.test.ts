@@ -578,14 +578,15 @@ describe('I12: the store is unavailable', () => {
     expect(settled).toEqual({ headers: { 'idempotency-status': 'bypassed' }, stripRateLimit: true });
   });
 
-  it('unavailable only after the operation: reject sends its own response, reexecute sends 503', async () => {
-    for (const [onOrphan, status] of [
-      ['reject', undefined],
-      ['reexecute', 503],
+  it('unavailable only after the operation: reject sends its own response, reexecute sends 503 with retry-after', async () => {
+    for (const [onOrphan, status, retryAfter] of [
+      ['reject', undefined, undefined],
+      ['reexecute', 503, '1'],
     ] as const) {
       const { gate, line, idempotency, world } = gateOf({ idempotency: { onOrphan } });
       line.next('complete', 'lost');
-      expect((await serve(gate))?.status).toBe(status);
+      const reply = await serve(gate);
+      expect([reply?.status, reply?.headers['retry-after']]).toEqual([status, retryAfter]);
       await world.timers.advance(5_000);
       expect(idempotency.pending).toBe(0);
       expect(answer(await gate.enter(REQUEST)).text).toBe('sent');

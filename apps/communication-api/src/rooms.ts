@@ -21,6 +21,7 @@ import type { Spool } from './mail/spool.ts';
 import type { Health } from './observability/health.ts';
 import type { Metrics } from './observability/metrics.ts';
 import type { People } from './people/people.ts';
+import type { MockMailbox } from './providers/mock/mailbox.ts';
 import type { Registry } from './providers/registry.ts';
 import type { Scopes } from './scopes/scopes.ts';
 import type { Egress } from './security/egress.ts';
@@ -63,6 +64,8 @@ export interface Rooms {
   readonly links: Links;
   readonly wizardSessions: WizardSessions;
   readonly providers: Registry;
+  /** What the mock provider delivered. */
+  readonly mockMailbox: MockMailbox;
   readonly idempotency: Idempotency;
   readonly sends: Sends;
   readonly sender: Sender;

@@ -19,10 +19,11 @@ import { parseUrlEncoded } from './api/form.ts';
 import { keyRoutes } from './api/keys/routes.ts';
 import { limitRoutes } from './api/limits/routes.ts';
 import { linkRoutes } from './api/links/routes.ts';
+import { mockRoutes } from './api/mock/routes.ts';
 import { describeApi } from './api/openapi.ts';
 import { problemOf } from './api/problem.ts';
 import { scopeRoutes } from './api/scopes/routes.ts';
-import { validatorCompiler } from './api/validate.ts';
+import { acceptedTypes, requireBody, validatorCompiler } from './api/validate.ts';
 import { webhookRoutes } from './api/webhooks/routes.ts';
 import { dashboard } from './dashboard/dashboard.ts';
 import { isUnavailable } from './domain/database-unavailable.ts';
@@ -47,7 +48,6 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     bodyLimit: MAX_SMALL_BODY,
-    exposeHeadRoutes: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 200 },
     frameworkErrors: (error, request, reply) => answerError(error, request, reply as FastifyReply),
     clientErrorHandler: answerMalformed,
@@ -74,13 +74,11 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
     if (body.length === 0) done(null, undefined);
     else parseJson(request, body.toString(), done);
   });
-  app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_, body, done) => {
-    try {
-      done(null, parseUrlEncoded(body.toString()));
-    } catch (error) {
-      done(error as Error);
-    }
-  });
+  app.addContentTypeParser(
+    'application/x-www-form-urlencoded',
+    { parseAs: 'buffer' },
+    async (_: FastifyRequest, body: Buffer) => parseUrlEncoded(body),
+  );
   app.addHook('onRequest', async (request, reply) => void reply.header('x-request-id', request.id));
   app.addHook('onSend', async (_, reply) => {
     // The client makes its next request with another process.
@@ -105,10 +103,12 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
   });
   await app.register(async (api) => {
     api.addHook('onRequest', authenticator(rooms));
+    api.addHook('preValidation', requireBody);
     // Each room registers its own routes; a schema with an id is one component of the document.
     await api.register(keyRoutes, { rooms });
     await api.register(scopeRoutes, { rooms });
     await api.register(accountRoutes, { rooms });
+    await api.register(mockRoutes, { rooms });
     await api.register(limitRoutes, { rooms });
     await api.register(domainRoutes, { rooms });
     await api.register(linkRoutes, { rooms });
@@ -124,7 +124,7 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
 
 /** Turns every error into an error object. Details of an unexpected error are in the log only. */
 function answerError(error: FastifyError | Error, request: FastifyRequest, reply: FastifyReply): void {
-  const known = error instanceof ServiceError ? error : knownError(error as FastifyError);
+  const known = error instanceof ServiceError ? error : knownError(error as FastifyError, request);
   if (known.status >= 500) request.log.error({ req_id: request.id, err: error }, 'request failed');
   const { status, headers, body } = problemReply(problemOf(known, request.id));
   // The rest of a body that was not read would be taken for the next request, or read forever.
@@ -140,7 +140,7 @@ function answerError(error: FastifyError | Error, request: FastifyRequest, reply
     .send(body);
 }
 
-function knownError(error: FastifyError): ServiceError {
+function knownError(error: FastifyError, request: FastifyRequest): ServiceError {
   const extras = { cause: error };
   if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE')
     return new ServiceError(413, 'errors/payload_too_large', 'The body is larger than this operation accepts.', extras);
@@ -148,7 +148,7 @@ function knownError(error: FastifyError): ServiceError {
     return new ServiceError(
       422,
       'errors/unprocessable_entity',
-      'Content-Type: this operation does not accept it. Send application/json.',
+      `Content-Type: this operation does not accept it. Send ${acceptedTypes(request)}.`,
       extras,
     );
   if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500)

@@ -107,9 +107,10 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const egress = new Egress({ policy: config.EGRESS_POLICY, ports: config.EGRESS_PORTS });
   const mailAccounts = new MailAccounts(accounts, egress, new AccountHealth(db, events, clock, log));
   const wizardSessions = new WizardSessions(db, envelope, clock);
+  const mockMailbox = new MockMailbox(db, clock);
   const imap = createImap();
   const providers = new Registry([
-    createMock(new MockMailbox(db, clock)),
+    createMock(mockMailbox),
     imap,
     ...createGoogle(config, clock),
     ...createOutlook(config, clock),
@@ -174,6 +175,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     separateCounters,
     idempotency,
     providers,
+    mockMailbox,
     sends,
     sender: new Sender(sends, instances, config.SEND_TIMEOUT_MS, copies),
     spool: new Spool(config.SPOOL_MAX_BYTES),

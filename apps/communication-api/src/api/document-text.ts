@@ -1,17 +1,21 @@
 /** The first page of the API reference. */
 export const DESCRIPTION = `Send email from the mailboxes that your users linked. Link mailboxes, and manage accounts, API keys, scopes and limits.
 
+## Versions
+
+\`POST /api/v1/emails\` is version 1.0 of the API, and all operations below \`/v2\` are version 2.0. Each operation says its version, also in \`x-api-version\`. The version of this document is the version of the service.
+
 ## Requests
 
-Every request carries an API key in the header \`X-API-KEY\`. A body is JSON or a URL-encoded form. \`POST /api/v1/emails\` also accepts \`multipart/form-data\`. An unknown field is refused with 422, so that a misspelt field is never ignored. Times are ISO 8601 in UTC.
+Every request carries an API key in the header \`X-API-KEY\`. A body is JSON or a URL-encoded form. \`POST /api/v1/emails\` also accepts \`multipart/form-data\`. An unknown field is refused with 422, so that a misspelt field is never ignored. A text with NUL or half of a surrogate pair is refused with 422, too. Times are ISO 8601 in UTC. \`HEAD\` answers as \`GET\`, without the body.
 
-In a form, an object or array is one field with JSON (\`to=[{"identifier":"ann@example.com"}]\`), one field per item (each with a JSON object), or fields with brackets (\`to[0][identifier]=ann@example.com\`). Use one of these ways per field.
+In a form, an object or array is one field with JSON (\`to=[{"identifier":"ann@example.com"}]\`), one field per item (each with a JSON object), or fields with brackets (\`to[0][identifier]=ann@example.com\`). Use one of these ways per field. An optional field that is empty is absent.
 
 ## Errors
 
 Every error is a JSON object with \`type\`, \`title\`, \`status\` and \`req_id\`, and usually \`detail\`. Decide by \`status\` and \`type\`; \`title\` and \`detail\` are for people. \`req_id\` is also in the header \`x-request-id\` of every answer. Give it to support. Each status lists its types in its schema.
 
-Repeat a request after 429 and 503, after the seconds in \`retry-after\` if it is there. After 500 and 504, repeat it with the same \`Idempotency-Key\`.
+Repeat a request after 429 and 503, after the seconds in \`retry-after\` if it is there, and after 500 and 504. Repeat \`POST /api/v1/emails\` with the same \`Idempotency-Key\`: the email may be out already, and then the answer is its outcome.
 
 ## Idempotency
 
@@ -32,6 +36,10 @@ export const TAGS = [
   { name: 'Emails', description: 'Send email from a linked account, and see what became of it.' },
   { name: 'Links', description: 'Links to the wizard in which a user links or reconnects an account.' },
   { name: 'Accounts', description: 'The provider accounts that your users have linked.' },
+  {
+    name: 'Mock mailbox',
+    description: 'The emails that the mock provider delivered. In applications for development only.',
+  },
   { name: 'API keys', description: 'Keys that reach all accounts, or the accounts of one scope. For service keys.' },
   { name: 'Scopes', description: 'Groups of accounts that a key can be confined to. For service keys.' },
   { name: 'Limits', description: 'Limits per provider or account. For service keys.' },
@@ -50,7 +58,7 @@ export const STATUS_TEXT: Readonly<Record<string, string>> = {
   413: 'The body is too large.',
   422: 'A field is missing, unknown or invalid, or the provider refuses the content. `detail` names the field.',
   429: 'Too many requests. Wait for the seconds in `retry-after`.',
-  500: 'An error in the service or at the provider.',
-  503: 'The service or the network to the provider is not available now. Try again later.',
+  500: 'An error in the service or at the provider. Repeat a send with the same Idempotency-Key.',
+  503: 'The service or the network to the provider is not available now. Try again later, a send with the same Idempotency-Key.',
   504: 'The provider did not answer in time. Repeat the request with the same Idempotency-Key.',
 };

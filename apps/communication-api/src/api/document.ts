@@ -29,6 +29,9 @@ export interface ApiParameter {
 
 export interface ApiOperation {
   readonly operationId: string;
+  description?: string;
+  /** The version of the API that defines the operation. */
+  'x-api-version'?: string;
   readonly parameters?: readonly ApiParameter[];
   requestBody?: { readonly required?: boolean; readonly content: Record<string, ApiMedia> };
   responses: Record<string, ApiResponse | Reference>;
@@ -80,18 +83,26 @@ const JSON_TYPE = 'application/json';
 export function finishDocument(generated: ApiDocument): ApiDocument {
   const document = structuredClone(generated);
   const responses: Record<string, ApiResponse> = {};
-  for (const operation of operationsOf(document)) {
-    describeBody(operation, document.components.schemas);
-    operation.responses = describeResponses(operation, responses);
-  }
+  for (const [path, operations] of Object.entries(document.paths))
+    for (const operation of Object.values(operations)) {
+      describeVersion(operation, path);
+      describeBody(operation, document.components.schemas);
+      operation.responses = describeResponses(operation, responses);
+    }
   return withUsedSchemas({
     ...document,
     components: { ...document.components, responses, headers: { ...HEADERS } },
   });
 }
 
-const operationsOf = ({ paths }: ApiDocument): readonly ApiOperation[] =>
-  Object.values(paths).flatMap((operations) => Object.values(operations));
+/** OpenAPI has one version for the whole document, but each operation belongs to the version in its path. */
+function describeVersion(operation: ApiOperation, path: string): void {
+  const [, major] = /^(?:\/api)?\/v(\d+)\//.exec(path) ?? [];
+  if (major === undefined) throw new Error(`${operation.operationId}: its path names no version of the API.`);
+  const version = `${major}.0`;
+  operation['x-api-version'] = version;
+  operation.description = [operation.description, `API version ${version}.`].filter(Boolean).join(' ');
+}
 
 function describeBody({ requestBody }: ApiOperation, schemas: Record<string, JsonSchema>): void {
   if (requestBody === undefined) return;

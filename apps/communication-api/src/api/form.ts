@@ -1,14 +1,17 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { z } from 'zod';
 import { ServiceError } from '../domain/service-error.ts';
+import { JsonValues } from './json-values.ts';
 
 /** Longer than any field's name. */
 const MAX_NAME = 200;
-/** More objects, arrays and values of them than any request needs. */
-const MAX_VALUES = 20_000;
 /** More fields than any request needs. */
 const MAX_FIELDS = 2_000;
 /** `config[imap][custom_proxy][host]` and one more. */
 const MAX_DEPTH = 6;
+/** Other requests are served after so many bytes of a form. */
+const SLICE = 262_144;
+const [SPACE, PERCENT, AMPERSAND, PLUS, EQUALS] = [0x20, 0x25, 0x26, 0x2b, 0x3d];
 const FORBIDDEN = new Set(['__proto__', 'constructor', 'prototype']);
 
 type Tree = { [name: string]: Tree | string[] | undefined };
@@ -38,55 +41,44 @@ export class FormFields {
   }
 }
 
-/** Reads the fields of a URL-encoded form. */
-export function parseUrlEncoded(text: string): FormFields {
+/**
+ * Reads the fields of a URL-encoded form. Other requests are served while it is read.
+ * @param bytes are overwritten
+ * @throws ServiceError 422 as {@link FormFields.add} does
+ */
+export async function parseUrlEncoded(bytes: Buffer): Promise<FormFields> {
   const form = new FormFields();
-  // Pair by pair: all pairs of a long body at once would need a hundred times its memory.
-  for (let start = 0; start <= text.length; ) {
-    const end = text.indexOf('&', start);
-    const pair = text.slice(start, end === -1 ? text.length : end);
-    // The class drops a question mark at the beginning, so there must be something in front of it.
-    for (const [name, value] of new URLSearchParams(`&${pair}`)) form.add(name, value);
-    if (end === -1) break;
+  let turned = 0;
+  for (let start = 0; start < bytes.length; ) {
+    const end = indexOr(bytes.length, bytes.indexOf(AMPERSAND, start));
+    const pair = bytes.subarray(start, end);
+    const equals = indexOr(pair.length, pair.indexOf(EQUALS));
+    if (pair.length > 0) form.add(await decoded(pair.subarray(0, equals)), await decoded(pair.subarray(equals + 1)));
     start = end + 1;
+    if (start - turned < SLICE) continue;
+    turned = start;
+    await turn();
   }
   return form;
 }
 
-/**
- * Reads JSON. Its values are counted first, because a short text can contain millions of them.
- * @throws ServiceError 400 if it is not JSON, 422 if it contains too many values
- */
-export function parseJson(text: string): unknown {
-  if (countValues(text) > MAX_VALUES)
-    throw new ServiceError(422, 'errors/unprocessable_entity', `The JSON contains more than ${MAX_VALUES} values.`);
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new ServiceError(400, 'errors/malformed_request', 'The body is not valid JSON.');
-  }
-}
+const indexOr = (none: number, index: number): number => (index === -1 ? none : index);
 
-const [QUOTE, BACKSLASH, COMMA, BRACKET, BRACE] = [0x22, 0x5c, 0x2c, 0x5b, 0x7b];
-
-/** The approximate number of values in JSON: its commas and opening brackets outside of strings. Stops at too many. */
-function countValues(text: string): number {
-  let count = 0;
-  for (let at = 0; at < text.length && count <= MAX_VALUES; at++) {
-    const code = text.charCodeAt(at);
-    if (code === QUOTE) at = endOfString(text, at);
-    else if (code === COMMA || code === BRACKET || code === BRACE) count++;
+/** The text of a URL-encoded name or value. */
+async function decoded(bytes: Buffer): Promise<string> {
+  let length = 0;
+  for (let at = 0; at < bytes.length; ) {
+    const end = at + SLICE;
+    for (; at < end && at < bytes.length; at++) {
+      const byte = bytes[at] as number;
+      // An escape that is none stays as it is.
+      const hex = byte === PERCENT ? /^[\da-f]{2}/i.exec(bytes.toString('latin1', at + 1, at + 3)) : null;
+      bytes[length++] = hex === null ? (byte === PLUS ? SPACE : byte) : Number.parseInt(hex[0], 16);
+      if (hex !== null) at += 2;
+    }
+    if (at < bytes.length) await turn();
   }
-  return count;
-}
-
-function endOfString(text: string, start: number): number {
-  for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
-    let slashes = 0;
-    while (text.charCodeAt(end - 1 - slashes) === BACKSLASH) slashes++;
-    if (slashes % 2 === 0) return end;
-  }
-  return text.length;
+  return bytes.toString('utf8', 0, length);
 }
 
 /** The schema of a request as JSON Schema. It decides how form fields are read. */
@@ -97,7 +89,8 @@ export const formSchemaOf = (schema: z.ZodType): JsonSchema =>
 /**
  * Makes the value of a request from form fields. A form contains only text, so the schema decides: objects and arrays
  * may be one field with JSON, fields with brackets (`to[0][identifier]`), or, for an array, one field per item. Numbers
- * and booleans are read from their text. A text that does not fit is left as it is, so that the schema reports it.
+ * and booleans are read from their text. A text that does not fit is left as it is, so that the schema reports it. An
+ * optional field that is empty is absent: forms send the fields that nobody filled in, too.
  * @throws ServiceError 422 if one field is written in two of these ways
  */
 export function decodeForm({ entries }: FormFields, schema: JsonSchema): Record<string, unknown> {
@@ -148,7 +141,9 @@ const twoWays = (name: string): ServiceError =>
 function decodeObject(tree: Tree, schema: JsonSchema | undefined): Record<string, unknown> {
   // fromEntries defines the properties, so that no name reaches a prototype.
   return Object.fromEntries(
-    Object.entries(tree).map(([name, node]) => [name, decode(node ?? [], propertyOf(schema, name), name)]),
+    Object.entries(tree)
+      .filter(([name, node]) => !(isEmpty(node) && isOptional(schema, name)))
+      .map(([name, node]) => [name, decode(node ?? [], propertyOf(schema, name), name)]),
   );
 }
 
@@ -186,10 +181,10 @@ function scalar(value: string, kinds: readonly JsonSchema[]): unknown {
 }
 
 function jsonOf(text: string): unknown {
+  new JsonValues().write(Buffer.from(text));
   try {
-    return parseJson(text);
-  } catch (error) {
-    if (error instanceof ServiceError && error.status === 422) throw error;
+    return JSON.parse(text);
+  } catch {
     return text;
   }
 }
@@ -200,6 +195,14 @@ function kindsOf(schema: JsonSchema | undefined): readonly JsonSchema[] {
   const alternatives = schema.anyOf ?? schema.oneOf;
   return alternatives === undefined ? [schema] : alternatives.flatMap((each) => kindsOf(each as JsonSchema));
 }
+
+const isEmpty = (node: Tree | string[] | undefined): boolean =>
+  Array.isArray(node) && node.length === 1 && node[0] === '';
+
+const isOptional = (schema: JsonSchema | undefined, name: string): boolean => {
+  const kinds = kindsOf(schema).filter(({ properties = {} }) => Object.hasOwn(properties, name));
+  return kinds.length > 0 && kinds.every(({ required = [] }) => !required.includes(name));
+};
 
 function propertyOf(schema: JsonSchema | undefined, name: string): JsonSchema | undefined {
   for (const { properties, additionalProperties } of kindsOf(schema)) {

@@ -2,6 +2,7 @@ import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
+import { VERSION } from '../version.ts';
 import { type ApiDocument, finishDocument } from './document.ts';
 import { DESCRIPTION, TAGS } from './document-text.ts';
 import { problems } from './problem.ts';
@@ -17,7 +18,8 @@ export async function describeApi(app: FastifyInstance, baseUrl: string): Promis
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
-      info: { title: 'Communication API', version: '2.0.0', description: DESCRIPTION },
+      // Of the document and the service. The versions of the API are in the operations.
+      info: { title: 'Communication API', version: VERSION, description: DESCRIPTION },
       tags: TAGS,
       components: { securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: 'X-API-KEY' } } },
       security: [{ apiKey: [] }],

@@ -16,17 +16,25 @@ export const pageQuery = {
   cursor: z.string().max(200).optional().describe('The next_cursor of the page before. Not together with offset.'),
 };
 
-/** @throws ServiceError 422 */
-export function pageOf(query: {
-  readonly limit: number;
-  readonly offset?: number | undefined;
-  readonly cursor?: string | undefined;
-}): Page {
+const ID = /^[a-z]{3}_[0-9a-z]{26}$/;
+
+/**
+ * @param form of the ids of the list
+ * @throws ServiceError 422
+ */
+export function pageOf(
+  query: {
+    readonly limit: number;
+    readonly offset?: number | undefined;
+    readonly cursor?: string | undefined;
+  },
+  form = ID,
+): Page {
   const { limit, offset, cursor } = query;
   if (cursor !== undefined && offset !== undefined)
     throw new ServiceError(422, 'errors/unprocessable_entity', 'Give offset or cursor, not both.');
   const before = cursor === undefined ? undefined : Buffer.from(cursor, 'base64url').toString();
-  if (before !== undefined && !/^[a-z]{3}_[0-9a-z]{26}$/.test(before))
+  if (before !== undefined && !form.test(before))
     throw new ServiceError(422, 'errors/unprocessable_entity', 'cursor: use the next_cursor of the page before.');
   return { limit, offset: offset ?? 0, before };
 }

@@ -1,6 +1,8 @@
-import type { FastifySchemaCompiler } from 'fastify';
+import type { FastifyRequest, FastifySchemaCompiler } from 'fastify';
 import type { z } from 'zod';
+import { counted } from '../domain/counted.ts';
 import type { ErrorTypesByStatus } from '../domain/error-types.ts';
+import { isStorable } from '../domain/header-text.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import { decodeForm, FormFields, formSchemaOf } from './form.ts';
 
@@ -17,19 +19,54 @@ export const typedIssue = (type: ErrorTypesByStatus[422]): { params: TypedIssue 
 /**
  * Validates the parts of a request by their schemas. A form is decoded first. A fault is a 422 that names the field.
  */
-export const validatorCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema }) => {
+export const validatorCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPart }) => {
+  // An id in a path is compared with the form of ids, so a text that cannot be stored is a 404 as any other.
+  const mayBeStored = httpPart !== 'params';
   let formSchema: ReturnType<typeof formSchemaOf> | undefined;
   return (data: unknown) => {
     try {
       if (data instanceof FormFields) formSchema ??= formSchemaOf(schema);
       const value = data instanceof FormFields && formSchema !== undefined ? decodeForm(data, formSchema) : data;
-      const { success, data: output, error } = schema.safeParse(value ?? undefined);
-      return success ? { value: output } : { error: errorOf(error.issues) };
+      const { success, data: output, error } = schema.safeParse(value);
+      if (!success) return { error: errorOf(error.issues) };
+      const place = mayBeStored ? unstorableIn(output) : undefined;
+      return place === undefined ? { value: output } : { error: unstorable(fieldOf(place)) };
     } catch (error) {
       return { error: error as Error };
     }
   };
 };
+
+/** The media types of the bodies that the operation of a request accepts. */
+export const acceptedTypes = ({ routeOptions }: FastifyRequest): string =>
+  (routeOptions.schema?.consumes ?? ['application/json', 'application/x-www-form-urlencoded']).join(' or ');
+
+/**
+ * A hook that refuses a request without the body that its operation needs.
+ * @throws ServiceError 422
+ */
+export async function requireBody(request: FastifyRequest): Promise<void> {
+  if (request.body !== undefined || request.routeOptions.schema?.body === undefined) return;
+  throw new ServiceError(
+    422,
+    'errors/unprocessable_entity',
+    `The body is missing. Send one with Content-Type: ${acceptedTypes(request)}.`,
+  );
+}
+
+const unstorable = (field: string): ServiceError =>
+  new ServiceError(422, 'errors/unprocessable_entity', `${field}: must not contain NUL or half of a surrogate pair`);
+
+/** The place of the first text, value or name, that cannot be stored. */
+function unstorableIn(value: unknown): readonly PropertyKey[] | undefined {
+  if (typeof value === 'string') return isStorable(value) ? undefined : [];
+  if (typeof value !== 'object' || value === null) return undefined;
+  for (const [key, child] of Object.entries(value)) {
+    const place = isStorable(key) ? unstorableIn(child) : [];
+    if (place !== undefined) return [Array.isArray(value) ? Number(key) : key, ...place];
+  }
+  return undefined;
+}
 
 function errorOf(issues: readonly Issue[]): ServiceError {
   const [issue] = issues.flatMap((each) => deepest(each));
@@ -62,14 +99,19 @@ function textOf(issue: Issue): string {
   return issue.message.replace(/^Invalid input: /, '').replace(/^[A-Z]/, (letter) => letter.toLowerCase());
 }
 
-const UNITS: Readonly<Record<string, string>> = { array: 'entries', string: 'characters', object: 'fields' };
+/** What a size counts: one of them, and more. */
+const UNITS: Readonly<Record<string, readonly [one: string, many: string]>> = {
+  array: ['entry', 'entries'],
+  string: ['character', 'characters'],
+  object: ['field', 'fields'],
+};
 
 /** If a schema gives a size its own text, that text stays. */
 function sizeText(issue: z.core.$ZodIssueTooSmall | z.core.$ZodIssueTooBig): string {
   if (!/^Too (?:small|big): /.test(issue.message)) return issue.message;
-  const bound = issue.code === 'too_small' ? `at least ${issue.minimum}` : `at most ${issue.maximum}`;
-  const unit = UNITS[issue.origin];
-  return unit === undefined ? `must be ${bound}` : `must have ${bound} ${unit}`;
+  const [bound, size] = issue.code === 'too_small' ? ['at least', issue.minimum] : ['at most', issue.maximum];
+  const units = UNITS[issue.origin];
+  return units === undefined ? `must be ${bound} ${size}` : `must have ${bound} ${counted(size, ...units)}`;
 }
 
 /** `to[1].identifier` */

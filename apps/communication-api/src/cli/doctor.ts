@@ -7,6 +7,7 @@ import type { Config } from '../config.ts';
 import { databaseFolderIn } from '../db/embedded.ts';
 import { MIGRATION_NAMES, OldSchemaError } from '../db/migrate.ts';
 import { SealedValues } from '../db/sealed-values.ts';
+import { counted } from '../domain/counted.ts';
 import { PROVIDER_NAMES } from '../domain/providers.ts';
 import { UserError } from '../domain/user-error.ts';
 import { dryRun } from '../providers/dry-run.ts';
@@ -104,22 +105,24 @@ async function checkSecrets({ db, masterKeys }: Store, { config }: Installation)
   const findings = uses
     .filter(({ keyId }) => !envelope.keyIds.includes(keyId))
     .map(({ keyId, values: count }) =>
-      wrong(`${count} secrets are under ${keyId}, which is not in ${source}: they cannot be read. Put it back`),
+      wrong(`${secretsAre(count)} under ${keyId}, which is not in ${source}, and cannot be read. Put the key back`),
     );
   for (const keyId of envelope.keyIds) {
     const count = uses.find((use) => use.keyId === keyId)?.values ?? 0;
     findings.push(
       (await values.isKey(keyId))
         ? aboutKey(keyId, count, keyId === envelope.currentKeyId, source)
-        : wrong(`${count} secrets are under another key with the id ${keyId} than the one in ${source}`),
+        : wrong(`${secretsAre(count)} under another key with the id ${keyId} than the one in ${source}`),
     );
   }
   return findings;
 }
 
+const secretsAre = (count: number): string => counted(count, 'secret is', 'secrets are');
+
 function aboutKey(keyId: string, count: number, isCurrent: boolean, source: string): Finding {
-  if (isCurrent) return ok(`${keyId} is the current master key; ${count} secrets are under it`);
-  if (count > 0) return note(`${count} secrets are still under ${keyId}. Run rotate-keys`);
+  if (isCurrent) return ok(`${keyId} is the current master key; ${secretsAre(count)} under it`);
+  if (count > 0) return note(`${secretsAre(count)} still under ${keyId}. Run rotate-keys`);
   return note(`none is under ${keyId}. It can be removed from ${source}, unless you need a backup from its time`);
 }
 

@@ -2,6 +2,7 @@ import { revoke } from '../api/accounts/revoke.ts';
 import { checkedLink, reconnectionOf } from '../api/links/new-link.ts';
 import { linkRequest } from '../api/links/schema.ts';
 import { ACCOUNT_STATUSES } from '../domain/account-status.ts';
+import { isStorable } from '../domain/header-text.ts';
 import { PROVIDER_NAMES } from '../domain/providers.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import type { Rooms } from '../rooms.ts';
@@ -61,7 +62,7 @@ export function accountRoutes(router: Router, rooms: Rooms): void {
     const lifetime = inputs.choice('lifetime', LIFETIMES);
     const redirectUri = inputs.raw('redirect_uri').trim();
     const { success } = linkRequest.shape.redirect_uri.safeParse(redirectUri);
-    if (!success || redirectUri === '')
+    if (!success || redirectUri === '' || !isStorable(redirectUri))
       inputs.fault('redirect_uri', 'Enter an https address of at most 2,000 characters.');
     if (inputs.isFaulty || lifetime === undefined) return answer.send(at, account, { form: LINK_FORM, inputs });
     const checked = await checkLink().catch((error: unknown) => {

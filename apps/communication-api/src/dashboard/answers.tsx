@@ -1,5 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { JSX } from 'preact';
+import { counted } from '../domain/counted.ts';
 import { isUnavailable } from '../domain/database-unavailable.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import { headersOf } from '../wizard/answers.ts';
@@ -11,8 +12,13 @@ import { PATHS } from './paths.ts';
 const RETRY_SECONDS = 5;
 
 /** Answers with a page. Default of `status`: 200. */
-export function sendPage(reply: FastifyReply, page: JSX.Element, status = 200): FastifyReply {
-  return reply.code(status).headers(headersOf(null)).type('text/html; charset=utf-8').send(pageHtml(page));
+export function sendPage(
+  reply: FastifyReply,
+  page: JSX.Element,
+  status = 200,
+  options?: { readonly frames?: boolean },
+): FastifyReply {
+  return reply.code(status).headers(headersOf(null, options)).type('text/html; charset=utf-8').send(pageHtml(page));
 }
 
 /** Leads on with a GET, also after a form, so that a reload never sends it again. */
@@ -75,7 +81,7 @@ function messageOf(
           'The form was sent twice. It took effect once, and only the first answer shows the secret, if there is one.',
       };
     case 'api/too_many_requests':
-      return { title: 'Too many attempts', detail: `Wait ${retryAfter ?? 60} seconds, then try again.` };
+      return { title: 'Too many attempts', detail: `Wait ${counted(retryAfter ?? 60, 'second')}, then try again.` };
     default:
   }
   if (status === 503)

@@ -14,6 +14,7 @@ import { UnknownPageError } from './here.ts';
 import { keyRoutes } from './key-routes.tsx';
 import { limitRoutes } from './limit-routes.tsx';
 import { loginRoutes } from './login-routes.tsx';
+import { mailboxRoutes } from './mailbox-routes.tsx';
 import { memberRoutes } from './member-routes.tsx';
 import { PATHS } from './paths.ts';
 import { HIDDEN, originOf, Router } from './router.ts';
@@ -51,6 +52,7 @@ function addDashboard(app: FastifyInstance, rooms: Rooms): void {
   applicationRoutes(router, rooms);
   keyRoutes(router, rooms);
   accountRoutes(router, rooms);
+  mailboxRoutes(router, rooms);
   emailRoutes(router, rooms);
   limitRoutes(router, rooms);
   webhookRoutes(router, rooms);

@@ -6,7 +6,10 @@ const ENCODED_WORD = /=\?[^?\s]+\?[bq]\?[^?]*\?=/i;
 /** Half of a surrogate pair: UTF-8 cannot encode it. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
-export const isWellFormed = (text: string): boolean => !LONE_SURROGATE.test(text);
+const isWellFormed = (text: string): boolean => !LONE_SURROGATE.test(text);
+
+/** Whether a text can be stored, and comes back unchanged: PostgreSQL stores no NUL. */
+export const isStorable = (text: string): boolean => !text.includes('\0') && isWellFormed(text);
 
 /** Why a text cannot be part of a header; undefined if it can. */
 export function headerTextFault(text: string): string | undefined {

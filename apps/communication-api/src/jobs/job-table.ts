@@ -15,8 +15,8 @@ export interface Backlog {
   readonly overdueMs: number;
 }
 
-/** Due lanes per look. The rest comes with the next look. */
-const LANES_AT_ONCE = 500;
+/** Lanes per look. */
+export const LANES_AT_ONCE = 500;
 
 /** The rows of jobs. A row is deleted when its job is done. An attempt takes the row until its time is over. */
 export class JobTable {
@@ -111,22 +111,24 @@ export class JobTable {
   /**
    * For each lane, when its next job is due; the earliest lane comes first, of all applications. The query steps
    * through the index from lane to lane, so its time does not depend on the number of jobs in a lane.
+   * @param kinds only lanes of these kinds
+   * @param except not these lanes: known lanes must not hide the others, because at most {@link LANES_AT_ONCE} are read
    */
-  async lanes() {
+  async lanes(kinds: readonly string[], except: readonly Lane[]) {
     return this.db
       .withRecursive('lanes', (db) =>
         db
           .selectFrom((from) =>
             from
               .selectFrom('jobs')
-              .select(['kind', 'lane', 'next_at'])
+              .select(['kind', 'lane', 'application_id', 'next_at'])
               .orderBy('kind')
               .orderBy('lane')
               .orderBy('next_at')
               .limit(1)
               .as('first'),
           )
-          .select(['first.kind', 'first.lane', 'first.next_at'])
+          .select(['first.kind', 'first.lane', 'first.application_id', 'first.next_at'])
           .unionAll((union) =>
             union
               .selectFrom('lanes')
@@ -134,7 +136,7 @@ export class JobTable {
                 (from) =>
                   from
                     .selectFrom('jobs')
-                    .select(['jobs.kind', 'jobs.lane', 'jobs.next_at'])
+                    .select(['jobs.kind', 'jobs.lane', 'jobs.application_id', 'jobs.next_at'])
                     .where(sql<boolean>`(jobs.kind, jobs.lane) > (lanes.kind, lanes.lane)`)
                     .orderBy('jobs.kind')
                     .orderBy('jobs.lane')
@@ -143,14 +145,33 @@ export class JobTable {
                     .as('next'),
                 (join) => join.onTrue(),
               )
-              .select(['next.kind', 'next.lane', 'next.next_at']),
+              .select(['next.kind', 'next.lane', 'next.application_id', 'next.next_at']),
           ),
       )
       .selectFrom('lanes')
       .selectAll()
+      .where('kind', '=', sql<string>`any(${kinds}::text[])`)
+      .where(
+        sql<boolean>`(kind, lane) not in (
+          select * from unnest(${except.map(({ kind }) => kind)}::text[], ${except.map(({ lane }) => lane)}::text[]))`,
+      )
       .orderBy('next_at')
       .limit(LANES_AT_ONCE)
       .execute();
+  }
+
+  /** After which time the next job of a lane is due, in milliseconds. Undefined if the lane is empty. */
+  async dueIn(applicationId: string, { kind, lane }: Lane): Promise<number | undefined> {
+    const row = await this.db
+      .selectFrom('jobs')
+      .select('next_at')
+      .where('application_id', '=', applicationId)
+      .where('kind', '=', kind)
+      .where('lane', '=', lane)
+      .orderBy('next_at')
+      .limit(1)
+      .executeTakeFirst();
+    return row && row.next_at.getTime() - this.clock();
   }
 
   /**

@@ -3,12 +3,11 @@ import type { Logger } from 'pino';
 import type { Database } from '../db/database.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Job, JobOutcome } from './job.ts';
-import { type Backlog, JobTable, type Lane } from './job-table.ts';
+import { type Backlog, JobTable, LANES_AT_ONCE } from './job-table.ts';
+import { type ApplicationLane, type Bounds, Turns } from './turns.ts';
 
 /** Does the jobs of one kind. */
-export interface JobHandler {
-  /** How many jobs of a lane this process does at once. */
-  readonly perLane: number;
+export interface JobHandler extends Bounds {
   /** After this time `signal` aborts with a `TimeoutError`, and the attempt fails. */
   readonly deadlineMs: number;
   /** One attempt. If it throws, the error is logged, and the job is tried again in a minute. */
@@ -21,12 +20,13 @@ export type JobStep = 'job taken' | 'job attempted';
 /** For tests that end a process at a step. */
 const steps = channel('communication-api:job');
 
-interface HandledLane extends Lane {
+/** A kind of jobs that this process does. */
+interface HandledKind {
+  readonly kind: string;
   readonly handler: JobHandler;
+  readonly turns: Turns;
 }
 
-/** Jobs that a process does at once. */
-const MAX_RUNNING = 200;
 /** How long after `add` to look: by then its transaction has usually ended. If not, the next look finds the job. */
 const WAKE_MS = 20;
 /** The only process of a database knows when its next job is due. This bound is for clocks that jump. */
@@ -47,11 +47,8 @@ const CLOSE_MS = 5_000;
  */
 export class Queue {
   readonly table: JobTable;
-  readonly #handlers = new Map<string, JobHandler>();
-  /** Lanes that may contain due jobs. Each look, and each end of a job, adds to them. */
-  readonly #waiting = new Map<string, HandledLane>();
+  readonly #kinds = new Map<string, HandledKind>();
   readonly #running = new Set<Promise<void>>();
-  readonly #runningPerLane = new Map<string, number>();
   readonly #closing = new AbortController();
   readonly #sleepMs: number;
   #state: 'made' | 'started' | 'closed' = 'made';
@@ -77,7 +74,7 @@ export class Queue {
 
   /** Sets the handler of a kind. Jobs without a handler wait: a newer version of the service may handle them. */
   handle(kind: string, handler: JobHandler): void {
-    this.#handlers.set(kind, handler);
+    this.#kinds.set(kind, { kind, handler, turns: new Turns(handler) });
   }
 
   /** Adds jobs as {@link JobTable.add} does, and does them soon. */
@@ -89,7 +86,7 @@ export class Queue {
   /** The jobs that are not done, per kind with jobs or a handler. */
   async backlogs(): Promise<readonly Backlog[]> {
     const backlogs = await this.table.backlogs();
-    const idle = [...this.#handlers.keys()].filter((kind) => !backlogs.some((each) => each.kind === kind));
+    const idle = [...this.#kinds.keys()].filter((kind) => !backlogs.some((each) => each.kind === kind));
     return [...backlogs, ...idle.map((kind) => ({ kind, jobs: 0, overdueMs: 0 }))];
   }
 
@@ -136,15 +133,18 @@ export class Queue {
   /** Begins due jobs. @returns when to look again */
   async #look(): Promise<number> {
     try {
-      const lanes = await this.table.lanes();
+      const waiting = [...this.#kinds.values()].flatMap(({ kind, turns }) =>
+        turns.waiting().map((lane) => ({ kind, lane })),
+      );
+      const lanes = await this.table.lanes([...this.#kinds.keys()], waiting);
       const now = this.clock();
-      let sleepMs = this.#sleepMs;
-      for (const { kind, lane, next_at } of lanes) {
-        const handler = this.#handlers.get(kind);
-        if (handler === undefined) continue;
+      const last = lanes[LANES_AT_ONCE - 1];
+      // More lanes may be due than were read.
+      let sleepMs = last !== undefined && last.next_at.getTime() <= now ? WAKE_MS : this.#sleepMs;
+      for (const { kind, lane, application_id: applicationId, next_at } of lanes) {
         const waitMs = next_at.getTime() - now;
         if (waitMs > 0) sleepMs = Math.min(sleepMs, waitMs);
-        else this.#waiting.set(keyOf(kind, lane), { kind, lane, handler });
+        else this.#kinds.get(kind)?.turns.wait({ applicationId, lane });
       }
       this.#fill();
       if (this.#isAway) this.log.warn('the queue of jobs is read again');
@@ -160,40 +160,41 @@ export class Queue {
 
   /** Begins jobs of the waiting lanes in turn, as long as there is room. */
   #fill(): void {
-    for (const [key, lane] of this.#waiting) {
-      if (this.#running.size >= MAX_RUNNING || this.#state === 'closed') return;
-      this.#waiting.delete(key);
-      const count = this.#runningPerLane.get(key) ?? 0;
-      // The end of one of its jobs makes the lane wait again.
-      if (count >= lane.handler.perLane) continue;
-      this.#runningPerLane.set(key, count + 1);
-      const running = this.#serve(key, lane).finally(() => {
-        this.#running.delete(running);
-        const left = (this.#runningPerLane.get(key) ?? 1) - 1;
-        if (left > 0) this.#runningPerLane.set(key, left);
-        else this.#runningPerLane.delete(key);
-        this.#fill();
-      });
-      this.#running.add(running);
+    for (const each of this.#kinds.values()) {
+      while (this.#state !== 'closed') {
+        const lane = each.turns.next();
+        if (lane === undefined) break;
+        const running = this.#serve(each, lane).finally(() => {
+          this.#running.delete(running);
+          each.turns.end(lane);
+          this.#fill();
+        });
+        this.#running.add(running);
+      }
     }
   }
 
   /** Does one job of a lane, if one is due. */
-  async #serve(key: string, lane: HandledLane): Promise<void> {
+  async #serve({ kind, handler, turns }: HandledKind, { applicationId, lane }: ApplicationLane): Promise<void> {
     try {
-      const job = await this.table.take(lane, lane.handler.deadlineMs + GRACE_MS);
-      if (job === undefined) return;
-      // The lane may contain more jobs, and its turn comes after the other lanes.
-      this.#waiting.set(key, lane);
+      const job = await this.table.take({ kind, lane }, handler.deadlineMs + GRACE_MS);
+      if (job === undefined) {
+        // A look that found the lane due did not see its later jobs.
+        const dueInMs = await this.table.dueIn(applicationId, { kind, lane });
+        // Another transaction may have locked a due job.
+        if (dueInMs !== undefined) this.#lookIn(Math.max(WAKE_MS, dueInMs));
+        return;
+      }
+      // The lane may contain more jobs.
+      turns.wait({ applicationId, lane });
       this.#fill();
       atStep('job taken', job);
-      const outcome = await this.#attempt(job, lane.handler);
+      const outcome = await this.#attempt(job, handler);
       atStep('job attempted', job);
       await this.table.settle(job, outcome);
       if (typeof outcome === 'object' && 'retryInMs' in outcome) this.#lookIn(outcome.retryInMs);
-      this.#waiting.set(key, lane);
     } catch (error) {
-      this.log.warn({ err: error, job: lane.kind }, 'a job could not be taken or settled');
+      this.log.warn({ err: error, job: kind }, 'a job could not be taken or settled');
       this.#lookIn(AWAY_MS);
     }
   }
@@ -222,5 +223,3 @@ export class Queue {
 const atStep = (step: JobStep, { kind }: Job): void => {
   if (steps.hasSubscribers) steps.publish({ step, kind });
 };
-
-const keyOf = (kind: string, lane: string): string => `${kind} ${lane}`;

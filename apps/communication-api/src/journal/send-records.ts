@@ -22,6 +22,8 @@ export interface SendFilter {
   readonly state?: EmailState | undefined;
   /** Only emails of one of these accounts. */
   readonly accountIds?: readonly string[] | undefined;
+  /** Only emails of accounts in this scope. Null: of all accounts. */
+  readonly scopeId?: string | null | undefined;
 }
 
 /** How long an email whose outcome is unknown is looked for. */
@@ -70,7 +72,11 @@ export class SendRecords {
   }
 
   /** One page, and the first entry of the next page if there is one. */
-  async list(applicationId: string, { state, accountIds }: SendFilter, page: Page): Promise<readonly Send[]> {
+  async list(
+    applicationId: string,
+    { state, accountIds, scopeId = null }: SendFilter,
+    page: Page,
+  ): Promise<readonly Send[]> {
     return this.db
       .selectFrom('sends')
       .selectAll()
@@ -78,6 +84,15 @@ export class SendRecords {
       .$if(state !== undefined, (query) => query.where('state', 'in', journalStatesOf(state ?? 'sent')))
       .$if(accountIds !== undefined, (query) =>
         query.where('account_id', '=', sql<string>`any(${[...(accountIds ?? [])]})`),
+      )
+      .$if(scopeId !== null, (query) =>
+        query.where('account_id', 'in', (db) =>
+          db
+            .selectFrom('accounts')
+            .select('accounts.id')
+            .where('accounts.application_id', '=', applicationId)
+            .where('accounts.scope_id', '=', scopeId),
+        ),
       )
       .$call(onPage(page))
       .execute();

@@ -1,4 +1,5 @@
 import { channel } from 'node:diagnostics_channel';
+import { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Database } from '../db/database.ts';
 import { ServiceError } from '../domain/service-error.ts';
@@ -21,7 +22,7 @@ export interface SendRequest {
    * Makes the email. An error here is harmless: nothing was sent yet.
    * @param id the id of the send: an earlier attempt with the same key may have chosen it
    */
-  compose(id: string): ComposedMail;
+  compose(id: string): ComposedMail | Promise<ComposedMail>;
 }
 
 /** The steps of a send, as they are published on the diagnostics channel `communication-api:send`. */
@@ -54,8 +55,8 @@ const unknownOutcome = (id: string): ServiceError =>
 /** The call that a recipient can see, and the draft that it sends. */
 interface Effect {
   readonly draft: string | null;
-  /** Whether the email may be out already. Then no error proves that it is not. */
-  readonly mayBeSent: boolean;
+  /** Whether an error of the call proves that the email is not out. */
+  isUnsent(error: unknown): boolean;
   /** The email, if the provider may not store a copy of it by itself. */
   readonly mail?: ComposedMail;
   call(): Promise<SentIds>;
@@ -70,8 +71,8 @@ class NoTrace extends ProviderError {
 
 /**
  * Sends each email at most once, across retries, processes and crashes. The journal's row is the fence: it is marked
- * before the provider is called. After a crash, a draft is sent again (a provider sends a draft once); an email without
- * a draft is looked for, and never sent a second time.
+ * before a draft is sent, or before the provider gets the end of an email without a draft. After a crash, a draft is
+ * sent again (a provider sends a draft once); an email without a draft is looked for, and never sent a second time.
  */
 export class Sender {
   readonly #running = new Set<Promise<unknown>>();
@@ -136,22 +137,14 @@ export class Sender {
     let draft: string | null = null;
     let isMarked: boolean | undefined;
     try {
-      const composed = request.compose(id);
-      if (mail.isFenced(mailAccount)) {
-        draft = await this.#timed((signal) => mail.draft(composed, mailAccount, signal));
-        publish('drafted', owner);
-      }
+      const composed = await request.compose(id);
+      if (!mail.isFenced(mailAccount)) return this.#directEffect(request, id, owner, composed);
+      draft = await this.#timed((signal) => mail.draft(composed, mailAccount, signal));
+      publish('drafted', owner);
       isMarked = await this.sends.dispatch(send.applicationId, id, owner, draft);
       if (!isMarked) throw inFlight();
       publish('dispatched', owner);
-      return draft === null
-        ? {
-            draft,
-            mayBeSent: false,
-            mail: composed,
-            call: () => this.#timed((signal) => mail.send(composed, mailAccount, signal)),
-          }
-        : this.#draftEffect(request, draft, false);
+      return this.#draftEffect(request, draft, false);
     } catch (error) {
       const isOurs = await this.#writeUnsent(send, id, owner, error).catch(() => false);
       // If the answer to the mark was lost, another attempt may own the row by now, and with it the draft.
@@ -161,17 +154,55 @@ export class Sender {
   }
 
   /**
+   * Sends an email that has no draft. The mark is set when the provider read everything but the end of the message:
+   * a message without its end reaches nobody, so a crash before that leaves nothing unknown.
+   */
+  #directEffect({ send, mail, mailAccount }: SendRequest, id: string, owner: string, composed: ComposedMail): Effect {
+    let isMarked = false;
+    let marking: Promise<void> | undefined;
+    let fault: unknown;
+    const mark = async (signal: AbortSignal): Promise<void> => {
+      try {
+        if (!(await this.sends.dispatch(send.applicationId, id, owner, null))) throw inFlight();
+        // This attempt was given up while the mark was written: the next one sends the email.
+        signal.throwIfAborted();
+      } catch (error) {
+        fault = error;
+        throw error;
+      }
+      isMarked = true;
+      publish('dispatched', owner);
+    };
+    const call = (signal: AbortSignal): Promise<SentIds> => {
+      const open: ComposedMail['open'] = (parts) =>
+        endingAfter(composed.open(parts), () => {
+          marking ??= mark(signal);
+          return marking;
+        });
+      return mail.send({ ...composed, open }, mailAccount, signal).catch((error: unknown) => {
+        throw fault ?? error;
+      });
+    };
+    return {
+      draft: null,
+      mail: composed,
+      isUnsent: (error) => !isMarked || saysUnsent(error),
+      call: () => this.#timed(call),
+    };
+  }
+
+  /**
    * Sends a draft. If the draft is gone, it was sent, and its email is looked for.
    * @param mayBeSent whether an earlier attempt may have sent the draft
    */
   #draftEffect({ send, mail, mailAccount }: SendRequest, draft: string, mayBeSent: boolean): Effect {
-    const effect = {
+    return {
       draft,
-      mayBeSent,
+      isUnsent: (error) => !mayBeSent && saysUnsent(error),
       call: async (): Promise<SentIds> => {
         const sent = await this.#timed((signal) => mail.sendDraft(draft, mailAccount, signal));
         if (sent !== undefined) return sent;
-        effect.mayBeSent = true;
+        mayBeSent = true;
         const found = await this.#timed((signal) =>
           mail.find({ messageId: send.messageId, draft }, mailAccount, signal),
         );
@@ -179,7 +210,6 @@ export class Sender {
         return found;
       },
     };
-    return effect;
   }
 
   /** A draft that stays behind is untidy. It must not hide the error that it stays behind for. */
@@ -197,8 +227,7 @@ export class Sender {
     try {
       ids = await effect.call();
     } catch (error) {
-      const isUnsent = !effect.mayBeSent && error instanceof ProviderError && error.sent === 'no';
-      if (!isUnsent) await this.sends.leave(send.applicationId, id, owner);
+      if (!effect.isUnsent(error)) await this.sends.leave(send.applicationId, id, owner);
       // First the row: it must not point to a draft that is gone.
       else if ((await this.#writeUnsent(send, id, owner, error)) && draft !== null) await this.#discard(request, draft);
       throw error;
@@ -319,6 +348,17 @@ export class Sender {
 }
 
 const INTERNAL = new ServiceError(500, 'errors/unexpected_error', 'Internal error. The email was not sent.');
+
+const saysUnsent = (error: unknown): boolean => error instanceof ProviderError && error.sent === 'no';
+
+/** The bytes of a stream. Its end comes after `before` is done. */
+function endingAfter(source: Readable, before: () => Promise<void>): Readable {
+  async function* chunks() {
+    yield* source;
+    await before();
+  }
+  return Readable.from(chunks(), { objectMode: false });
+}
 
 const publish = (step: SendStep, owner: string): void => {
   if (steps.hasSubscribers) steps.publish({ step, owner });

@@ -152,7 +152,7 @@ export class Sends {
     more?: (transaction: Database) => Promise<unknown>,
   ): Promise<void> {
     await this.#settlements.settle(
-      { applicationId, id, states: ['dispatched', 'unknown'] },
+      { applicationId, id, states: UNSETTLED },
       {
         state: 'sent',
         owner: null,

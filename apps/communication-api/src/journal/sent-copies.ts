@@ -14,9 +14,14 @@ import type { MailAccounts } from './mail-accounts.ts';
 const KIND = 'sent-copy';
 /** A larger message is not stored in the database. */
 const MAX_STORED = 262_144;
-/** Copies of large messages that wait in this process. Their files use the disk space of attachments. */
-const MAX_HELD = 16;
+/**
+ * Copies of large messages that wait in this process. Their files use the disk space of attachments. An application
+ * holds at most as many as are free, so it leaves room for others, also if its mail server does not answer.
+ */
+const MAX_HELD = 32;
 const DEADLINE_MS = 60_000;
+/** Copies that this process files at once. Each is in memory meanwhile. */
+const AT_ONCE = 200;
 /** How long to wait after each attempt, until the last one. */
 const RETRIES_MS = [30_000, 300_000, 1_800_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000];
 const HELD_RETRIES_MS = [30_000, 120_000];
@@ -36,6 +41,21 @@ export type Copy =
   /** Only this process can make it. */
   | { readonly kind: 'large'; readonly mail: ComposedMail };
 
+/** The large copies of one application that wait. They are filed one after the other. */
+interface HeldCopies {
+  count: number;
+  last: Promise<void>;
+}
+
+/** A large copy that waits. */
+interface HeldCopy {
+  readonly of: CopyOf;
+  readonly mail: ComposedMail;
+  readonly sentAt: Date;
+  readonly held: HeldCopies;
+  end(): void;
+}
+
 interface SentCopiesParts {
   readonly db: Database;
   readonly envelope: Envelope;
@@ -53,17 +73,20 @@ const place = (sendId: string): string => `sent_copies/${sendId}/message`;
 
 /**
  * Files copies of sent emails for providers that keep none. A small copy is a job in the database, which every process
- * can do, also after a crash. A large copy is made from the files of its request, one at a time, and is lost if this
- * process ends before. An email is never filed twice: each attempt looks for it first.
+ * can do, also after a crash. A large copy is made from the files of its request, one at a time per application, and is
+ * lost if this process ends before. An email is never filed twice: each attempt looks for it first.
  */
 export class SentCopies {
   readonly #closing = new AbortController();
   readonly #timers = new Set<NodeJS.Timeout>();
-  #held = 0;
-  #lastHeld: Promise<void> = Promise.resolve();
+  /** By application. */
+  readonly #held = new Map<string, HeldCopies>();
 
   constructor(private readonly parts: SentCopiesParts) {
-    parts.queue.handle(KIND, { perLane: 1, deadlineMs: DEADLINE_MS, run: (job, signal) => this.#run(job, signal) });
+    parts.queue.handle(KIND, {
+      ...{ perLane: 1, atOnce: AT_ONCE, deadlineMs: DEADLINE_MS },
+      run: (job, signal) => this.#run(job, signal),
+    });
   }
 
   /** The copy of an email that is being sent. Undefined if the provider needs none, or if it cannot be made. */
@@ -98,23 +121,28 @@ export class SentCopies {
   /** Files a large copy soon. Its files are held until then. */
   hold(of: CopyOf, mail: ComposedMail): void {
     const { log, clock } = this.parts;
-    if (this.#held >= MAX_HELD) {
+    const held = this.#held.get(of.applicationId) ?? { count: 0, last: Promise.resolve() };
+    const all = [...this.#held.values()].reduce((sum, { count }) => sum + count, 0);
+    if (held.count >= MAX_HELD - all) {
       log.warn({ send: of.sendId }, 'too many large emails wait to be filed; this one is not filed');
       return;
     }
-    this.#held++;
+    held.count++;
+    this.#held.set(of.applicationId, held);
     const free = mail.hold();
-    this.#fileHeld(of, mail, new Date(clock()), HELD_RETRIES_MS, () => {
-      this.#held--;
+    const end = (): void => {
+      held.count--;
+      if (held.count === 0) this.#held.delete(of.applicationId);
       void free();
-    });
+    };
+    this.#fileHeld({ of, mail, sentAt: new Date(clock()), held, end }, HELD_RETRIES_MS);
   }
 
   /** Ends the filing of large copies. The queue ends by itself. */
   async close(): Promise<void> {
     this.#closing.abort();
     for (const timer of this.#timers) clearTimeout(timer);
-    await this.#lastHeld;
+    await Promise.all([...this.#held.values()].map(({ last }) => last));
   }
 
   /** One attempt of a job. */
@@ -154,7 +182,8 @@ export class SentCopies {
   }
 
   /** Files large copies one after the other: the sends that follow need the disk and the processor more. */
-  #fileHeld(of: CopyOf, mail: ComposedMail, sentAt: Date, retriesMs: readonly number[], end: () => void): void {
+  #fileHeld(copy: HeldCopy, retriesMs: readonly number[]): void {
+    const { of, mail, sentAt, held, end } = copy;
     const { accounts, log, maxBytes } = this.parts;
     const attempt = async (): Promise<void> => {
       if (this.#closing.signal.aborted) return end();
@@ -174,12 +203,12 @@ export class SentCopies {
         log.info({ err: error, send: of.sendId }, 'a large sent email could not be filed yet');
         const timer = setTimeout(() => {
           this.#timers.delete(timer);
-          this.#fileHeld(of, mail, sentAt, laterMs, end);
+          this.#fileHeld(copy, laterMs);
         }, retryInMs);
         this.#timers.add(timer.unref());
       }
     };
-    this.#lastHeld = this.#lastHeld.then(attempt);
+    held.last = held.last.then(attempt);
   }
 
   async #file(account: Account, sendId: string, copy: SentCopy, signal: AbortSignal): Promise<void> {

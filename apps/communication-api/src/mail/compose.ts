@@ -1,9 +1,11 @@
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
 import { compile } from 'html-to-text';
 import MailComposer from 'nodemailer/lib/mail-composer';
 import { readAddressList } from '../domain/addresses.ts';
 import { bodyTypeOf, type CustomHeader, headerOf } from '../domain/custom-headers.ts';
 import { isMessageId } from '../domain/message-id.ts';
+import { withLineBreaks } from './line-breaks.ts';
 import type { Attachment, ComposedMail, Mailbox } from './mail.ts';
 
 /** The parts that an email is made from. */
@@ -39,7 +41,9 @@ const MAX_SUBJECT = 1_000;
  * Most of an HTML body that becomes its text alternative, in characters. The conversion blocks the process, and its
  * time grows with the square of the depth of the elements.
  */
-const MAX_TEXT_SOURCE = 131_072;
+const MAX_TEXT_SOURCE = 65_536;
+/** A longer body is encoded in slices of this many characters. Other requests are served between them. */
+const MAX_AT_ONCE = 65_536;
 /** Without a bound, elements that are nested very deeply would overflow the stack. */
 const MAX_DEPTH = 100;
 const htmlToText = compile({ wordwrap: 78, limits: { maxDepth: MAX_DEPTH } });
@@ -82,25 +86,12 @@ export function compose(draft: Draft): ComposedMail {
     thread: parent?.thread,
     attachments: draft.attachments,
     open: ({ keepBcc = false, untracked = false, withoutAttachments = false } = {}) => {
-      const files: Readable[] = [];
-      const openFile = ({ file }: Attachment): Readable => {
-        const content = file.open();
-        files.push(content);
-        return content;
-      };
       const shown: Draft = {
         ...draft,
         ...(untracked ? { trackedBody: undefined } : {}),
         ...(withoutAttachments ? { attachments: [] } : {}),
       };
-      const message = new MailComposer(messageOf(shown, openFile, textOf)).compile();
-      message.keepBcc = keepBcc;
-      const stream = message.createReadStream();
-      // The composer would read the files to their end, even if its reader left and the files are closed.
-      stream.once('close', () => {
-        for (const file of files) file.destroy();
-      });
-      return stream;
+      return Readable.from(withLineBreaks(bytesOf(shown, keepBcc, textOf)), { objectMode: false });
     },
     hold: () => {
       const held = draft.attachments.map(({ file }) => file.hold());
@@ -109,6 +100,23 @@ export function compose(draft: Draft): ComposedMail {
       };
     },
   };
+}
+
+/** The message as the composer writes it, with line feeds alone where the body has them. */
+async function* bytesOf(draft: Draft, keepBcc: boolean, textOf: (body: string) => string): AsyncGenerator<Uint8Array> {
+  const contents: Readable[] = [];
+  const opened = (content: Readable): Readable => {
+    contents.push(content);
+    return content;
+  };
+  const message = new MailComposer(messageOf(draft, opened, textOf)).compile();
+  message.keepBcc = keepBcc;
+  try {
+    yield* message.createReadStream();
+  } finally {
+    // The composer would read the files to their end, even if its reader left and the files are closed.
+    for (const content of contents) content.destroy();
+  }
 }
 
 /** Whether the body is sent as HTML. */
@@ -120,11 +128,18 @@ export function isHtml({ body, customHeaders }: Pick<Draft, 'body' | 'customHead
 
 function messageOf(
   { body, customHeaders, parent, ...draft }: Draft,
-  openFile: (attachment: Attachment) => Readable,
+  opened: (content: Readable) => Readable,
   textOf: (body: string) => string,
 ): ConstructorParameters<typeof MailComposer>[0] {
   const replyTo = headerOf(customHeaders, 'reply-to');
   const subject = draft.subject ?? answerSubject(parent?.subject);
+  const textPart = (text: string) =>
+    text.length <= MAX_AT_ONCE
+      ? text
+      : {
+          content: opened(Readable.from(slicesOf(text), { objectMode: false })),
+          contentTransferEncoding: encodingOf(text),
+        };
   return {
     messageId: draft.messageId,
     date: draft.date,
@@ -141,20 +156,38 @@ function messageOf(
           ...(isMessageId(parent.messageId) ? { inReplyTo: parent.messageId } : {}),
         }),
     ...(isHtml({ body, customHeaders })
-      ? { html: draft.trackedBody ?? (body || EMPTY), text: textOf(body) }
-      : { text: body || EMPTY }),
+      ? { html: textPart(draft.trackedBody ?? (body || EMPTY)), text: textPart(textOf(body)) }
+      : { text: textPart(body || EMPTY) }),
     headers: customHeaders
       .filter(({ name }) => !['content-type', 'reply-to'].includes(name.toLowerCase()))
       .map(({ name, value }) => ({ key: name, value })),
     attachments: draft.attachments.map((attachment) => ({
       filename: attachment.filename,
       contentType: STRUCTURAL.test(attachment.contentType) ? 'application/octet-stream' : attachment.contentType,
-      content: openFile(attachment),
+      content: opened(attachment.file.open()),
+      ...(attachment.contentId === undefined ? {} : { cid: attachment.contentId }),
     })),
     disableFileAccess: true,
     disableUrlAccess: true,
-    newline: 'windows',
   };
+}
+
+/** The bytes of a text. A slice never ends between the halves of a surrogate pair. */
+async function* slicesOf(text: string): AsyncGenerator<Buffer> {
+  for (let at = 0; at < text.length; ) {
+    const isWhole = text.codePointAt(at + MAX_AT_ONCE - 1) === text.charCodeAt(at + MAX_AT_ONCE - 1);
+    const end = at + (isWhole ? MAX_AT_ONCE : MAX_AT_ONCE + 1);
+    yield Buffer.from(text.slice(at, end));
+    at = end;
+    await turn();
+  }
+}
+
+/** As the composer chooses for a text that it sees at once: by whether most of it are Latin letters. */
+function encodingOf(text: string): 'quoted-printable' | 'base64' {
+  const beginning = text.slice(0, MAX_AT_ONCE);
+  const count = (pattern: RegExp): number => beginning.match(pattern)?.length ?? 0;
+  return count(/[^\t\n\r -~]/g) < count(/[a-z]/gi) ? 'quoted-printable' : 'base64';
 }
 
 const boxOf = ({ name, address }: Mailbox): { name: string; address: string } => ({ name: name ?? '', address });

@@ -11,6 +11,8 @@ export interface Mailbox {
 export interface Attachment {
   readonly filename: string;
   readonly contentType: string;
+  /** The HTML body shows the file by this `Content-ID`. Undefined: the file stands beside the body. */
+  readonly contentId?: string | undefined;
   readonly file: SpooledFile;
 }
 

@@ -98,7 +98,10 @@ export interface MailProvider {
   discard(draft: string, account: MailAccount, signal: AbortSignal): Promise<boolean>;
   /** Fenced accounts: sends a draft. Undefined if the draft does not exist, because it was sent or deleted. */
   sendDraft(draft: string, account: MailAccount, signal: AbortSignal): Promise<SentIds | undefined>;
-  /** Other accounts: sends the email. */
+  /**
+   * Other accounts: sends the email. The end of the message comes only after the journal noted that it may be sent, so
+   * nobody may receive the email before this method read the message to its end. It should read as late as it can.
+   */
   send(mail: ComposedMail, account: MailAccount, signal: AbortSignal): Promise<SentIds>;
   /** Looks for an email that may have been sent. Undefined proves nothing: it may still be on its way. */
   find(trace: SendTrace, account: MailAccount, signal: AbortSignal): Promise<SentIds | undefined>;

@@ -12,6 +12,8 @@ export const MAX_LINKS = 10_000;
 export const MAX_FOREIGN = 2_000;
 /** Other requests are served after each slice. */
 const SLICE = 32_768;
+/** As many links get their new address at a time: each address is encrypted. */
+const LINKS_AT_ONCE = 200;
 /** It shows whether an element at the end of the body would be an element, and not text inside another element. */
 const PROBE = '<img>';
 const DISABLE = 'data-disable-tracking';
@@ -104,14 +106,16 @@ export class TrackedHtml {
    * The body with its new links and the pixel.
    * @param linkUrl the URL of the link with this number, from 1, and this target
    */
-  render(linkUrl: (link: TrackedLink) => string, pixelUrl: () => string): string {
+  async render(linkUrl: (link: TrackedLink) => string, pixelUrl: () => string): Promise<string> {
     const parts: string[] = [];
     let at = 0;
+    let links = 0;
     for (const { start, end, link } of this.changes) {
       parts.push(this.html.slice(at, start));
       if (link === 'pixel') parts.push(`<img src="${pixelUrl()}" width="1" height="1" alt="" style="display:block">`);
       else if (link !== 'none') parts.push(`href="${linkUrl({ no: link, target: this.links[link - 1] ?? '' })}"`);
       at = end;
+      if (++links % LINKS_AT_ONCE === 0) await turn();
     }
     return parts.concat(this.html.slice(at)).join('');
   }

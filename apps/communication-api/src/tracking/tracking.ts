@@ -56,16 +56,28 @@ export class Tracking {
   }
 
   async countsOf(applicationId: string, sendId: string): Promise<HitCounts> {
+    const counts = await this.countsOfAll(applicationId, [sendId]);
+    return counts.get(sendId) ?? { opens: 0, clicks: 0 };
+  }
+
+  /** The counts of several emails, by their ids. An email without hits is missing. */
+  async countsOfAll(applicationId: string, sendIds: readonly string[]): Promise<ReadonlyMap<string, HitCounts>> {
+    if (sendIds.length === 0) return new Map();
     const rows = await this.db
       .selectFrom('tracking_hits')
-      .select(({ fn }) => ['kind', fn.countAll<string>().as('count')])
+      .select(({ fn }) => [
+        'send_id',
+        fn.countAll<string>().filterWhere('kind', '=', 'open').as('opens'),
+        fn.countAll<string>().filterWhere('kind', '=', 'link').as('clicks'),
+      ])
       .where('application_id', '=', applicationId)
-      .where('send_id', '=', sendId)
+      .where('send_id', 'in', sendIds)
       .where('class', '=', 'person')
-      .groupBy('kind')
+      .groupBy('send_id')
       .execute();
-    const count = (wanted: 'open' | 'link'): number => Number(rows.find(({ kind }) => kind === wanted)?.count ?? 0);
-    return { opens: count('open'), clicks: count('link') };
+    return new Map(
+      rows.map(({ send_id, opens, clicks }) => [send_id, { opens: Number(opens), clicks: Number(clicks) }]),
+    );
   }
 
   /** Waits for the hits that are being stored. */

@@ -33,6 +33,11 @@ const PATIENCE_MS = 5 * 24 * HOUR;
 const MAX_RESPONSE = 1_024;
 /** Requests to one endpoint that run at once, per process. */
 const PER_ENDPOINT = 5;
+/**
+ * Requests that run at once, per process. Six applications can have 49 endpoints each that do not answer, and the
+ * requests to every other endpoint begin at once.
+ */
+const AT_ONCE = 400;
 const GONE = 410;
 
 interface DeliveryParts {
@@ -57,6 +62,7 @@ type Answer =
 /** Delivers events to endpoints, as Standard Webhooks says. Each job is one event for one endpoint. */
 export class Delivery implements JobHandler {
   readonly perLane = PER_ENDPOINT;
+  readonly atOnce = AT_ONCE;
   readonly #timeoutMs: number;
 
   constructor(private readonly parts: DeliveryParts) {

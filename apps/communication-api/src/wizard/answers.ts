@@ -8,8 +8,12 @@ import { pageHtml } from './pages/layout.tsx';
  * Null: only our own. Browsers apply `form-action` to every redirect behind a form, also to redirects of the
  * application and of the provider, which may lead anywhere. So all of https is allowed, and the origins themselves,
  * which may be http in development.
+ * @param frames whether the page shows our own pages in frames. Default: false
  */
-export const headersOf = (origins: readonly string[] | null): Readonly<Record<string, string>> => ({
+export const headersOf = (
+  origins: readonly string[] | null,
+  { frames = false }: { readonly frames?: boolean } = {},
+): Readonly<Record<string, string>> => ({
   'cache-control': 'no-store',
   'content-security-policy': [
     `default-src 'none'`,
@@ -17,6 +21,7 @@ export const headersOf = (origins: readonly string[] | null): Readonly<Record<st
     `script-src 'self'`,
     `img-src 'self' data:`,
     `connect-src 'self'`,
+    ...(frames ? [`frame-src 'self'`] : []),
     `frame-ancestors 'none'`,
     `base-uri 'none'`,
     ["form-action 'self'", ...(origins === null ? [] : ['https:', ...new Set(origins)])].join(' '),

@@ -46,6 +46,9 @@ export function fieldsOf(step: LinkStep): readonly Field[] {
 export const asksForSecret = (step: LinkStep): boolean =>
   step.kind === 'code' || fieldsOf(step).some(({ kind }) => kind === 'password');
 
+/** No field needs control characters, and PostgreSQL stores no NUL. */
+const plainText = (given: string): string => given.replace(/\p{Cc}/gu, '').trim();
+
 /** Reads the values that were entered on a provider's page, and checks them against the fields. */
 export function checkValues(step: LinkStep, entered: Entered): CheckedValues {
   const values: Record<string, string | number | boolean> = {};
@@ -54,8 +57,7 @@ export function checkValues(step: LinkStep, entered: Entered): CheckedValues {
   for (const field of fieldsOf(step)) {
     const { name, kind } = field;
     const given = entered.get(name) ?? '';
-    // No field needs control characters, and PostgreSQL stores no NUL.
-    const text = kind === 'password' ? given : given.replace(/\p{Cc}/gu, '').trim();
+    const text = kind === 'password' ? given : plainText(given);
     if (kind !== 'password' && step.kind !== 'code') shown[name] = text.slice(0, MAX_LENGTH);
     const value = readValue(field, text);
     if (typeof value === 'object') faults.push({ field: name, message: value.fault });
@@ -87,7 +89,7 @@ export function checkProxy(
   readonly faults: readonly EnteredFault[];
   readonly shown: Readonly<Record<string, string>>;
 } {
-  const textOf = (key: keyof typeof PROXY_FIELDS): string => (entered.get(PROXY_FIELDS[key]) ?? '').trim();
+  const textOf = (key: keyof typeof PROXY_FIELDS): string => plainText(entered.get(PROXY_FIELDS[key]) ?? '');
   const [host, port, username] = [textOf('host'), textOf('port'), textOf('username')];
   const protocol = PROXY_PROTOCOLS.find((each) => each === textOf('protocol')) ?? PROXY_PROTOCOLS[0];
   const isSame = before?.host === host && String(before.port) === port && (before.username ?? '') === username;

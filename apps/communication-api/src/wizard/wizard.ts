@@ -24,8 +24,11 @@ const YEAR_SECONDS = 31_536_000;
 const COOKIE_SET = 'c';
 /** Says that the user came back from a provider's own site with an answer that counts no more. */
 const STALE = 'stale';
-/** The API's document does not contain the pages. */
-const HIDDEN = { schema: { hide: true } };
+/**
+ * The API's document does not contain the pages. A program that follows links with HEAD must neither begin a session nor
+ * use up the answer of a provider.
+ */
+const HIDDEN = { schema: { hide: true }, exposeHeadRoute: false };
 
 /** The hosted wizard, under `/auth`. */
 export const wizard: FastifyPluginAsync<{ rooms: Rooms }> = async (app, { rooms }) => {

@@ -134,6 +134,8 @@ test('an email is found by its id and by its key', async () => {
   const byId = await (await call('GET', `/v2/emails/${sent.tracking_id}`)).json();
   expect(byId).toMatchObject({ object: 'Email', id: sent.tracking_id, state: 'sent' });
   expect(await (await call('GET', '/v2/emails?idempotency_key=mine')).json()).toEqual(byId);
+  const list = await (await call('GET', '/v2/emails?status=sent&limit=1')).json();
+  expect(list).toMatchObject({ object: 'EmailList', data: [{ object: 'Email', state: 'sent' }] });
 });
 
 test('a link is created, and is refused for an account that does not exist', async () => {

@@ -1,6 +1,7 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { expect, test } from 'vitest';
 import type { ApiDocument, ApiResponse } from '../../src/api/document.ts';
+import { VERSION } from '../../src/version.ts';
 import { Contract } from '../support/contract.ts';
 import { operationsOf } from '../support/operations.ts';
 import { startService } from '../support/service.ts';
@@ -27,6 +28,17 @@ const answersOf = (each: (typeof operations)[number]): readonly ApiResponse[] =>
 test('the document is valid OpenAPI 3.1', async () => {
   expect(document).toMatchObject({ openapi: '3.1.0', servers: [{ url }] });
   expect(await new Validator().validate({ ...structuredClone(document) })).toMatchObject({ valid: true });
+});
+
+test('each operation says its version of the API, and the document the version of the service', () => {
+  expect(document).toMatchObject({ info: { version: VERSION } });
+  for (const { path, operation } of operations) {
+    const version = path === '/api/v1/emails' ? '1.0' : '2.0';
+    expect(operation).toMatchObject({
+      'x-api-version': version,
+      description: expect.stringMatching(`API version ${version}\\.$`),
+    });
+  }
 });
 
 test('every reference leads somewhere, and no component is unused', () => {

@@ -91,6 +91,8 @@ describe('the page of an email', () => {
     const { message_id, provider_id } = await rowOf(body.tracking_id);
     for (const text of ['sent', 'Sent as a draft Yes', 'Attempts 1', provider_id ?? '?', account.name, 'Known'])
       expect(browser.text).toContain(text);
+    // The journal knows when the provider was asked, not when it took the email.
+    expect(browser.text).toContain('Handover to the provider began');
     expect(browser.page.html).toContain(message_id.replace('<', '&lt;'));
     for (const text of ['ann@example.com', 'Secret subject', 'visible-only-to-clients', '/resolve'])
       expect(browser.page.html).not.toContain(text);

@@ -4,6 +4,7 @@ import { newId } from '../../src/domain/ids.ts';
 import type { Environment } from '../../src/domain/key-token.ts';
 import type { MemberRole } from '../../src/domain/member-roles.ts';
 import { actorOf } from '../../src/people/members.ts';
+import { providerIdOf } from '../../src/providers/mock/mailbox.ts';
 import { secretsVersionOf } from '../../src/webhooks/endpoint-secrets.ts';
 import { Csrf } from '../../src/wizard/csrf.ts';
 import { linkAccount } from '../support/accounts.ts';
@@ -30,6 +31,9 @@ interface Place {
   readonly accountKey: string;
   readonly account: string;
   readonly pausedAccount: string;
+  readonly mockAccount: string;
+  /** In the mailbox of the mock account. */
+  readonly message: string;
   /** Its outcome is unknown. */
   readonly email: string;
   readonly endpoint: string;
@@ -101,6 +105,24 @@ const ROWS: readonly Row[] = [
     fields: { redirect_uri: 'https://app.example/cb', lifetime: '1' },
     creates: 'lnk',
     may: 'yes no yes yes',
+  },
+  {
+    what: 'look at the mailbox of a mock account',
+    route: `GET ${APPLICATION}/accounts/:account/mailbox`,
+    subject: 'mockAccount',
+    may: 'yes yes yes yes',
+  },
+  {
+    what: 'look at an email in it',
+    route: `GET ${APPLICATION}/accounts/:account/mailbox/:message`,
+    subject: 'mockAccount',
+    may: 'yes yes yes yes',
+  },
+  {
+    what: 'look at the HTML of such an email',
+    route: `GET ${APPLICATION}/accounts/:account/mailbox/:message/html`,
+    subject: 'mockAccount',
+    may: 'yes yes yes yes',
   },
   { what: 'pause an account', route: `POST ${APPLICATION}/accounts/:account/pause`, may: 'yes no yes yes' },
   {
@@ -302,6 +324,7 @@ async function newPlace(environment: Environment): Promise<Place> {
   const link = async () => (await linkAccount(rooms, id, { provider: 'imap' })).id;
   const [account, pausedAccount] = [await link(), await link()];
   await rooms.accounts.update(id, pausedAccount, { paused: true });
+  const { id: mockAccount } = await linkAccount(rooms, id);
   const fields = { url: 'https://app.example/', triggerEvents: ['*'], accountIds: null, description: null };
   const { endpoint } = await rooms.endpoints.create(id, { ...fields, enabled: true });
   const domain = await rooms.domains.create(id, 'connect.app.example', 'auth');
@@ -315,6 +338,8 @@ async function newPlace(environment: Environment): Promise<Place> {
     application: id,
     account,
     pausedAccount,
+    mockAccount,
+    message: providerIdOf(await rooms.mockMailbox.deliver(mockAccount, HTML_EMAIL)),
     email: await unknownEmail(service, id, account),
     member: (await newMember('member')).id,
     owner: inviter.id,
@@ -324,6 +349,11 @@ async function newPlace(environment: Environment): Promise<Place> {
     accountKey: (await rooms.keys.list(id, {}, PAGE))[0]?.id ?? '',
   };
 }
+
+const HTML_EMAIL = {
+  ...{ messageId: '<1@mock.test>', thread: 't', recipients: ['ann@example.com'], size: 100 },
+  raw: Buffer.from('Subject: S\r\nContent-Type: text/html\r\n\r\n<p>Hi</p>'),
+};
 
 const places = new Map<Environment, Promise<Place>>();
 
@@ -360,7 +390,7 @@ async function attempt(row: Row, { browser, sessionId }: TestMember, place: Plac
   const path = pattern
     .replace(':application', place.application)
     .replace(':account', subject ?? place.account)
-    .replace(/:(email|endpoint|event|scope)\b/g, (_, name: 'email' | 'endpoint' | 'event' | 'scope') => place[name])
+    .replace(/:(email|endpoint|event|message|scope)\b/g, (_, name: keyof Place) => place[name])
     .replace(':provider', 'mock')
     .replace(/:(id|key)/, subject ?? '');
   if (method === 'GET') return browser.request(path);
@@ -426,6 +456,29 @@ test('a form with the token of another session, of another form, or sent by anot
   expect(await send(own, { origin: 'https://evil.example' })).toBe(403);
   expect(await everything()).toBe(before);
   expect(await send(own, { 'sec-fetch-site': 'same-origin' })).toBe(303);
+});
+
+/** Fields of forms besides the fields of their rows, and parameters that pages read. */
+const OTHER_FIELDS = ['reference', 'description', 'domain', 'label'];
+const QUERIES = ['account', 'before', 'checked', 'done', 'live', 'provider', 'scope_id', 'search', 'since', 'state'];
+
+test('NUL in a field, in the query or in the path is an error of no page and no form', async () => {
+  const place = await newPlace('development');
+  const { owner } = people;
+  for (const row of ROWS) {
+    const given = typeof row.fields === 'function' ? row.fields(place) : (row.fields ?? {});
+    const names = row.route.startsWith('GET') ? [] : [...new Set([...Object.keys(given), ...OTHER_FIELDS])];
+    const paths = [
+      ...(row.route.match(/:\w+/g) ?? []).map((id) => row.route.replace(id, '%00')),
+      ...QUERIES.map((name) => `${row.route}?${name}=a%00b`),
+    ];
+    const attempts: readonly Partial<Row>[] = [
+      ...names.map((name) => ({ fields: { ...given, [name]: `${given[name] ?? 'a'}\0` } })),
+      ...paths.map((route) => ({ route: route as Row['route'] })),
+    ];
+    for (const each of attempts)
+      expect((await attempt({ ...row, ...each }, owner, place)).status, JSON.stringify(each)).toBeLessThan(500);
+  }
 });
 
 test('an application of another organization does not exist', async () => {

@@ -11,6 +11,7 @@ import { type Fault, faultsAt } from '../support/fault.ts';
 import { startImapFaultProxy, startSmtpFaultProxy } from '../support/mail-fault-proxy.ts';
 import { type SinkUser, startMailSink } from '../support/mail-sink.ts';
 import { startService } from '../support/service.ts';
+import { startSmtpServer } from '../support/smtp-server.ts';
 
 /** The deadline of tests that wait for it. */
 const SHORT_MS = 5_000;
@@ -125,6 +126,72 @@ describe('between the end of the message and its reply, the outcome is unknown: 
       expect(user.received).toHaveLength(1);
     },
   );
+});
+
+describe('the mark is set just before the end of the message', () => {
+  /** An email that a server takes, which calls `during` at each step. */
+  async function emailThrough(during: (step: 'MAIL' | 'RCPT' | 'DATA' | 'end', key: string) => Promise<unknown>) {
+    const { service, application } = patient;
+    const key = randomUUID();
+    let received = 0;
+    const smtp = await startSmtpServer({
+      onMailFrom: (_, __, done) => void during('MAIL', key).then(() => done(), done),
+      onRcptTo: (_, __, done) => void during('RCPT', key).then(() => done(), done),
+      onData(stream, _, done) {
+        stream.once('data', () => stream.pause() && void during('DATA', key).then(() => stream.resume(), done));
+        // A message that is cut short ends in an error.
+        stream
+          .on('error', () => undefined)
+          .on('end', () => {
+            received++;
+            during('end', key).then(() => done(), done);
+          });
+      },
+    });
+    const user = sink.user();
+    smtp.user(user.address, user.password);
+    const account = await linkAccount(service.rooms, application.id, {
+      ...{ provider: 'imap', providerUserId: user.address, name: user.address },
+      secret: { credentials: user.credentials({ smtp: smtp.port }) },
+    });
+    const row = () => service.rooms.sends.byKey(application.id, key);
+    const send = async (bytes: number) => {
+      const form = new FormData();
+      form.set('account_id', account.id);
+      form.set('to', JSON.stringify([{ identifier: 'bob@example.com' }]));
+      form.set('body', 'Hello');
+      form.append('attachments', new Blob([new Uint8Array(bytes)]), 'a.bin');
+      const headers = { 'x-api-key': application.token, 'idempotency-key': key };
+      return fetch(`${service.url}/api/v1/emails`, { method: 'POST', headers, body: form });
+    };
+    return { row, send, received: () => received };
+  }
+
+  test('until the server has everything but the end, a crash would leave nothing unknown', async () => {
+    const states: [string, string | undefined][] = [];
+    const { row, send } = await emailThrough(async (step) => states.push([step, (await row())?.state]));
+    expect((await send(LARGE)).status).toBe(201);
+    expect(states).toEqual([
+      ['MAIL', 'prepared'],
+      ['RCPT', 'prepared'],
+      ['DATA', 'prepared'],
+      ['end', 'dispatched'],
+    ]);
+  });
+
+  test.each(['RCPT', 'DATA'] as const)('an attempt that loses its row at %s never ends the message', async (at) => {
+    const { service, application } = patient;
+    const { row, send, received } = await emailThrough(async (step, key) => {
+      if (step !== at) return;
+      // As another process does that takes this one for dead.
+      const taken = { owner: 'another', instance_id: 'another' };
+      await service.db.updateTable('sends').set(taken).where('idempotency_key', '=', key).execute();
+    });
+    const answer = await send(at === 'DATA' ? LARGE : 1);
+    expect([answer.status, await answer.json()]).toMatchObject([409, { type: 'errors/conflict' }]);
+    expect(received()).toBe(0);
+    expect(await row()).toMatchObject({ application_id: application.id, state: 'prepared', owner: 'another' });
+  });
 });
 
 describe('the look into the Sent folder fails, too: the retry after it finds the email', () => {

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { waitFor } from 'headgate-testbed/patience';
 import { until } from 'headgate-testbed/redis-server';
 import { pino } from 'pino';
@@ -40,6 +41,7 @@ describe.each(DATABASES)('jobs on %s', (_, open) => {
     const done: Job[] = [];
     queue.handle('test', {
       perLane: 2,
+      atOnce: 200,
       deadlineMs: 5_000,
       run: async (job) => {
         done.push(job);
@@ -123,6 +125,60 @@ describe.each(DATABASES)('jobs on %s', (_, open) => {
     looks.mockRestore();
   });
 
+  test('a retry is not forgotten if another job of its lane is done meanwhile', async () => {
+    const attempts: string[] = [];
+    const { queue } = makeQueue({
+      run: async ({ subject, attempt }) => {
+        attempts.push(`${subject} ${attempt}`);
+        return subject === 'failing' && attempt === 1 ? { retryInMs: 500 } : 'done';
+      },
+    });
+    queue.start();
+    await add(queue, job('a', 'failing'));
+    await until(() => attempts.length === 1, 'the first attempt');
+    await add(queue, job('a', 'other'));
+    await until(() => attempts.length === 2, 'the other job is done');
+    now += 500;
+    await until(() => attempts.length === 3, 'the second attempt');
+    expect(attempts).toEqual(['failing 1', 'other 1', 'failing 2']);
+  });
+
+  test('a new process knows when the retry of a lane is due that contains a due job, too', async () => {
+    const earlier = makeQueue({ run: async () => ({ retryInMs: 500 }) });
+    await add(earlier.queue, job('a', 'failing'));
+    await earlier.queue.runDue();
+    await add(earlier.queue, job('a', 'other'));
+    const { queue, done } = makeQueue();
+    queue.start();
+    await until(() => done.length === 1, 'the other job is done');
+    now += 500;
+    await until(() => done.length === 2, 'the retry is done');
+  });
+
+  test('more due lanes than are read at once are all done, also beside lanes without a handler', async () => {
+    const attempts: string[] = [];
+    const { queue } = makeQueue({
+      run: async ({ lane }) => {
+        attempts.push(lane);
+        return { retryInMs: HOUR_MS };
+      },
+    });
+    const newer = Array.from({ length: 600 }, (_, i) => ({ kind: 'newer', lane: `newer ${i}`, subject: '1' }));
+    await queue.add(applicationId, newer, db);
+    now += 1;
+    await add(queue, ...Array.from({ length: 600 }, (_, i) => job(`lane ${i}`, '1')));
+    queue.start();
+    await until(() => attempts.length === 600, 'all lanes are done');
+    await until(async () => (await rows()).every((row) => !row.is_taken), 'the last attempt is stored');
+    // That many lanes which are not yet due keep the queue asleep.
+    const looks = vi.spyOn(db, 'withRecursive');
+    await add(queue, job('later', '1'));
+    await until(() => attempts.includes('later'), 'the later lane is done');
+    await pause(300);
+    expect(looks.mock.calls.length).toBeLessThan(5);
+    looks.mockRestore();
+  });
+
   test('a handler that throws is logged, and the job is tried again in a minute', async () => {
     let calls = 0;
     const { queue } = makeQueue({
@@ -183,6 +239,48 @@ describe.each(DATABASES)('jobs on %s', (_, open) => {
     expect(slow).toBe(2);
     release();
     await until(() => done.length === 321, 'the slow lane is done');
+  });
+
+  test('applications whose jobs all hang delay neither other applications nor other kinds of jobs', async () => {
+    const applications = new Applications(db, Date.now);
+    const [hanging1, hanging2, other] = await Promise.all(
+      ['Hanging 1', 'Hanging 2', 'Other'].map((name) => applications.create(name, 'development')),
+    );
+    const hung: Job[] = [];
+    const { queue, done } = makeQueue({
+      atOnce: 12,
+      run: async (each) => {
+        if (!each.lane.startsWith('hanging')) {
+          done.push(each);
+          return 'done';
+        }
+        hung.push(each);
+        return new Promise(() => undefined);
+      },
+    });
+    let copies = 0;
+    queue.handle('other kind', {
+      ...{ perLane: 1, atOnce: 12, deadlineMs: 5_000 },
+      run: async () => {
+        copies += 1;
+        return 'done';
+      },
+    });
+    const lanes = (name: string, count: number) =>
+      Array.from({ length: count }, (_, i) => [job(`${name} ${i}`, '1'), job(`${name} ${i}`, '2')]).flat();
+    await queue.add(hanging1?.id ?? '', lanes('hanging 1', 50), db);
+    await queue.add(hanging2?.id ?? '', lanes('hanging 2', 50), db);
+    queue.start();
+    const hungOf = (application = hanging1) => hung.filter((each) => each.applicationId === application?.id).length;
+    await until(() => hungOf(hanging1) === 4 && hungOf(hanging2) === 4, 'both have taken their shares');
+    for (const name of ['first', 'second', 'third']) {
+      await queue.add(other?.id ?? '', lanes(name, 5), db);
+      await queue.add(hanging1?.id ?? '', [{ kind: 'other kind', lane: name, subject: '1' }], db);
+      const count = done.length + 10;
+      await until(() => done.length === count, 'the other application is served');
+    }
+    await until(() => copies === 3, 'the other kind is served');
+    expect(hung).toHaveLength(8);
   });
 
   test('several processes share the jobs, and each job is done once', async () => {

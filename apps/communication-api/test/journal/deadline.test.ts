@@ -4,8 +4,9 @@ import { linkAccount } from '../support/accounts.ts';
 import { clientOf } from '../support/client.ts';
 import { startService } from '../support/service.ts';
 
-/** What the provider does when its time is over. */
+/** What the provider does when its time is over, and whether it read the email before that. */
 let atDeadline: 'knows' | 'aborts' | 'ignores' = 'ignores';
+let isRead = true;
 const never = (): Promise<never> => Promise.reject(new Error('There are no drafts.'));
 const mail: MailProvider = {
   isFenced: () => false,
@@ -14,13 +15,15 @@ const mail: MailProvider = {
   sendDraft: never,
   find: async () => undefined,
   parent: async () => undefined,
-  send: (_, __, signal) =>
-    new Promise((_, reject) => {
+  send: async (email, _, signal) => {
+    if (isRead) await email.open().toArray();
+    return new Promise((_, reject) => {
       signal.addEventListener('abort', () => {
         if (atDeadline === 'knows') reject(new ProviderError('no', 504, 'errors/request_timeout', 'It was not sent.'));
         if (atDeadline === 'aborts') reject(signal.reason);
       });
-    }),
+    });
+  },
 };
 const slow: Provider = { name: 'linkedin', title: 'Slow', supports: new Set(['emails']), mail };
 
@@ -29,15 +32,23 @@ const application = await service.application();
 const client = clientOf(service.url, application.token);
 
 test.each([
-  ['knows', 'prepared'],
-  ['aborts', 'dispatched'],
-  ['ignores', 'dispatched'],
-] as const)('a provider that %s at its deadline: the row is %s', async (behaviour, state) => {
-  atDeadline = behaviour;
-  const { id } = await linkAccount(service.rooms, application.id, { provider: 'linkedin' });
-  const email = { account_id: id, to: [{ identifier: 'ann@example.com' }], body: 'Hello' };
-  const { status, body } = await client('POST', '/api/v1/emails', email, { 'idempotency-key': behaviour });
-  expect([status, body.type]).toEqual([504, 'errors/request_timeout']);
-  const row = await service.db.selectFrom('sends').select('state').where('account_id', '=', id).executeTakeFirst();
-  expect(row).toEqual({ state });
-});
+  ['knows', true, 'prepared'],
+  ['aborts', true, 'dispatched'],
+  ['ignores', true, 'dispatched'],
+  // Nobody can have received an email that the provider has not read to its end.
+  ['ignores', false, 'prepared'],
+] as const)(
+  'a provider that %s at its deadline, and read the email: %s: the row is %s',
+  async (behaviour, read, state) => {
+    atDeadline = behaviour;
+    isRead = read;
+    const { id } = await linkAccount(service.rooms, application.id, { provider: 'linkedin' });
+    const email = { account_id: id, to: [{ identifier: 'ann@example.com' }], body: 'Hello' };
+    const { status, body } = await client('POST', '/api/v1/emails', email, {
+      'idempotency-key': `${behaviour} ${read}`,
+    });
+    expect([status, body.type]).toEqual([504, 'errors/request_timeout']);
+    const row = await service.db.selectFrom('sends').select('state').where('account_id', '=', id).executeTakeFirst();
+    expect(row).toEqual({ state });
+  },
+);

@@ -1,5 +1,6 @@
 /** The database is away just when an outcome is to be written: the process that knows it writes it later. */
 import { randomBytes, randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { Accounts } from '../../src/accounts/accounts.ts';
 import { Applications } from '../../src/applications/applications.ts';
@@ -59,7 +60,8 @@ function senderOn(journalOfProcess: Sends) {
   let sent = 0;
   const mail = {
     isFenced: () => false,
-    send: async () => {
+    send: async (email: ComposedMail) => {
+      await email.open().toArray();
       sent++;
       return { providerId: 'p1', immutableId: null, thread: null, rejected: [] };
     },
@@ -74,7 +76,7 @@ function senderOn(journalOfProcess: Sends) {
     },
     mail,
     mailAccount: { id: accountId } as MailAccount,
-    compose: () => ({ messageId: '<a@example.com>' }) as ComposedMail,
+    compose: () => ({ messageId: '<a@example.com>', open: () => Readable.from(['Hello']) }) as unknown as ComposedMail,
   };
   const sender = new Sender(journalOfProcess, instances, 5_000);
   return { sender, sent: () => sent, send: () => sender.send(request, randomUUID()) };

@@ -367,7 +367,7 @@ async function createWorld({ db }: OpenDatabase) {
     const { id } = (await sends.take(request.send, { owner, instanceId: one.id })) as { id: string };
     let draft: string | null = null;
     if (step !== 'prepared') {
-      if (drafts) draft = await mail.draft(request.compose(id), request.mailAccount);
+      if (drafts) draft = await mail.draft(await request.compose(id), request.mailAccount);
       await sends.dispatch(applicationId, id, owner, draft);
     }
     const sent = { request, row: (await sends.records.byId(applicationId, id)) as Send };
@@ -377,7 +377,7 @@ async function createWorld({ db }: OpenDatabase) {
 
   /** The provider has the email now. */
   async function deliver({ request, row }: { readonly request: SendRequest; readonly row: Send }): Promise<void> {
-    if (row.draft_ref === null) await mail.send(request.compose(row.id), request.mailAccount, signal);
+    if (row.draft_ref === null) await mail.send(await request.compose(row.id), request.mailAccount, signal);
     else await mail.sendDraft(row.draft_ref, request.mailAccount, signal);
   }
 

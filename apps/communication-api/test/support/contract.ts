@@ -45,7 +45,9 @@ export class Contract {
   }
 
   check(exchange: Exchange): Verdict {
-    const { method, url, status } = exchange;
+    const { url, status } = exchange;
+    // HEAD is GET without the body.
+    const method = exchange.method === 'HEAD' ? 'GET' : exchange.method;
     const [path = '', query = ''] = url.split('?', 2);
     if (!/^\/(?:api|v2)(?:\/|$)/.test(path)) return { pair: undefined, faults: [] };
     const found = this.#operations.find((each) => each.method === method.toLowerCase() && each.pattern.test(path));
@@ -66,7 +68,7 @@ export class Contract {
       return { pair, faults };
     }
     for (const text of this.#faultsOfHeaders(response, exchange)) fault(text);
-    for (const text of this.#faultsOfBody(response, pointer, exchange)) fault(text);
+    if (exchange.method !== 'HEAD') for (const text of this.#faultsOfBody(response, pointer, exchange)) fault(text);
     if (status < 300) for (const text of this.#faultsOfRequest(found, operation, exchange, query)) fault(text);
     return { pair, faults };
   }

@@ -12,7 +12,7 @@ const PIXEL = '<img src="P" width="1" height="1" alt="" style="display:block">';
 async function track(html: string, wish: { opens?: boolean; links?: boolean; except?: ReadonlySet<string> } = {}) {
   const { opens = false, links = true, except = new Set<string>() } = wish;
   const tracked = await TrackedHtml.read(html, { opens, links, except });
-  const body = tracked.render(
+  const body = await tracked.render(
     ({ no }) => `T${no}`,
     () => 'P',
   );

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:net';
 import { until } from 'headgate-testbed/redis-server';
 import { pino } from 'pino';
@@ -367,6 +368,28 @@ describe.each(DATABASES)('webhooks on %s', (_, open) => {
     expect(fast.server.requests).toHaveLength(1);
     // Its bound is five, so the sixth request waits for a time-out; the fast one does not.
     expect(fast.server.requests[0]?.at).toBeLessThan(first);
+  });
+
+  test('49 endpoints that hang delay neither the 50th of their application nor those of another application', async () => {
+    const slow = await startReceiver();
+    const hung: ServerResponse[] = [];
+    slow.answer((answer) => hung.push(answer));
+    for (let count = 0; count < 49; count++) await endpoint({ triggerEvents: ['email.sent'] }, slow);
+    const fiftieth = await endpoint({ triggerEvents: ['email.failed'] });
+    for (let count = 0; count < 7; count++) await add();
+    const started = run();
+    await until(() => hung.length >= 195, 'the slow endpoints have the share of their application');
+    await add({ type: 'email.failed' });
+    applicationId = (await new Applications(db, clock).create('Other', 'development')).id;
+    const other = await endpoint();
+    for (let count = 0; count < 10; count++) await add();
+    void run();
+    await until(() => fiftieth.server.requests.length === 1 && other.server.requests.length === 10, 'the others');
+    expect(hung.length).toBeLessThan(200);
+    slow.answer(204);
+    for (const answer of hung) answer.writeHead(204).end();
+    await started;
+    expect(await waiting()).toEqual([]);
   });
 
   test('a process that ends after the answer, and before it has noted it, delivers a second time with the same id', async () => {

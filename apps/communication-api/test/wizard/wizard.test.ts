@@ -265,6 +265,13 @@ describe('the choice of a provider', () => {
   });
 });
 
+test('HEAD begins no session', async () => {
+  const path = await createLink();
+  const client = browser();
+  expect((await client.request(path, { method: 'HEAD' })).status).toBe(404);
+  expect(client.cookies.size).toBe(0);
+});
+
 describe('proxies', () => {
   const allowProxy = { config: { global: { allow_user_proxy_override: true } } };
 
@@ -290,6 +297,17 @@ describe('proxies', () => {
     const account = await rooms.accounts.find(applicationId, accountId);
     expect(account?.proxy).toEqual({ protocol: 'socks5', host: 'p.example', port: 1080, username: 'u' });
     expect(account && rooms.accounts.secretOf(account).proxy?.password).toBe(password);
+  });
+
+  test('a control character in a field of the proxy is dropped, and so can be stored', async () => {
+    const { client } = await opened(allowProxy);
+    const proxy = { _proxy_host: 'p.example\0', _proxy_port: '1080\0', _proxy_username: 'u\0', _proxy_password: 'p\0' };
+    const accountId = accountIn(await client.submit('/step/login', login(proxy)));
+    expect((await rooms.accounts.find(applicationId, accountId))?.proxy).toMatchObject({
+      host: 'p.example',
+      port: 1080,
+      username: 'u',
+    });
   });
 
   test('fields that the page did not offer are ignored', async () => {

@@ -71,7 +71,6 @@ const metadata = json
   .refine((value) => Buffer.byteLength(JSON.stringify(value)) <= MAX_METADATA, {
     error: `must have at most ${MAX_METADATA} bytes as JSON`,
   })
-  .refine(isStorable, { error: 'must not contain NUL or half of a surrogate pair' })
   .describe(
     `What your application stores with the account: at most ${MAX_METADATA} bytes of JSON. Replaced as a whole.`,
   );
@@ -183,12 +182,6 @@ export const accountRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app
     },
   );
 };
-
-/** Whether PostgreSQL can store a value as JSON. `JSON.stringify` escapes the characters that it cannot store. */
-function isStorable(value: unknown): boolean {
-  const escapes = JSON.stringify(value).replaceAll('\\\\', '');
-  return !/\\u(?:0000|d[89a-f])/.test(escapes);
-}
 
 function shownAccount(account: Account, nowMs: number): z.output<typeof accountAnswer> {
   const { id, application_id, provider_user_id, provider, name, scope_id, created_at, sync, metadata, proxy } = account;

@@ -1,13 +1,15 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from '@fastify/busboy';
 import { createFingerprinter, type Fingerprinter, isBodyError } from 'headgate/http';
 import { headerTextFault } from '../../domain/header-text.ts';
 import { ServiceError } from '../../domain/service-error.ts';
 import type { Attachment } from '../../mail/mail.ts';
 import type { Spool } from '../../mail/spool.ts';
-import { FormFields, parseJson, parseUrlEncoded } from '../form.ts';
+import { FormFields, parseUrlEncoded } from '../form.ts';
+import { JsonValues } from '../json-values.ts';
 import { readRest } from './rest-of-body.ts';
 import { MAX_ATTACHMENTS, MEDIA_TYPE } from './schema.ts';
 
@@ -41,9 +43,12 @@ export interface IntakeOptions {
 
 const FILES = 'attachments';
 const MAX_NAME = 255;
+/** The parser decodes a text field at once, and the process does nothing else meanwhile. In bytes. */
+const MAX_FIELD = 10_485_760;
 /** Other encodings of a file are relics of email, which form parsers do not decode. */
 const PART_ENCODINGS = new Set(['7bit', '8bit', 'binary']);
 
+const malformed = (detail: string): ServiceError => new ServiceError(400, 'errors/malformed_request', detail);
 const unprocessable = (detail: string): ServiceError => new ServiceError(422, 'errors/unprocessable_entity', detail);
 
 /**
@@ -77,8 +82,7 @@ async function readBody(
   const fingerprinter = createFingerprinter({ method, path, query, contentType }, { secret: options.secret });
   const chunks = read(body, fingerprinter, options);
   if (essence === 'multipart/form-data') return readMultipart(chunks, contentType, fingerprinter, options.spool);
-  const text = await readText(chunks);
-  const fields = essence === 'application/json' ? parseJson(text) : parseUrlEncoded(text);
+  const fields = await (essence === 'application/json' ? readJson(chunks) : readText(chunks).then(parseUrlEncoded));
   return new FinishedIntake(fields, [], fingerprinter);
 }
 
@@ -141,12 +145,36 @@ async function within<Value>(ms: number, promise: Promise<Value>): Promise<Value
   }
 }
 
-async function readText(chunks: AsyncIterable<Uint8Array>): Promise<string> {
+/** @param onChunk called with each chunk */
+async function readText(
+  chunks: AsyncIterable<Uint8Array>,
+  onChunk: (chunk: Uint8Array) => void = () => undefined,
+): Promise<Buffer> {
   const parts: Uint8Array[] = [];
-  for await (const chunk of chunks) parts.push(chunk);
+  for await (const chunk of chunks) {
+    onChunk(chunk);
+    parts.push(chunk);
+  }
   const bytes = Buffer.concat(parts);
-  if (!isUtf8(bytes)) throw new ServiceError(400, 'errors/malformed_request', 'The body is not valid UTF-8.');
-  return bytes.toString();
+  if (!isUtf8(bytes)) throw malformed('The body is not valid UTF-8.');
+  // Other requests are served between the steps of a large body.
+  await turn();
+  return bytes;
+}
+
+async function readJson(chunks: AsyncIterable<Uint8Array>): Promise<unknown> {
+  const values = new JsonValues();
+  const text = (await readText(chunks, (chunk) => values.write(chunk))).toString();
+  // Many clients send this type with every request, even without a body.
+  if (text === '') return undefined;
+  await turn();
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw malformed('The body is not valid JSON.');
+  } finally {
+    await turn();
+  }
 }
 
 async function readMultipart(
@@ -156,7 +184,7 @@ async function readMultipart(
   spool: Spool,
 ): Promise<Intake> {
   const fields = new FormFields();
-  const files: Promise<Attachment>[] = [];
+  const files: Promise<Attachment | undefined>[] = [];
   const streams: BusboyFileStream[] = [];
   let parts = 0;
   const parser = createParser(contentType);
@@ -172,7 +200,11 @@ async function readMultipart(
     parser.on('field', (name, value, nameIsCut, valueIsCut) =>
       check(() => {
         parts++;
-        if (nameIsCut || valueIsCut) throw unprocessable('A form field is too long.');
+        if (nameIsCut) throw unprocessable('The name of a form field is too long.');
+        if (valueIsCut)
+          throw unprocessable(
+            `${nameOf(name)}: is longer than ${MAX_FIELD} bytes, the most of a field in multipart/form-data.`,
+          );
         fields.add(nameOf(name), value);
       }),
     );
@@ -201,12 +233,16 @@ async function readMultipart(
     if (parts !== partsSeenBy(parser))
       throw unprocessable('A part of the form lacks a Content-Disposition: form-data with a name.');
     const attachments = await Promise.race([Promise.all(files), faulty]);
-    return new FinishedIntake(fields, attachments, fingerprinter);
+    return new FinishedIntake(
+      fields,
+      attachments.filter((each) => each !== undefined),
+      fingerprinter,
+    );
   } catch (error) {
     parser.destroy();
     // The parser does not end the streams of its files, and their readers would wait for ever.
     for (const stream of streams) stream.destroy(error as Error);
-    for (const file of await Promise.allSettled(files)) if (file.status === 'fulfilled') await file.value.file.close();
+    for (const file of await Promise.allSettled(files)) if (file.status === 'fulfilled') await file.value?.file.close();
     throw error;
   }
 }
@@ -229,7 +265,7 @@ function createParser(contentType: string): InstanceType<typeof Busboy> {
       isPartAFile: (name, type, filename) =>
         !(filename === 'blob' && type === 'application/json' && !name?.startsWith(FILES)) &&
         (type === 'application/octet-stream' || filename !== undefined),
-      limits: { fieldNameSize: 500, fieldSize: Number.MAX_SAFE_INTEGER, headerPairs: 50, headerSize: 16_384 },
+      limits: { fieldNameSize: 500, fieldSize: MAX_FIELD, headerPairs: 50, headerSize: 16_384 },
     });
   } catch {
     throw unprocessable('Content-Type: multipart/form-data needs a boundary.');
@@ -244,7 +280,8 @@ interface Part {
   readonly type: string;
 }
 
-async function storeFile(spool: Spool, part: Part, index: number): Promise<Attachment> {
+/** Undefined if the part is what a browser sends for an input of files without a file: no name and no bytes. */
+async function storeFile(spool: Spool, part: Part, index: number): Promise<Attachment | undefined> {
   const { stream, filename, type } = part;
   const fault = fileFault(part, index);
   if (fault !== undefined) {
@@ -252,7 +289,9 @@ async function storeFile(spool: Spool, part: Part, index: number): Promise<Attac
     stream.resume();
     throw unprocessable(fault);
   }
-  return { filename: filename || 'attachment', contentType: mediaType(type), file: await spool.store(stream) };
+  const file = await spool.store(stream);
+  if (!filename && file.size === 0) return undefined;
+  return { filename: filename || 'attachment', contentType: mediaType(type), file };
 }
 
 function fileFault({ name, filename, encoding }: Part, index: number): string | undefined {

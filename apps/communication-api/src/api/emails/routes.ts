@@ -5,7 +5,8 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { headgate, passageOf, servedFromCache } from 'headgate/fastify';
 import { readIdempotencyKey } from 'headgate/http';
 import { z } from 'zod';
-import { shownState } from '../../domain/email-state.ts';
+import { EMAIL_STATES, shownState } from '../../domain/email-state.ts';
+import { isId } from '../../domain/ids.ts';
 import { ServiceError } from '../../domain/service-error.ts';
 import type { SendResult } from '../../journal/send-outcome.ts';
 import type { Send } from '../../journal/send-records.ts';
@@ -17,10 +18,11 @@ import { accessibleAccount } from '../accounts/accessible-account.ts';
 import { callerOf } from '../authenticate.ts';
 import { FormFields } from '../form.ts';
 import { createMethodsGate } from '../methods-gate.ts';
+import { listAnswer, pageOf, pageQuery } from '../page.ts';
 import { problems } from '../problem.ts';
 import { mediaType, readIntake } from './intake.ts';
 import { readRest } from './rest-of-body.ts';
-import { type EmailRequest, email, emailRequest, emailSent } from './schema.ts';
+import { type EmailRequest, email, emailOrList, emailRequest, emailSent } from './schema.ts';
 import { sendEmail } from './send.ts';
 
 /** What `readIdempotencyKey` accepts: no other key can be found. */
@@ -157,14 +159,25 @@ function closeLater(socket: Socket): void {
 const disconnected = (): ServiceError =>
   new ServiceError(400, 'errors/malformed_request', 'The client has ended the connection.');
 
+const findOrListQuery = z.strictObject({
+  ...pageQuery,
+  status: z.enum(EMAIL_STATES).optional().describe('Only emails with this `state`.'),
+  account_id: z.string().max(200).optional().describe('Only emails of this account.'),
+  idempotency_key: z
+    .string()
+    .regex(IDEMPOTENCY_KEY, KEY_FORM)
+    .optional()
+    .describe(
+      'The answer is the one email with this key. Keys are known for 24 hours. Not together with a filter or a page.',
+    ),
+});
+
 /** The routes by which a client reads its emails. */
 const readRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms: { sends, tracking } }) => {
-  const response = { 200: email, ...problems(404) };
-  const found = async (send: Send | undefined) => {
+  const shown = async (send: Send | undefined) => {
     if (send === undefined)
       throw new ServiceError(404, 'errors/resource_not_found', 'You have no email with this id or Idempotency-Key.');
-    const isTracked = send.tracks_opens || send.tracks_links;
-    return emailOf(send, isTracked ? await tracking.countsOf(send.application_id, send.id) : undefined);
+    return emailOf(send, isTracked(send) ? await tracking.countsOf(send.application_id, send.id) : undefined);
   };
 
   app.get(
@@ -175,12 +188,12 @@ const readRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms:
         summary: 'Get an email and its outcome',
         tags: ['Emails'],
         params: z.strictObject({ tracking_id: z.string() }),
-        response,
+        response: { 200: email, ...problems(404) },
       },
     },
     async (request) => {
       const { applicationId, scopeId } = callerOf(request);
-      return found(await sends.records.visible(applicationId, scopeId, { id: request.params.tracking_id }));
+      return shown(await sends.records.visible(applicationId, scopeId, { id: request.params.tracking_id }));
     },
   );
 
@@ -188,26 +201,47 @@ const readRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms:
     '/v2/emails',
     {
       schema: {
-        operationId: 'findEmail',
-        summary: 'Find an email by its Idempotency-Key',
-        description: 'Keys are known for 24 hours.',
+        operationId: 'listEmails',
+        summary: 'List emails, or find one by its Idempotency-Key',
+        description:
+          'Emails are listed for 30 days. A scoped key gets the emails of the accounts in its scope. With ' +
+          '`idempotency_key`, the answer is an `Email`, or 404; without it, an `EmailList`.',
         tags: ['Emails'],
-        querystring: z.strictObject({ idempotency_key: z.string().regex(IDEMPOTENCY_KEY, KEY_FORM) }),
-        response,
+        querystring: findOrListQuery,
+        response: { 200: emailOrList, ...problems(404) },
       },
     },
     async (request) => {
       const { applicationId, scopeId } = callerOf(request);
-      // As in the header: with and without quotes it is the same key.
-      const key = readIdempotencyKey([request.query.idempotency_key]);
-      return found(
-        typeof key === 'string'
-          ? await sends.records.visible(applicationId, scopeId, { idempotencyKey: key })
-          : undefined,
+      const { idempotency_key, status: state, account_id: accountId, offset, cursor } = request.query;
+      if (idempotency_key !== undefined) {
+        if ([state, accountId, offset, cursor].some((each) => each !== undefined))
+          throw new ServiceError(
+            422,
+            'errors/unprocessable_entity',
+            'Give idempotency_key without status, account_id, offset and cursor: it finds one email.',
+          );
+        // As in the header: with and without quotes it is the same key.
+        const key = readIdempotencyKey([idempotency_key]);
+        return shown(
+          typeof key === 'string'
+            ? await sends.records.visible(applicationId, scopeId, { idempotencyKey: key })
+            : undefined,
+        );
+      }
+      const page = pageOf(request.query);
+      const accountIds = accountId === undefined ? undefined : [accountId].filter((id) => isId(id, 'acc'));
+      const rows = await sends.records.list(applicationId, { state, accountIds, scopeId }, page);
+      const tracked = rows.filter(isTracked).map(({ id }) => id);
+      const counts = await tracking.countsOfAll(applicationId, tracked);
+      return listAnswer('EmailList', rows, page, (row) =>
+        emailOf(row, isTracked(row) ? (counts.get(row.id) ?? { opens: 0, clicks: 0 }) : undefined),
       );
     },
   );
 };
+
+const isTracked = ({ tracks_opens, tracks_links }: Send): boolean => tracks_opens || tracks_links;
 
 async function handle(rooms: Rooms, request: FastifyRequest): Promise<SendResult> {
   const { account, intake, raw } = request;

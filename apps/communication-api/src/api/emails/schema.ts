@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { readAddress } from '../../domain/addresses.ts';
 import { customHeaderFault } from '../../domain/custom-headers.ts';
 import { EMAIL_STATES } from '../../domain/email-state.ts';
-import { headerTextFault, isWellFormed } from '../../domain/header-text.ts';
+import { headerTextFault } from '../../domain/header-text.ts';
+import { listOf } from '../page.ts';
 import { typedIssue } from '../validate.ts';
 
 const MAX_RECIPIENTS = 500;
@@ -102,8 +103,11 @@ export const emailRequest = z
       .optional(),
     body: z
       .string()
-      .refine(isWellFormed, 'contains half of a surrogate pair')
-      .describe('HTML if it contains a tag, else plain text. A Content-Type in custom_headers decides instead.'),
+      .describe(
+        'HTML if it contains a tag, else plain text. A Content-Type in custom_headers decides instead. HTML shows an ' +
+          'attachment by its filename, for example `<img src="cid:logo.png">`. Such a name consists of the letters A to Z ' +
+          'and a to z, digits, and `.`, `_`, `-`, `+` or `@`.',
+      ),
     reply_to: headerText(MAX_LINE)
       .min(1)
       .optional()
@@ -216,3 +220,12 @@ export const email = z
       },
     ],
   });
+
+const emailList = listOf('EmailList', email);
+
+const examplesOf = (schema: z.ZodType): readonly unknown[] => (schema.meta()?.examples ?? []) as readonly unknown[];
+
+/** One email, or a list of emails: `object` says which. */
+export const emailOrList = z
+  .discriminatedUnion('object', [email, emailList])
+  .meta({ id: 'EmailOrList', examples: [...examplesOf(emailList), ...examplesOf(email)] as never });

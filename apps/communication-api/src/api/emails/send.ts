@@ -9,7 +9,8 @@ import type { SendResult } from '../../journal/send-outcome.ts';
 import { outcomeOfError } from '../../journal/send-outcome.ts';
 import type { Send } from '../../journal/send-records.ts';
 import type { SendRequest } from '../../journal/sender.ts';
-import { answerSubject, compose, type Draft, referencesOf } from '../../mail/compose.ts';
+import { answerSubject, compose, type Draft, isHtml, referencesOf } from '../../mail/compose.ts';
+import { withContentIds } from '../../mail/content-ids.ts';
 import type { Attachment } from '../../mail/mail.ts';
 import { type MailAccount, type MailProvider, type Parent, ProviderError } from '../../providers/provider.ts';
 import type { Rooms } from '../../rooms.ts';
@@ -106,6 +107,7 @@ async function prepare(
     body.reply_to === undefined ? undefined : await parentOf(rooms, mail, mailAccount, account, body.reply_to);
   const references = parent === undefined ? [] : referencesOf(parent);
   const subject = body.subject ?? answerSubject(parent?.subject);
+  const customHeaders = body.custom_headers ?? [];
   const draft: Draft = {
     messageId,
     date: new Date(rooms.clock()),
@@ -115,8 +117,8 @@ async function prepare(
     bcc: (body.bcc ?? []).map(mailboxOf),
     subject,
     body: body.body,
-    customHeaders: body.custom_headers ?? [],
-    attachments,
+    customHeaders,
+    attachments: isHtml({ body: body.body, customHeaders }) ? withContentIds(attachments, body.body) : attachments,
     parent,
   };
   const track = await trackingOf(rooms, account, body, draft);
@@ -124,7 +126,7 @@ async function prepare(
     send: { ...send, content: { ...send.content, subject: subject ?? null, references } },
     mailAccount,
     mail,
-    compose: (id) => compose({ ...draft, trackedBody: track?.(id) }),
+    compose: async (id) => compose({ ...draft, trackedBody: await track?.(id) }),
   };
 }
 

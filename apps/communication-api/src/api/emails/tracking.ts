@@ -15,7 +15,7 @@ export async function trackingOf(
   account: Account,
   { tracking_options: options = {} }: EmailRequest,
   draft: Draft,
-): Promise<((sendId: string) => string) | undefined> {
+): Promise<((sendId: string) => Promise<string>) | undefined> {
   const { opens = false, links = false, custom_domain: domain } = options;
   const field = 'tracking_options.custom_domain';
   const host =

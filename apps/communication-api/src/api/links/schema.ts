@@ -69,9 +69,6 @@ const linkConfig = z
   })
   .meta({ id: 'AuthLinkConfig' });
 
-/** PostgreSQL stores no NUL, and UTF-8 cannot encode lone surrogates: the text would not come back unchanged. */
-const isStorable = (text: string): boolean => !/\0|\p{Surrogate}/u.test(text);
-
 /** The body of a request for a link. */
 export const linkRequest = z
   .strictObject({
@@ -96,17 +93,8 @@ export const linkRequest = z
             : 'must be an ISO 8601 timestamp with a time zone, such as 2030-01-31T12:00:00.000Z',
       })
       .describe('When the link ends: in the future, and at most 7 days away.'),
-    redirect_uri: z
-      .string()
-      .max(2_000)
-      .refine(isStorable, 'contains characters that cannot be stored')
-      .describe('The address to which the user returns.'),
-    state: z
-      .string()
-      .max(2_000)
-      .refine(isStorable, 'contains characters that cannot be stored')
-      .optional()
-      .describe('Returned unchanged in the query of the callback.'),
+    redirect_uri: z.string().max(2_000).describe('The address to which the user returns.'),
+    state: z.string().max(2_000).optional().describe('Returned unchanged in the query of the callback.'),
     domain: z.string().min(1).max(253).optional().describe('A verified domain of your application for the wizard.'),
     scope_id: z.string().min(1).max(100).optional().describe('The scope of the new account. Service keys only.'),
     config: linkConfig.optional(),

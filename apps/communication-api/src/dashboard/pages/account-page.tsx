@@ -69,6 +69,11 @@ export function AccountPage(props: AccountPageProps): JSX.Element {
           Emails of this account
         </a>
       </p>
+      {account.provider === 'mock' ? (
+        <p>
+          <a href={`${path}/mailbox`}>Mailbox of this account</a>
+        </p>
+      ) : null}
       {canManageAccount ? <Deeds {...props} /> : null}
       <section aria-labelledby="limits">
         <h2 id="limits">Limits</h2>

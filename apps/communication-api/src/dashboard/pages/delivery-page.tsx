@@ -11,7 +11,7 @@ import { accountPath, deliveryPath, endpointPath } from '../paths.ts';
 import { ApplicationLayout } from './application-layout.tsx';
 import { AttemptLine, OutcomeBadge, outcomeText } from './deliveries.tsx';
 import { FaultSummary, FormOf } from './forms.tsx';
-import { Done, Time } from './parts.tsx';
+import { Done, Text, Time } from './parts.tsx';
 
 interface DeliveryPageProps {
   readonly here: Here;
@@ -148,13 +148,3 @@ function Response({ attempt: { status, response } }: { readonly attempt: Convers
     </>
   );
 }
-
-/** Characters that control a terminal, or that show text in another order than it is read. */
-const UNSEEN = /[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069]/gu;
-
-/** Text of others, as it is. */
-const Text = ({ text }: { readonly text: string }): JSX.Element => (
-  <pre dir="ltr">
-    <code>{text.replace(UNSEEN, '\ufffd')}</code>
-  </pre>
-);

@@ -81,7 +81,7 @@ function Facts({ application, email, account, hits }: EmailPageProps): JSX.Eleme
         </Fact>
         <Fact name="Attempts">{attempt}</Fact>
         <Moment name="Requested" at={email.created_at} />
-        <Moment name="Given to the provider" at={email.dispatched_at} />
+        <Moment name="Handover to the provider began" at={email.dispatched_at} />
         <Moment name="Outcome known" at={email.settled_at} />
         <Fact name="Idempotency-Key">{email.idempotency_key === null ? 'None, or older than 24 hours' : 'Known'}</Fact>
         <Fact name="Sent as a draft">{draft_ref === null ? 'No' : 'Yes'}</Fact>
@@ -89,7 +89,13 @@ function Facts({ application, email, account, hits }: EmailPageProps): JSX.Eleme
           <code>{message_id}</code>
         </Fact>
         <Fact name="Id at the provider" isLong>
-          <Code text={provider_id} />
+          {provider_id !== null && account?.provider === 'mock' ? (
+            <a href={accountPath(application.id, account.id, `mailbox/${provider_id}`)}>
+              <code>{provider_id}</code>
+            </a>
+          ) : (
+            <Code text={provider_id} />
+          )}
         </Fact>
         {provider_immutable_id === null ? null : (
           <Fact name="Immutable id" isLong>

@@ -1,6 +1,7 @@
 import { formatDuration } from 'headgate';
 import type { ComponentChildren, JSX } from 'preact';
 import type { Application } from '../../applications/applications.ts';
+import { counted } from '../../domain/counted.ts';
 import type { PreviewedWindow } from '../../domain/limit-preview.ts';
 import type { Here } from '../here.ts';
 import type { LimitTarget } from '../limit-target.ts';
@@ -86,15 +87,15 @@ export function ImpactOnProvider({ impact }: { readonly impact: Impact }): JSX.E
       {rejected.length === 0 ? (
         <p>No account that is accepted now would be rejected.</p>
       ) : (
-        <p class="fault">{`${counted(rejected.length)} would be rejected now, and ${rejected.length === 1 ? 'is' : 'are'} accepted at present:`}</p>
+        <p class="fault">{`${counted(rejected.length, 'account')} would be rejected now, and ${rejected.length === 1 ? 'is' : 'are'} accepted at present:`}</p>
       )}
       <Accounts list={rejected} />
       {stillRejected.length === 0 ? null : (
-        <p>{`${counted(stillRejected.length)} would still be rejected, as at present:`}</p>
+        <p>{`${counted(stillRejected.length, 'account')} would still be rejected, as at present:`}</p>
       )}
       <Accounts list={stillRejected} />
       {accepted.length === 0 ? null : (
-        <p>{`${counted(accepted.length)} would be accepted, and ${accepted.length === 1 ? 'is' : 'are'} rejected at present:`}</p>
+        <p>{`${counted(accepted.length, 'account')} would be accepted, and ${accepted.length === 1 ? 'is' : 'are'} rejected at present:`}</p>
       )}
       <Accounts list={accepted} />
       <p class="soft">
@@ -106,8 +107,6 @@ export function ImpactOnProvider({ impact }: { readonly impact: Impact }): JSX.E
     </>
   );
 }
-
-const counted = (count: number): string => (count === 1 ? '1 account' : `${count} accounts`);
 
 const Accounts = ({ list }: { readonly list: readonly RejectedAccount[] }): JSX.Element | null =>
   list.length === 0 ? null : (

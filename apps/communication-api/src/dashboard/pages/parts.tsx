@@ -55,6 +55,19 @@ export const EnvironmentBadge = ({ environment }: { readonly environment: string
   <span class={`badge ${environment}`}>{environment === 'production' ? 'Production' : 'Development'}</span>
 );
 
+/** Characters that control a terminal, or that show text in another order than it is read. */
+const UNSEEN = /[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069]/gu;
+
+/** Text of others, without characters that are not seen. */
+export const seen = (text: string): string => text.replace(UNSEEN, '\ufffd');
+
+/** Text of others, as it is. */
+export const Text = ({ text }: { readonly text: string }): JSX.Element => (
+  <pre dir="ltr">
+    <code>{seen(text)}</code>
+  </pre>
+);
+
 /** A link to the rest of a list. */
 export const Older = ({
   href,

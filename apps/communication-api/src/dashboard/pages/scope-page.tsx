@@ -1,5 +1,6 @@
 import type { JSX } from 'preact';
 import type { Application } from '../../applications/applications.ts';
+import { counted } from '../../domain/counted.ts';
 import type { Scope, ScopeUse } from '../../scopes/scopes.ts';
 import type { FormProps, Here } from '../here.ts';
 import type { Inputs } from '../inputs.ts';
@@ -19,8 +20,6 @@ interface ScopePageProps {
   readonly inputs: Inputs | undefined;
   readonly done: string | undefined;
 }
-
-export const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
 
 /** A scope, and the number of its accounts and keys. */
 export function ScopePage(props: ScopePageProps): JSX.Element {
@@ -96,7 +95,8 @@ function Actions({ here, scope, use, path }: ScopePageProps & { readonly path: s
       )}
       {use.accounts > 0 ? (
         <p class="soft">
-          The scope cannot be deleted, because it has {counted(use.accounts, 'account')}. Remove them first.
+          The scope cannot be deleted, because it has {counted(use.accounts, 'account')}. Remove{' '}
+          {use.accounts === 1 ? 'it' : 'them'} first.
         </p>
       ) : (
         <AskedButton

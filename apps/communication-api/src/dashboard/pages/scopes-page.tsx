@@ -1,5 +1,6 @@
 import type { JSX } from 'preact';
 import type { Application } from '../../applications/applications.ts';
+import { counted } from '../../domain/counted.ts';
 import type { Scope, ScopeUse } from '../../scopes/scopes.ts';
 import type { Here } from '../here.ts';
 import type { Inputs } from '../inputs.ts';
@@ -8,7 +9,7 @@ import { applicationPath, scopePath } from '../paths.ts';
 import { ApplicationLayout } from './application-layout.tsx';
 import { FaultSummary, NewEntry } from './forms.tsx';
 import { Badge, Done, Older, Row } from './parts.tsx';
-import { counted, ScopeForm } from './scope-page.tsx';
+import { ScopeForm } from './scope-page.tsx';
 
 interface ScopesPageProps {
   readonly here: Here;

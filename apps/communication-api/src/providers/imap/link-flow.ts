@@ -212,7 +212,12 @@ function halfFaults(half: Half, failure: ServerFailure | undefined): readonly Ow
   if (failure === undefined) return [];
   const text = TEXT.fault[half];
   if (failure === 'credentials') return [{ field: `${half}_user`, message: text.credentials }];
-  return [{ field: `${half}_host`, message: failure === 'unavailable' ? text.unavailable : text.unreachable }];
+  if (failure === 'unavailable') return [{ field: `${half}_host`, message: text.unavailable }];
+  // Host and port are marked together, whichever of them is wrong.
+  return [
+    { field: `${half}_host`, message: text.unreachable },
+    { field: `${half}_port`, message: text.port },
+  ];
 }
 
 function identified(address: string, credentials: ImapCredentials): Answer {

@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { isDeepStrictEqual } from 'node:util';
 import { LRUCache } from 'lru-cache';
 import nodemailer, { type Mail, type SMTPPoolOptions, type SMTPPoolSentMessageInfo } from 'nodemailer';
@@ -49,6 +49,7 @@ export class SmtpPools {
 
 /** The progress of one message. */
 interface Progress {
+  readonly mail: ComposedMail;
   /** The message as the connection reads it. Undefined: no connection was given to it yet. */
   stream: Readable | undefined;
   isRead: boolean;
@@ -62,7 +63,7 @@ type Outcome =
 /** The connections of one account. They log in at the first email, and end 30 seconds after the last one. */
 class SmtpPool {
   readonly #transport: Mail<SMTPPoolSentMessageInfo, SMTPPoolOptions>;
-  readonly #progress = new WeakMap<Readable, Progress>();
+  readonly #progress = new WeakMap<object, Progress>();
   #pending = 0;
   #isRetired = false;
 
@@ -107,11 +108,12 @@ class SmtpPool {
       getSocket,
     });
     this.#transport.on('clear', onIdle);
-    this.#transport.use('stream', (mail, done) => {
-      const progress = this.#progress.get(mail.data.raw as Readable);
-      mail.message?.processFunc((stream: Readable) => {
-        if (progress !== undefined) watch(stream, progress);
-        return stream;
+    this.#transport.use('stream', ({ data, message }, done) => {
+      const progress = this.#progress.get(data.envelope as object);
+      message?.processFunc((raw) => {
+        if (progress === undefined) return raw;
+        raw.resume();
+        return read(progress);
       });
       done();
     });
@@ -137,18 +139,14 @@ class SmtpPool {
   }
 
   async #attempt(mail: ComposedMail, signal: AbortSignal, hasWorked: boolean): Promise<Outcome> {
-    const raw = mail.open();
-    const progress: Progress = { stream: undefined, isRead: false };
-    this.#progress.set(raw, progress);
+    const envelope = { from: mail.from.address, to: [...mail.recipients] };
+    const progress: Progress = { mail, stream: undefined, isRead: false };
+    this.#progress.set(envelope, progress);
     try {
-      const { rejected } = await this.#transport.sendMail({
-        envelope: { from: mail.from.address, to: [...mail.recipients] },
-        raw,
-        signal,
-      });
+      const { rejected } = await this.#transport.sendMail({ envelope, raw: '\r\n', signal });
       return { rejected };
     } catch (error) {
-      raw.destroy();
+      progress.stream?.destroy();
       const handover = handoverOf(progress);
       return {
         error: smtpError(error, { handover, credentials: this.credentials, hasWorked }),
@@ -164,12 +162,18 @@ class SmtpPool {
   }
 }
 
-function watch(stream: Readable, progress: Progress): void {
-  progress.stream = stream;
+/** The message, opened when the server asks for it. nodemailer would read the beginning of `raw` before that. */
+function read(progress: Progress): Readable {
+  async function* chunks() {
+    yield* progress.mail.open();
+  }
+  const stream = Readable.from(chunks(), { objectMode: false });
   // After this, the connection writes the line that makes the server send the email.
   stream.once('end', () => {
     progress.isRead = true;
   });
+  progress.stream = stream;
+  return stream;
 }
 
 const handoverOf = ({ stream, isRead }: Progress): Handover =>

@@ -15,6 +15,7 @@ const faultTexts = (protocol: 'IMAP' | 'SMTP') => ({
     en: `No ${protocol} server with a valid certificate answers at this host, port and encryption.`,
     de: `Unter diesem Namen, mit diesem Port und dieser Verschlüsselung antwortet kein ${protocol}-Server mit gültigem Zertifikat.`,
   },
+  port: { en: 'Check the port, too.', de: 'Bitte auch den Port prüfen.' },
   credentials: {
     en: `The ${protocol} server refuses the user name or the password.`,
     de: `Der ${protocol}-Server lehnt den Benutzernamen oder das Passwort ab.`,

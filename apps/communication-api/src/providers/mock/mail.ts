@@ -4,7 +4,7 @@ import { ERROR_STATUSES, type ErrorStatus, type ErrorTypesByStatus, errorTypesOf
 import type { ComposedMail } from '../../mail/mail.ts';
 import { type MailAccount, type MailProvider, ProviderError, type SendTrace, type SentIds } from '../provider.ts';
 import type { MockCredentials } from './credentials.ts';
-import { MAX_RAW, type MockMail, type MockMailbox, type MockMessage } from './mailbox.ts';
+import { MAX_RAW, type MockMail, type MockMailbox, type MockMessage, numberIn, providerIdOf } from './mailbox.ts';
 
 /** Addresses of this domain choose the mock's behaviour. All other emails are delivered. */
 const DOMAIN = '@mock.test';
@@ -66,7 +66,7 @@ export class MockMailProvider implements MailProvider {
   }
 
   async parent(providerId: string, account: MailAccount) {
-    const [, number] = /^mock-(\d{1,9})$/.exec(providerId) ?? [];
+    const number = numberIn(providerId);
     if (number === undefined)
       throw new ProviderError(
         'no',
@@ -74,7 +74,7 @@ export class MockMailProvider implements MailProvider {
         'errors/parent_mail_invalid_provider_id',
         'reply_to: neither a tracking_id nor an id of the provider. The mock’s ids look like mock-1.',
       );
-    const message = await this.mailbox.byId(account.id, Number(number));
+    const message = await this.mailbox.byId(account.id, number);
     // If the service sent the email, the journal contains its subject.
     return message && { messageId: message.messageId, references: [], subject: undefined, thread: message.thread };
   }
@@ -107,10 +107,10 @@ export class MockMailProvider implements MailProvider {
   }
 }
 
-const idsOf = ({ id, thread }: MockMessage, rejected: readonly string[]): SentIds => ({
-  providerId: `mock-${id}`,
+const idsOf = (message: MockMessage, rejected: readonly string[]): SentIds => ({
+  providerId: providerIdOf(message),
   immutableId: null,
-  thread,
+  thread: message.thread,
   rejected,
 });
 

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../../db/database.ts';
 import type { Clock } from '../../domain/clock.ts';
+import type { Page } from '../../domain/page.ts';
 
 /** Of a long message, only the beginning is stored. */
 export const MAX_RAW = 262_144;
@@ -18,6 +19,26 @@ export interface MockMail {
 /** A message in the mailbox of a mock account. */
 export interface MockMessage extends MockMail {
   readonly id: number;
+  readonly at: Date;
+}
+
+/** An entry of a list of messages. */
+export interface MockEntry extends Pick<MockMessage, 'messageId' | 'recipients' | 'size' | 'at'> {
+  /** The provider's own id: see {@link providerIdOf}. */
+  readonly id: string;
+  /** The first bytes of the message, with most of its head. */
+  readonly start: Uint8Array;
+}
+
+const START_BYTES = 16_384;
+
+/** The id by which a client knows a message. */
+export const providerIdOf = ({ id }: Pick<MockMessage, 'id'>): string => `mock-${id}`;
+
+/** The message that such an id names. Undefined: none. */
+export function numberIn(providerId: string): number | undefined {
+  const [, number] = /^mock-(\d{1,9})$/.exec(providerId) ?? [];
+  return number === undefined ? undefined : Number(number);
 }
 
 /**
@@ -106,13 +127,28 @@ export class MockMailbox {
     return row && messageOf(row);
   }
 
+  /** One page, the newest first, and the first entry of the next page if there is one. */
+  async list(accountId: string, { limit, offset, before }: Page): Promise<readonly MockEntry[]> {
+    const rows = await this.db
+      .selectFrom('mock_messages')
+      .select(['id', 'message_id', 'recipients', 'size', 'at'])
+      .select(sql<Uint8Array>`substring(raw from 1 for ${sql.lit(START_BYTES)})`.as('start'))
+      .where('account_id', '=', accountId)
+      .$if(before !== undefined, (query) => query.where('id', '<', numberIn(before ?? '') ?? 0))
+      .orderBy('id', 'desc')
+      .limit(limit + 1)
+      .offset(offset)
+      .execute();
+    return rows.map(({ message_id, ...row }) => ({ ...row, id: providerIdOf(row), messageId: message_id }));
+  }
+
   #row(accountId: string, { messageId, thread, recipients, raw, size }: MockMail) {
     const at = new Date(this.clock());
     return { account_id: accountId, message_id: messageId, thread, recipients: [...recipients], raw, size, at };
   }
 }
 
-const COLUMNS = ['id', 'message_id', 'thread', 'recipients', 'raw', 'size'] as const;
+const COLUMNS = ['id', 'message_id', 'thread', 'recipients', 'raw', 'size', 'at'] as const;
 
 const messageOf = ({ message_id, ...row }: { message_id: string } & Omit<MockMessage, 'messageId'>): MockMessage => ({
   ...row,

@@ -162,18 +162,19 @@ export class OutlookMailProvider implements MailProvider {
 
   async #attach(
     id: string,
-    { filename: name, contentType, file }: Attachment,
+    { filename: name, contentType, contentId, file }: Attachment,
     account: MailAccount,
     signal: AbortSignal,
   ) {
     const path = `${messagePath(id)}/attachments`;
+    const described = { name, contentType, ...(contentId === undefined ? {} : { isInline: true, contentId }) };
     if (file.size < MAX_WHOLE_FILE) {
       const contentBytes = Buffer.concat(await file.open().toArray()).toString('base64');
-      const json = { '@odata.type': '#microsoft.graph.fileAttachment', name, contentType, contentBytes };
+      const json = { '@odata.type': '#microsoft.graph.fileAttachment', ...described, contentBytes };
       await this.graph.ask(account, { method: 'POST', path, body: { json } }, signal);
       return;
     }
-    const json = { AttachmentItem: { attachmentType: 'file', name, contentType, size: file.size } };
+    const json = { AttachmentItem: { attachmentType: 'file', ...described, size: file.size } };
     const request = { method: 'POST', path: `${path}/createUploadSession`, body: { json } } as const;
     const { uploadUrl } = await this.graph.ask<{ readonly uploadUrl?: unknown }>(account, request, signal);
     if (typeof uploadUrl !== 'string') throw new Error('Graph names no address for a file.');

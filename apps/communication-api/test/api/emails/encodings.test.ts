@@ -123,6 +123,32 @@ test('a file with any bytes arrives as it was sent, whatever its size and type',
   }
 });
 
+test('a picture that the HTML shows by its name is an inline part, whatever the encoding of the request', async () => {
+  const { accountId, form, json, newest } = await client();
+  const body = '<p><img src="cid:logo.png"></p>';
+  const logo = { name: 'attachments', value: 'a picture', filename: 'logo.png', type: 'image/png' };
+  const rest = [part('account_id', accountId), part('body', body), part('to', ANN), FILE, logo];
+  const attachments = [
+    { filename: 'a.txt', content_type: 'text/plain', content: Buffer.from('hello').toString('base64') },
+    { filename: 'logo.png', content_type: 'image/png', content: Buffer.from('a picture').toString('base64') },
+  ];
+  const plain = { name: 'Content-Type', value: 'text/plain' };
+  for (const [send, isInline] of [
+    [() => form(rest), true],
+    [() => json({ body, attachments }), true],
+    [() => json({ body, attachments, tracking_options: { opens: true, links: true } }), true],
+    [() => json({ body, attachments, custom_headers: [plain] }), false],
+    [() => json({ body: '<p><img src="cid:other.png"></p>', attachments }), false],
+  ] as const) {
+    expect(await send()).toMatchObject({ status: 201 });
+    const { mail } = await newest();
+    expect(mail.attachments.map(({ filename, cid, related }) => [filename, cid, related]).sort()).toEqual([
+      ['a.txt', undefined, undefined],
+      isInline ? ['logo.png', 'logo.png', true] : ['logo.png', undefined, undefined],
+    ]);
+  }
+});
+
 test('a URL-encoded form and JSON are read as the same request', async () => {
   const { accountId, raw, json, newest } = await client();
   const form = new URLSearchParams({

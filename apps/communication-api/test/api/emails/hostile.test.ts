@@ -338,7 +338,7 @@ test('large bodies of many small pieces are refused', async () => {
       'multipart/form-data; boundary=b',
       `${'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n\r\n'.repeat(many)}--b--`,
     ],
-    ['application/json', `{"account_id":"${accountId}","to":[${'{},'.repeat(5_000_000)}{}]}`],
+    ['application/json', `{"account_id":"${accountId}","to":[${'{},'.repeat(3_000_000)}{}]}`],
     ['application/json', `{"to":${'['.repeat(1_000_000)}`],
     ['application/json', `{${Array.from({ length: many }, (_, i) => `"a${i}":1`).join()}}`],
     ['application/json', `"${'\\"'.repeat(5_000_000)}"`],
@@ -348,7 +348,7 @@ test('large bodies of many small pieces are refused', async () => {
     expect({ start: body.slice(0, 20), ...answer }).toMatchObject({ status: 422 });
   }
   const rest = [part('account_id', accountId), part('body', 'Hi')];
-  expect(await form([...rest, part('to', `[${'{},'.repeat(5_000_000)}{}]`)])).toMatchObject(problem('values'));
+  expect(await form([...rest, part('to', `[${'{},'.repeat(3_000_000)}{}]`)])).toMatchObject(problem('values'));
   expect(await form([...rest, part('to', '['.repeat(1_000_000))])).toMatchObject(problem());
   for (const body of [
     '<b>'.repeat(500_000),

@@ -111,8 +111,11 @@ const faultsOn = ({ page }: PlainBrowser): Record<string, string> =>
       text,
     ]),
   );
-const UNREACHABLE = (protocol: string): string =>
-  `No ${protocol} server with a valid certificate answers at this host, port and encryption.`;
+/** The faults of a half to which no connection was made. */
+const unreachable = (half: 'imap' | 'smtp'): Record<string, string> => ({
+  [`field-${half}_host`]: `No ${half.toUpperCase()} server with a valid certificate answers at this host, port and encryption.`,
+  [`field-${half}_port`]: 'Check the port, too.',
+});
 
 describe('an address and a password', () => {
   test('are enough if the servers are found and both take the login', async () => {
@@ -232,27 +235,24 @@ describe('the form with the servers', () => {
     expect(smtp.logins.at(-1)).toEqual({ user: user.address, secure: false });
   });
 
-  test.each([
-    ['imap', 'IMAP'],
-    ['smtp', 'SMTP'],
-  ] as const)('marks the half that fails (%s), and keeps everything', async (half, protocol) => {
-    wrong(half, { port: Number(await freePort()) });
-    const client = await opened();
-    await client.submit('/step/login', login());
-    expect([client.path, faultsOn(client)]).toEqual([
-      '/step/servers',
-      { [`field-${half}_host`]: UNREACHABLE(protocol) },
-    ]);
-    // Another wrong value: the rest is still there.
-    await client.submit('/step/servers', { [`${half}_host`]: 'nowhere.invalid' });
-    expect(faultsOn(client)).toEqual({ [`field-${half}_host`]: UNREACHABLE(protocol) });
-    expect(client.page.html).toContain('value="nowhere.invalid"');
-    const { host, port } = settingsOf(user)[half];
-    const { credentials } = await linked(
-      await client.submit('/step/servers', { [`${half}_host`]: host, [`${half}_port`]: String(port) }),
-    );
-    expect(credentials[half]).toMatchObject({ host, port, password: user.password });
-  });
+  test.each(['imap', 'smtp'] as const)(
+    'marks host and port of the half that fails (%s), and keeps everything',
+    async (half) => {
+      wrong(half, { port: Number(await freePort()) });
+      const client = await opened();
+      await client.submit('/step/login', login());
+      expect([client.path, faultsOn(client)]).toEqual(['/step/servers', unreachable(half)]);
+      // Another wrong value: the rest is still there.
+      await client.submit('/step/servers', { [`${half}_host`]: 'nowhere.invalid' });
+      expect(faultsOn(client)).toEqual(unreachable(half));
+      expect(client.page.html).toContain('value="nowhere.invalid"');
+      const { host, port } = settingsOf(user)[half];
+      const { credentials } = await linked(
+        await client.submit('/step/servers', { [`${half}_host`]: host, [`${half}_port`]: String(port) }),
+      );
+      expect(credentials[half]).toMatchObject({ host, port, password: user.password });
+    },
+  );
 
   test.each([
     ['imap', 'IMAP'],
@@ -286,7 +286,7 @@ describe('the form with the servers', () => {
     const client = await opened();
     await client.submit('/step/login', login());
     for (let i = 0; i < 4; i++) await client.submit('/step/servers');
-    expect(faultsOn(client)).toEqual({ 'field-imap_host': UNREACHABLE('IMAP') });
+    expect(faultsOn(client)).toEqual(unreachable('imap'));
     const { port } = settingsOf(user).imap;
     expect(await client.submit('/step/servers', { imap_port: String(port) })).toBeUndefined();
     expect(client.text).toContain('There were too many attempts.');
@@ -311,11 +311,7 @@ describe('the form with the servers', () => {
       wrong('imap', place);
       const client = await opened();
       await client.submit('/step/login', login());
-      expect([place, client.path, faultsOn(client)]).toEqual([
-        place,
-        '/step/servers',
-        { 'field-imap_host': UNREACHABLE('IMAP') },
-      ]);
+      expect([place, client.path, faultsOn(client)]).toEqual([place, '/step/servers', unreachable('imap')]);
     }
   });
 

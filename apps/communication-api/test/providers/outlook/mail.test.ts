@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import { simpleParser } from 'mailparser';
 import { expect, test } from 'vitest';
 import { compose, type Draft } from '../../../src/mail/compose.ts';
+import { withContentIds } from '../../../src/mail/content-ids.ts';
 import type { Attachment, ComposedMail } from '../../../src/mail/mail.ts';
 import { GraphContract } from '../../support/graph/contract.ts';
 import type { Trouble } from '../../support/graph/double.ts';
@@ -102,6 +103,29 @@ test('an email is made as a draft from its MIME form, and then sent: by both ids
   expect(parsed.headers.get('x-campaign')).toBe('7');
   expect(parsed.attachments.map(({ filename, content }) => [filename, hashOf(content)])).toEqual([
     ['report.pdf', hashOf(file.bytes)],
+  ]);
+});
+
+test('a file that the body shows by its name is an inline part of the MIME form, and an inline file of the draft', async () => {
+  const { account, mailbox, mail } = newAccount();
+  const body = '<p><img src="cid:logo.png"> <img src="cid:photo.jpg"></p>';
+  for (const size of [1_000, 3 * MIB]) {
+    const files = [fileOf('logo.png', 1_000), fileOf('photo.jpg', size), fileOf('report.pdf', 1_000)];
+    const attachments = withContentIds(files, body);
+    await provider.sendDraft(await provider.draft(mail({ body, attachments }), account, signal), account, signal);
+  }
+  const [small, large] = mailbox.delivered;
+  const parsed = await simpleParser(small?.mime ?? '', { skipImageLinks: true });
+  expect(parsed.html).toBe(body);
+  expect(parsed.attachments.map(({ filename, cid, related = false }) => [filename, cid, related])).toEqual([
+    ['logo.png', 'logo.png', true],
+    ['photo.jpg', 'photo.jpg', true],
+    ['report.pdf', undefined, false],
+  ]);
+  expect(large?.attached.map(({ name, contentId }) => [name, contentId])).toEqual([
+    ['logo.png', 'logo.png'],
+    ['photo.jpg', 'photo.jpg'],
+    ['report.pdf', undefined],
   ]);
 });
 

@@ -15,6 +15,8 @@ export interface Delivery {
 export interface AttachedFile {
   readonly name: string;
   readonly contentType: string;
+  /** The text of the message shows the file by this name. */
+  readonly contentId: string | undefined;
   readonly content: Buffer;
 }
 
@@ -66,12 +68,16 @@ export class Item {
     this.#changes = { ...this.#changes, ...changes };
   }
 
-  attach({ name, contentType }: Graph.Attachment | Graph.AttachmentItem, content: Buffer): Graph.FileAttachment {
+  attach(
+    { name, contentType, isInline = false, contentId }: Graph.FileAttachment | Graph.AttachmentItem,
+    content: Buffer,
+  ): Graph.FileAttachment {
     this.#version++;
-    this.attached.push({ name: name ?? '', contentType: contentType ?? '', content });
+    const shownBy = isInline === true ? (contentId ?? undefined) : undefined;
+    this.attached.push({ name: name ?? '', contentType: contentType ?? '', contentId: shownBy, content });
     return {
       '@odata.type': '#microsoft.graph.fileAttachment',
-      ...{ id: newId('AAMkAT'), name, contentType, size: content.length, isInline: false },
+      ...{ id: newId('AAMkAT'), name, contentType, size: content.length, isInline },
     } as Graph.FileAttachment;
   }
 
