@@ -46,7 +46,7 @@ const GATEWAY: Record<string, readonly string[]> = {
   operations: ['base', 'config', 'exchange', 'tls'],
   traffic: ['base', 'exchange'],
   shadow: ['base', 'config', 'operations', 'store', 'traffic'],
-  admin: ['base', 'config', 'admission', 'exchange', 'tls', 'operations', 'traffic', 'store', 'shadow'],
+  admin: ['base', 'config', 'admission', 'exchange', 'tls', 'operations', 'server', 'traffic', 'store', 'shadow'],
   store: ['base', 'config', 'operations'],
   proxy: ['base', 'config', 'body', 'exchange'],
   server: ['base', 'exchange', 'operations', 'traffic', 'tls'],
