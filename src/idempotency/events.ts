@@ -38,6 +38,11 @@ export type ClaimEvent =
   | { readonly type: 'lost'; readonly command: ClaimCommandName }
   /** The owner exceeded `maxRunMs` and stops renewing. When the lease expires, retries find an orphan (I9). */
   | { readonly type: 'overdue'; readonly dispatched: boolean }
+  /**
+   * The store forgot an unknown outcome after its retention, because its scope had no room for a new key (I13). A retry
+   * of this request is executed again.
+   */
+  | { readonly type: 'forgotten' }
   /** The store failed, and nothing was executed (I12). */
   | { readonly type: 'unavailable'; readonly command: ClaimCommandName; readonly error: unknown }
   /** The store failed, and the request is executed without protection (I12). */
