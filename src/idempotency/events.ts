@@ -55,5 +55,5 @@ export type ClaimEvent =
       readonly tries: number;
       readonly error: unknown;
     }
-  /** A command in the background was never acknowledged. It is without effect, because its record expired. */
+  /** A command in the background was not acknowledged within `retentionMs`, or a day if that is shorter. */
   | { readonly type: 'given_up'; readonly command: ClaimCommandName };
