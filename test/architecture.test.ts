@@ -182,10 +182,10 @@ const HOUSES: Readonly<Record<string, House>> = {
 };
 
 /** The most names that `headgate/internal` may export. Fewer is better: lower it whenever one goes. */
-const MOST_INTERNAL = 35;
+const MOST_INTERNAL = 37;
 
 /** The most lines, those of the scripts in Lua included, and rooms of the library. */
-const MOST_LINES = 26_991;
+const MOST_LINES = 27_066;
 const MOST_ROOMS = 16;
 
 /** Packages that a room of the library may use at run time. All others, frameworks included, may only be imported as types. */
