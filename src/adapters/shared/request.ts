@@ -8,7 +8,7 @@ import { createFingerprinter, type RequestHead } from '../../http/fingerprint/fi
 import { inSlices } from '../../http/in-slices.ts';
 
 const READ_OPTIONS = ['maxBytes', 'idleMs'];
-const REQUEST_OPTIONS = ['scope', 'account', 'compares', 'secret', 'settings', ...READ_OPTIONS];
+const REQUEST_OPTIONS = ['scope', 'account', 'compares', 'dispatch', 'secret', 'settings', ...READ_OPTIONS];
 /** Longer delays make a timer fire at once. */
 const LONGEST_DELAY_MS = 2 ** 31 - 1;
 
@@ -43,13 +43,19 @@ export interface IdempotentRequestOptions extends ReadBodyOptions {
    */
   readonly compares?: readonly string[] | undefined;
   /**
+   * `explicit`: the handler calls `dispatch()` of its passage just before its effect, so that its death before that frees
+   * the key.
+   * @default 'automatic'
+   */
+  readonly dispatch?: IdempotentRequest['dispatch'];
+  /**
    * Key of an HMAC for the fingerprint, not empty. Without it, anyone who can read the store can test guesses about a
    * request.
    * @default plain SHA-256
    */
   readonly secret?: string | Uint8Array | undefined;
   /** Settings for these requests, in place of `createIdempotency`'s settings. */
-  readonly settings?: Omit<IdempotentRequest, 'scope' | 'key' | 'fingerprint' | 'signal'> | undefined;
+  readonly settings?: Omit<IdempotentRequest, 'scope' | 'key' | 'fingerprint' | 'signal' | 'dispatch'> | undefined;
 }
 
 /** {@link ReadBodyOptions} with the defaults. */
@@ -126,14 +132,14 @@ export async function readIdempotentRequest(
   request: ReadableRequest,
   key: string,
   signal: AbortSignal,
-  { scope, account, compares = [], secret, settings, ...reading }: IdempotentRequestOptions,
+  { scope, account, compares = [], dispatch, secret, settings, ...reading }: IdempotentRequestOptions,
 ): Promise<IdempotentRequest> {
   const compared = comparedFields(compares, (name) => request.field(name));
   const fingerprinter = createFingerprinter({ ...request.head(), compares: compared }, { secret });
   await inSlices(await readBody(request, reading), (slice) => fingerprinter.write(slice));
   fingerprinter.end();
   const fingerprint = (ofGate: string | undefined) => fingerprinter.fingerprint(bothAccounts(account, ofGate));
-  return { scope, key, fingerprint, signal, ...settings };
+  return { scope, key, fingerprint, signal, dispatch, ...settings };
 }
 
 /**
@@ -143,11 +149,13 @@ export async function readIdempotentRequest(
  */
 export function checkRequestOptions(options: IdempotentRequestOptions): void {
   checkOptions(options, REQUEST_OPTIONS, 'options');
-  const { account, settings, compares = [], secret } = options;
+  const { account, settings, compares = [], dispatch = 'automatic', secret } = options;
   // As JSON, every promise and every map would be the same account.
   if (account !== undefined && typeof account !== 'string') throw new SubjectError('account', account);
   if (settings !== undefined && !isPlainObject(settings))
     throw new OptionError('options.settings', settings, 'must be a plain object');
+  if (dispatch !== 'automatic' && dispatch !== 'explicit')
+    throw new OptionError('options.dispatch', dispatch, 'must be one of automatic, explicit');
   if (!Array.isArray(compares) || !compares.every(isFieldName) || compares.length > MAX_COMPARED)
     throw new OptionError(
       'options.compares',
