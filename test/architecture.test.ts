@@ -144,7 +144,8 @@ const SERVICE: Record<string, readonly string[]> = {
   // Its pages are made in the way of the wizard's.
   dashboard: [
     ...['assets', 'domain', 'security', 'rooms', 'api', 'config', 'wizard', 'people'],
-    ...['applications', 'keys', 'scopes', 'accounts', 'limits', 'providers', 'journal', 'webhooks', 'domains', 'jobs'],
+    ...['applications', 'keys', 'scopes', 'accounts', 'limits', 'mail', 'providers', 'journal', 'webhooks', 'domains'],
+    'jobs',
   ],
   api: [
     ...['tracking', 'webhooks', 'domain', 'security', 'mail', 'providers', 'rooms', 'config'],
