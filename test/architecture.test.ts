@@ -46,7 +46,7 @@ const GATEWAY: Record<string, readonly string[]> = {
   operations: ['base', 'config', 'exchange', 'tls'],
   traffic: ['base', 'exchange'],
   shadow: ['base', 'config', 'operations', 'store', 'traffic'],
-  admin: ['base', 'config', 'admission', 'exchange', 'tls', 'operations', 'traffic', 'store', 'shadow'],
+  admin: ['base', 'config', 'admission', 'exchange', 'tls', 'operations', 'server', 'traffic', 'store', 'shadow'],
   store: ['base', 'config', 'operations'],
   proxy: ['base', 'config', 'body', 'exchange'],
   server: ['base', 'exchange', 'operations', 'traffic', 'tls'],
@@ -143,12 +143,11 @@ const SERVICE: Record<string, readonly string[]> = {
   ],
   // Its pages are made in the way of the wizard's.
   dashboard: [
-    ...['assets', 'domain', 'security', 'rooms', 'api', 'config', 'wizard', 'people'],
-    ...['applications', 'keys', 'scopes', 'accounts', 'limits', 'mail', 'providers', 'journal', 'webhooks', 'domains'],
-    'jobs',
+    ...['assets', 'domain', 'security', 'rooms', 'api', 'config', 'wizard', 'people', 'mail'],
+    ...['applications', 'keys', 'scopes', 'accounts', 'limits', 'providers', 'journal', 'webhooks', 'domains', 'jobs'],
   ],
   api: [
-    ...['tracking', 'webhooks', 'domain', 'security', 'mail', 'providers', 'rooms', 'config'],
+    ...['tracking', 'webhooks', 'domain', 'security', 'mail', 'providers', 'rooms', 'config', 'version'],
     ...['applications', 'keys', 'scopes', 'accounts', 'links', 'limits', 'journal', 'domains', 'observability'],
   ],
   ...Object.fromEntries(EVERYTHING.map((room) => [room, ['*']])),

@@ -31,7 +31,6 @@ import { ServiceError } from './domain/service-error.ts';
 import { statusOf } from './observability/health.ts';
 import type { Rooms } from './rooms.ts';
 import { trackingRoutes } from './tracking/routes.ts';
-import { VERSION } from './version.ts';
 import { wizard } from './wizard/wizard.ts';
 
 /** Largest body of a request that is not an email. */
@@ -96,7 +95,7 @@ export async function createServer(rooms: Rooms): Promise<FastifyInstance> {
       'request',
     );
   });
-  await describeApi(app, config.BASE_URL, VERSION);
+  await describeApi(app, config.BASE_URL);
   app.get('/', { schema: { hide: true } }, async (_, reply) => reply.redirect('/docs'));
   app.get('/healthz', { schema: { hide: true } }, async (_, reply) => {
     const found = health.live();

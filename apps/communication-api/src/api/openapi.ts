@@ -2,6 +2,7 @@ import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
+import { VERSION } from '../version.ts';
 import { type ApiDocument, finishDocument } from './document.ts';
 import { DESCRIPTION, TAGS } from './document-text.ts';
 import { problems } from './problem.ts';
@@ -12,14 +13,13 @@ type Transform = typeof jsonSchemaTransform;
  * Makes the OpenAPI document from the schemas that validate: `/openapi.json`, and a page to read it, `/docs`. Routes
  * that are registered afterwards are in it.
  * @param baseUrl origin of the API. Port 0 is replaced by the port that the server listens on
- * @param version of the service, and so of the document
  */
-export async function describeApi(app: FastifyInstance, baseUrl: string, version: string): Promise<void> {
+export async function describeApi(app: FastifyInstance, baseUrl: string): Promise<void> {
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
-      // The versions of the API are in the operations.
-      info: { title: 'Communication API', version, description: DESCRIPTION },
+      // Of the document and the service. The versions of the API are in the operations.
+      info: { title: 'Communication API', version: VERSION, description: DESCRIPTION },
       tags: TAGS,
       components: { securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: 'X-API-KEY' } } },
       security: [{ apiKey: [] }],

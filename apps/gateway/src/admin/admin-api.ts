@@ -7,7 +7,7 @@ import { isRefusal, type Refusal, refuse, refuseForNow, UNEXPECTED } from '../ex
 import type { Log } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { createAuthentication, isStillPermitted, refuseRole } from './authentication.ts';
-import { InputError, readBody, readQuery, refuseInput } from './input.ts';
+import { InputError, readBody, readHeaders, readQuery, refuseInput } from './input.ts';
 import { Answered, type Caller, isStreaming, type Operation } from './operation.ts';
 import { refuseOrigin } from './origin.ts';
 
@@ -43,7 +43,7 @@ const ANSWER_FIELDS = { 'cache-control': 'no-store', 'x-content-type-options': '
 
 /**
  * The stages of a request, in this order: host and origin (403), path (404), method (405), token (401, 429), role (403),
- * query (400, 422), body (400, 413, 415, 422), and then the operation.
+ * query (400, 422), header fields (422), body (400, 413, 415, 422), and then the operation.
  */
 export function createAdminApi({ operations, settings, log, metrics }: AdminApiOptions): AdminApi {
   const paths = [...new Set(operations.map(({ path }) => path))];
@@ -68,8 +68,10 @@ export function createAdminApi({ operations, settings, log, metrics }: AdminApiO
   const run = async (request: IncomingMessage, { operation, query, caller }: Permitted): Promise<unknown> => {
     const parameters = readQuery(operation.query, query);
     if (isRefusal(parameters)) return parameters;
+    const headers = readHeaders(operation.headers, request);
+    if (isRefusal(headers)) return headers;
     const body = await readBody(operation.body, request);
-    return isRefusal(body) ? body : await operation.run({ query: parameters, body, headers: request.headers }, caller);
+    return isRefusal(body) ? body : await operation.run({ query: parameters, body, headers }, caller);
   };
   /** The checked request of a caller, or a refusal if the caller may not send it. */
   const admit = (request: IncomingMessage, id: string): Asked => {

@@ -1,8 +1,9 @@
-import type { IncomingMessage, Server } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createProblem, problemReply, type Reply } from 'headgate/http';
 import { type Health, healthCheckOf } from '../operations/health.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { shared } from '../operations/shared.ts';
+import { OpenConnections } from '../server/open-connections.ts';
 import { createHttpServer, type TlsOptions } from '../tls/tls-server.ts';
 import type { AdminApi } from './admin-api.ts';
 import type { ConsolePages } from './console-pages.ts';
@@ -32,22 +33,29 @@ export function createAdminServer({ metrics, health, tls, api, console }: AdminS
   const render = shared(() => metrics.render());
   const server = createHttpServer({ requestTimeout: SILENCE_MS, headersTimeout: SILENCE_MS }, tls);
   server.timeout = SILENCE_MS;
-  server.maxConnections = MAX_CONNECTIONS;
-  server.on('request', (request, response) => {
-    response.on('error', () => {});
-    request.on('error', () => {});
+  const connections = new OpenConnections(server, { maxConnections: MAX_CONNECTIONS });
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const check = healthCheckOf(request.method, request.url);
     const pages = api?.isOn && console?.isFor(request) ? console : undefined;
     if (check === undefined && pages === undefined && api?.isOn && !isForMetrics(request)) {
-      void api.handle(request, response);
+      await api.handle(request, response);
       return;
     }
     request.resume();
-    const answer =
-      check === undefined ? (pages?.answer(request) ?? answerMetrics(render, request)) : health.answer(check);
-    void answer.then(({ status, headers, body }) => {
-      response.writeHead(status, headers).end(body);
-    });
+    const { status, headers, body } = await (check === undefined
+      ? (pages?.answer(request) ?? answerMetrics(render, request))
+      : health.answer(check));
+    response.writeHead(status, headers).end(body);
+  };
+  server.on('request', (request, response) => {
+    response.on('error', () => {});
+    request.on('error', () => {});
+    const { socket } = request;
+    const end = (): void => connections.end(socket);
+    connections.begin(socket);
+    // A request ends here when its whole answer is written, even if the client does not read it: `/metrics` needs no
+    // token, so such clients must give way too.
+    void answer(request, response).then(() => (response.writableEnded ? end() : response.once('close', end)));
   });
   return server;
 }

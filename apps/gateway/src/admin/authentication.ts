@@ -6,6 +6,7 @@ import { createWindowSet } from 'headgate/stores';
 import { bearerTokenOf, createCredentials, isExpired } from '../admission/credentials.ts';
 import { type AdminRole, ROLES } from '../config/schema/admin.ts';
 import type { AdminToken } from '../config/schema.ts';
+import { digestOfToken } from '../config/token-digest.ts';
 import { isRefusal, type Refusal, refuse } from '../exchange/refusal.ts';
 
 /** Knows who sends a request to the Admin API. */
@@ -20,8 +21,10 @@ const PROBLEMS = {
   expired: 'The token has expired: use its replacement.',
 };
 
-/** Failures per minute of an address, or of a network of IPv6, whose host chooses its addresses freely. */
+/** Unknown tokens per minute of an address, or of a network of IPv6, whose host chooses its addresses freely. */
 const FAILURES = createWindowSet([], parseLimit(['10/1m']));
+/** How often one of them counts. */
+const REPETITIONS = createWindowSet([], parseLimit(['1/1m']));
 const NETWORK_BITS = 64;
 const ROUTE = 'authentication';
 
@@ -39,17 +42,20 @@ export function createAuthentication(onFailure: () => void): Authentication {
       const client = clientOf(request);
       const waitMs = failures.peek(client, ROUTE, FAILURES).find(({ remaining }) => remaining === 0)?.resetMs;
       if (waitMs !== undefined) {
-        const detail = 'Too many requests of this address had a wrong token: wait for the time that retry-after says.';
+        const detail = 'This address has sent too many unknown tokens: wait for the time that retry-after says.';
         return { ...refuse(429, 'api/too_many_requests', detail), retryAfter: Math.ceil(waitMs / 1_000) };
       }
       const given = bearerTokenOf(request) ?? '';
       const token = lookUpIn(tokens)(given);
       if (!isRefusal(token)) return token;
       onFailure();
-      // Nothing was guessed. Any page can make the operator's browser send such requests, and must not lock it out.
-      if (given === '') return token;
+      // Only an unknown token can be a guess. Any page can make the operator's browser send requests without a token, and
+      // an open console goes on with an expired one. Neither may lock the operators of the address out.
+      if (token.type !== 'errors/invalid_credentials') return token;
       try {
-        failures.consume(client, ROUTE, FAILURES, 1);
+        // To repeat a token is no new guess: a reload has removed it, and consoles and scripts still send it.
+        const isGuess = failures.consume(`${client} ${digestOfToken(given)}`, ROUTE, REPETITIONS, 1).accepted;
+        if (isGuess) failures.consume(client, ROUTE, FAILURES, 1);
       } catch {
         // The store is full. A client with so many addresses is not stopped by a bound per address.
       }

@@ -9,6 +9,8 @@ import { isRefusal, type Refusal, refuse, refuseBody } from '../exchange/refusal
 /** Largest body, in bytes. */
 export const MAX_BODY_BYTES = 65_536;
 
+const NOTHING = z.strictObject({});
+
 /** A value of the request is wrong, which is a 422. */
 export class InputError extends Error {
   constructor(readonly issues: readonly ConfigIssue[]) {
@@ -38,6 +40,16 @@ export function readQuery(schema: z.ZodObject | undefined, query: string | undef
   return checked(schema ?? NOTHING, Object.fromEntries(values));
 }
 
+/** Reads the header fields that an operation names, and no other. */
+export function readHeaders(schema: z.ZodObject = NOTHING, { headers }: IncomingMessage): unknown {
+  const given = Object.keys(schema.shape).map((name) => [name, headers[name.toLowerCase()]]);
+  const result = checkJson(schema, Object.fromEntries(given));
+  if ('value' in result) return result.value;
+  // The path of a name with a hyphen is written as an index.
+  const issues = result.issues.map(({ path, reason }) => ({ path: path.replace(/^\["(.*)"\]$/, '$1'), reason }));
+  return refuseInput(new InputError(issues));
+}
+
 /** Reads the body, which must be JSON. Reads nothing if the operation takes no body. */
 export async function readBody(schema: z.ZodObject | undefined, request: IncomingMessage): Promise<unknown> {
   if (schema === undefined) return undefined;
@@ -51,8 +63,6 @@ export async function readBody(schema: z.ZodObject | undefined, request: Incomin
   if ('issue' in json) return refuse(400, 'errors/malformed_request', `The body is not valid: ${json.issue.reason}.`);
   return checked(schema, json.value);
 }
-
-const NOTHING = z.strictObject({});
 
 function checked(schema: z.ZodObject, input: unknown): unknown {
   const result = checkJson(schema, input);

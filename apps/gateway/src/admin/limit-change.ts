@@ -1,14 +1,15 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import type { LimitInput } from 'headgate';
 import { isHeadgateError } from 'headgate';
 import type { AdjustTarget } from 'headgate/limits';
 import type { AdjustmentConflictError, Applied, LimitChange, LimitPreview } from 'headgate/shared-limits';
+import type { z } from 'zod';
 import { refuse } from '../exchange/refusal.ts';
 import { textsOrNull } from '../traffic/limit-entry.ts';
 import type { AdminContext } from './context.ts';
 import { InputError } from './input.ts';
 import { recommendationFor } from './limit-list.ts';
-import { Answered } from './operation.ts';
+import type { preconditions } from './limit-schemas.ts';
+import { Answered, type AnswerFields } from './operation.ts';
 
 /** @throws InputError if it names several layers */
 export function checkedTarget(given: AdjustTarget): AdjustTarget {
@@ -42,19 +43,14 @@ export function withSubjects(
  * The version of the limit that the client saw.
  * @throws InputError
  */
-export function versionIn({ 'if-match': match, 'if-none-match': noneMatch }: IncomingHttpHeaders): number | undefined {
-  if (noneMatch !== undefined) {
-    if (noneMatch === '*' && match === undefined) return 0;
-    throw new InputError([{ path: 'If-None-Match', reason: 'must be *, and not beside If-Match' }]);
-  }
-  if (match === undefined) return undefined;
-  const version = /^"(\d{1,15})"$/.exec(match)?.[1];
-  if (version !== undefined) return Number(version);
-  throw new InputError([{ path: 'If-Match', reason: 'must be the etag of the limit, such as "17"' }]);
+export function versionIn({ 'If-Match': match, 'If-None-Match': noneMatch }: z.output<typeof preconditions>) {
+  if (noneMatch === undefined) return match === undefined ? undefined : Number(match.slice(1, -1));
+  if (match === undefined) return 0;
+  throw new InputError([{ path: 'If-None-Match', reason: 'must not be given beside If-Match' }]);
 }
 
 /** @throws InputError for a fault of the request, and every other error */
-export function refuseChange(error: unknown, etagOf: (of: AdjustTarget) => Readonly<Record<string, string>>): Answered {
+export function refuseChange(error: unknown, etagOf: (of: AdjustTarget) => AnswerFields): Answered {
   if (isHeadgateError(error, 'adjustment_conflict')) {
     const { target, message } = error as AdjustmentConflictError;
     return new Answered(refuse(412, 'errors/precondition_failed', message), etagOf(target));

@@ -85,6 +85,22 @@ export const how = {
   wait: z.literal('applied').optional().describe('Waits until every process obeys, at most 2 seconds'),
 };
 
+/** The header fields that refuse a lost update. */
+export const preconditions = z.strictObject({
+  'If-Match': z
+    .string()
+    .regex(/^"\d{1,15}"$/, 'must be the etag of the limit, such as "17"')
+    .optional()
+    .describe(
+      'The `etag` that the client has seen, `"0"` for a limit that is not adjusted. 412 if it is another one now',
+    ),
+  'If-None-Match': z
+    .string()
+    .regex(/^\*$/, 'must be *')
+    .optional()
+    .describe('`*`: 412 if the limit is adjusted. Not beside `If-Match`'),
+});
+
 export const windows = z.union([limitSchema, z.literal('recommended')], {
   error: 'must be an array of windows such as "60/1m", or "recommended"',
 });

@@ -11,6 +11,25 @@ const DESCRIPTION =
 
 const ERROR = { $ref: '#/components/schemas/Problem' };
 
+/** The header fields of answers. */
+const FIELDS = {
+  'x-request-id': {
+    description: 'Identifies the request, also in the log',
+    required: true,
+    schema: { type: 'string' },
+  },
+  etag: {
+    description: 'The version of the limit, for `If-Match`. Absent from the answer to `dryRun`',
+    schema: { type: 'string' },
+  },
+  'retry-after': {
+    description: 'After how many seconds a retry makes sense',
+    required: true,
+    schema: { type: 'integer', minimum: 0 },
+  },
+  'www-authenticate': { description: 'Asks for a token', required: true, schema: { type: 'string' } },
+};
+
 /** The OpenAPI 3.1 document of the operations. The schemas that check requests describe them too. */
 export function createDocument(operations: readonly Operation[]): Json {
   const paths: Record<string, Json> = { ...PROBES };
@@ -25,13 +44,13 @@ export function createDocument(operations: readonly Operation[]): Json {
     components: {
       securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
       schemas: { Problem: schemaOf(problem, 'output') },
+      headers: FIELDS,
     },
   };
 }
 
 function describe(each: Operation): Json {
-  const { id, tag, summary, description, role, query, body, answer, mediaType = 'application/json' } = each;
-  const { properties = {}, required = [] } = query === undefined ? {} : (schemaOf(query, 'input') as ObjectSchema);
+  const { id, tag, summary, description, role, query, headers, body, answer, mediaType = 'application/json' } = each;
   return {
     operationId: id,
     tags: [tag],
@@ -40,22 +59,44 @@ function describe(each: Operation): Json {
       ? {}
       : { description: [description, role === 'none' ? undefined : `Role: ${role}.`].filter(Boolean).join(' ') }),
     security: role === 'none' ? [] : [{ token: [] }],
-    parameters: Object.entries(properties).map(([name, { description, ...schema }]) => ({
-      name,
-      in: 'query',
-      required: required.includes(name),
-      ...(description === undefined ? {} : { description }),
-      ...(schema.type === 'array' ? { style: 'form', explode: false } : {}),
-      schema,
-    })),
+    parameters: [...parametersIn('query', query), ...parametersIn('header', headers)],
     ...(body === undefined
       ? {}
       : { requestBody: { required: true, content: { 'application/json': { schema: schemaOf(body, 'input') } } } }),
     responses: {
-      200: { description: 'Done', content: { [mediaType]: { schema: schemaOf(answer, 'output') } } },
-      ...Object.fromEntries(statusesOf(each).map((status) => [status, errorOf(status)])),
+      200: {
+        description: 'Done',
+        headers: fieldsOf(each, 200),
+        content: { [mediaType]: { schema: schemaOf(answer, 'output') } },
+      },
+      ...Object.fromEntries(
+        statusesOf(each).map((status) => [status, { ...errorOf(status), headers: fieldsOf(each, status) }]),
+      ),
     },
   };
+}
+
+function parametersIn(place: 'query' | 'header', parameters: z.ZodObject | undefined): Json[] {
+  if (parameters === undefined) return [];
+  const { properties = {}, required = [] } = schemaOf(parameters, 'input') as ObjectSchema;
+  return Object.entries(properties).map(([name, { description, ...schema }]) => ({
+    name,
+    in: place,
+    required: required.includes(name),
+    ...(description === undefined ? {} : { description }),
+    ...(schema.type === 'array' ? { style: 'form', explode: false } : {}),
+    schema,
+  }));
+}
+
+/** The header fields of an answer with this status that a client reads. */
+function fieldsOf({ etagOn = [] }: Operation, status: number): Json {
+  const names: (keyof typeof FIELDS)[] = ['x-request-id'];
+  if (etagOn.includes(status)) names.push('etag');
+  // The gateway answers 503 if it lacks room or its store for now.
+  if (status === 429 || status === 503) names.push('retry-after');
+  if (status === 401) names.push('www-authenticate');
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
 interface ObjectSchema {
@@ -93,12 +134,17 @@ const probe = (operationId: string, summary: string, content: Json, others: Json
   get: { operationId, summary, security: [], responses: { 200: { description: 'Done', content }, ...others } },
 });
 const JSON_STATUS = { 'application/json': { schema: STATUS } };
+const NOT_READY = { 503: { description: 'It starts, or drains', content: JSON_STATUS } };
 
 /** The answers of the listener beside the operations. */
 const PROBES: Record<string, Json> = {
   '/livez': probe('getLiveness', 'Whether the process lives', JSON_STATUS),
-  '/readyz': probe('getReadiness', 'Whether the process is ready to serve', JSON_STATUS, {
-    503: { description: 'It starts, or drains', content: JSON_STATUS },
-  }),
-  '/metrics': probe('getMetrics', 'The metrics for Prometheus', { 'text/plain': { schema: { type: 'string' } } }),
+  '/readyz': probe('getReadiness', 'Whether the process is ready to serve', JSON_STATUS, NOT_READY),
+  '/healthz': probe('getHealth', 'The same as `/readyz`', JSON_STATUS, NOT_READY),
+  '/metrics': probe(
+    'getMetrics',
+    'The metrics for Prometheus',
+    { 'text/plain': { schema: { type: 'string' } } },
+    { 500: errorOf(500) },
+  ),
 };

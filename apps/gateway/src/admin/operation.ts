@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { ErrorStatus } from 'headgate/http';
 import type { MaybePromise } from 'headgate/stores';
 import type { z } from 'zod';
@@ -18,11 +18,16 @@ export interface Caller extends Pick<AdminToken, 'name' | 'role'> {
   isPermitted(): boolean;
 }
 
+/** The header fields that an operation itself can write. The document describes them. */
+export interface AnswerFields {
+  readonly etag?: string;
+}
+
 /** An answer, or a refusal, with additional header fields and additional fields for the log line. */
 export class Answered {
   constructor(
     readonly result: unknown,
-    readonly headers: Readonly<Record<string, string>>,
+    readonly headers: AnswerFields,
     readonly logged: Readonly<Record<string, unknown>> = {},
   ) {}
 }
@@ -33,7 +38,12 @@ export interface Streaming {
 }
 
 /** The parts of an operation of the Admin API. */
-export interface OperationParts<Query extends z.ZodObject, Body extends z.ZodObject, Answer extends z.ZodType> {
+export interface OperationParts<
+  Query extends z.ZodObject,
+  Body extends z.ZodObject,
+  Answer extends z.ZodType,
+  Headers extends z.ZodObject,
+> {
   /** Name in the document and in the metrics. */
   readonly id: string;
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -46,29 +56,33 @@ export interface OperationParts<Query extends z.ZodObject, Body extends z.ZodObj
   /** Checks the parameters, and describes them in the document. */
   readonly query?: Query;
   readonly body?: Body;
+  /** The request's header fields that the operation reads; checks and describes them, as `query` does parameters. */
+  readonly headers?: Headers;
   /** Describes the answer in the document. */
   readonly answer: Answer;
   readonly mediaType?: 'text/event-stream';
   /** Statuses of the operation's specific errors. The document adds the errors of every operation. */
   readonly errors?: readonly ErrorStatus[];
+  /** The statuses of answers with an `etag`. */
+  readonly etagOn?: readonly number[];
   run(
-    input: { readonly query: z.output<Query>; readonly body: z.output<Body>; readonly headers: IncomingHttpHeaders },
+    input: { readonly query: z.output<Query>; readonly body: z.output<Body>; readonly headers: z.output<Headers> },
     caller: Caller,
   ): MaybePromise<z.input<Answer> | Refusal | Streaming | Answered>;
 }
 
 /** An operation of any types. {@link operation} has checked that the types of its parts match. */
-export interface Operation extends Omit<OperationParts<z.ZodObject, z.ZodObject, z.ZodType>, 'run'> {
-  run(
-    input: { readonly query: unknown; readonly body: unknown; readonly headers: IncomingHttpHeaders },
-    caller: Caller,
-  ): unknown;
+export interface Operation extends Omit<OperationParts<z.ZodObject, z.ZodObject, z.ZodType, z.ZodObject>, 'run'> {
+  run(input: { readonly query: unknown; readonly body: unknown; readonly headers: unknown }, caller: Caller): unknown;
 }
 
 /** One row of the request table: the input that an operation accepts, its answer, and its function. */
-export function operation<Query extends z.ZodObject, Body extends z.ZodObject, Answer extends z.ZodType>(
-  parts: OperationParts<Query, Body, Answer>,
-): Operation {
+export function operation<
+  Query extends z.ZodObject,
+  Body extends z.ZodObject,
+  Answer extends z.ZodType,
+  Headers extends z.ZodObject,
+>(parts: OperationParts<Query, Body, Answer, Headers>): Operation {
   return parts as unknown as Operation;
 }
 

@@ -80,7 +80,7 @@ export function policyOf(config: Config): Policy {
 
 /**
  * Opens the log.
- * @throws UsageError, OptionError; reading throws FileError
+ * @throws UsageError, OptionError, FileError; reading throws FileError
  */
 export async function openTrace(command: string, values: TraceValues, { routes }: Config): Promise<OpenTrace> {
   const { trace: file, format, account, sort = '10s' } = values;
@@ -143,11 +143,11 @@ export function shareOf(flag: string, text: string): number {
 
 async function sizeOf(file: string): Promise<number> {
   const stats = await stat(file).catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(
+    throw new FileError(
       `--trace ${file}: ${error.code === 'ENOENT' ? 'the file does not exist' : `the file cannot be read (${error.code})`}`,
     );
   });
-  if (stats.isDirectory()) throw new UsageError(`--trace ${file}: it is a folder`);
+  if (stats.isDirectory()) throw new FileError(`--trace ${file}: it is a folder`);
   return stats.size;
 }
 

@@ -1,6 +1,7 @@
 import { describe } from 'headgate/internal';
 import type { z } from 'zod';
 import { type ConfigIssue, formatPath } from './config-error.ts';
+import { hideSecrets } from './hide-secrets.ts';
 import { isObject } from './json.ts';
 import { alternatives, didYouMean } from './suggest.ts';
 
@@ -40,7 +41,7 @@ function issuesOf(
     return issue.keys.map((key) => {
       const name = key === STAND_IN ? PROTO : key;
       const hint = didYouMean(name, known, ` (expected ${alternatives(known)})`);
-      return { path: formatPath([...path, name]), reason: `unknown option${hint}` };
+      return { path: formatPath([...path, hideSecrets(name)]), reason: `unknown option${hint}` };
     });
   }
   if (issue.code === 'invalid_union') {

@@ -2,6 +2,7 @@ import { dirname, resolve } from 'node:path';
 import { checkJson } from './check-json.ts';
 import { ConfigError, type ConfigIssue } from './config-error.ts';
 import { crossChecks } from './cross-checks.ts';
+import { withoutSecrets } from './hide-secrets.ts';
 import { isObject, type JsonObject, objectOrEmpty, readJson } from './json.ts';
 import { unlimitedCandidateIssues, unlimitedIssues } from './limits.ts';
 import { type Config, configSchema } from './schema.ts';
@@ -26,9 +27,12 @@ const FLAGS: ReadonlyMap<string, keyof Overrides> = new Map([
   ['store', 'store'],
 ]);
 
-/** No issue shows a value at these places: it may be a secret, or contain one. */
+/**
+ * No issue shows a value at these places, or below them: it may be a secret, or contain one. In a credential every field
+ * counts, because a token may stand in a wrong one. Everywhere else, {@link withoutSecrets} decides by the value.
+ */
 const SECRET =
-  /^(|(listen|admin)\.tls\.(cert|key|clientCa)|(admin\.tokens|keys)(\[\d+\])?|idempotency|upstream|upstreams([.[].*)?|((admin\.tokens|keys)\[\d+\]\.(token|sha256)|idempotency\.secret|store)(\.(env|file))?)$/;
+  /^(|idempotency|((admin\.tokens|keys|store|upstreams?|idempotency\.secret)|(listen|admin)\.tls\.(cert|key|clientCa))([.[].*)?)$/;
 
 /**
  * Reads a config file.
@@ -62,7 +66,7 @@ export function checkConfig(input: unknown, source: string, overrides: Overrides
   if ('value' in checked && issues.length === 0) return checked.value;
   throw new ConfigError(
     source,
-    issues.map((issue) => underFlag(withOrigin(issue, origins), overrides)),
+    withoutSecrets(issues).map((issue) => underFlag(withOrigin(issue, origins), overrides)),
   );
 }
 

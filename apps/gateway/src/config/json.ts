@@ -1,4 +1,5 @@
 import type { ConfigIssue } from './config-error.ts';
+import { hideSecrets } from './hide-secrets.ts';
 
 /** An object of a file that is not checked yet. */
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -80,7 +81,7 @@ class Scanner {
       this.#take(SPACE);
       const start = this.#at;
       const name = this.#string('a name in double quotes');
-      if (names.has(name)) this.#fail(`${JSON.stringify(name)} appears twice in one object`, start);
+      if (names.has(name)) this.#fail(`${hideSecrets(JSON.stringify(name))} appears twice in one object`, start);
       names.add(name);
       this.#take(SPACE);
       if (this.source[this.#at++] !== ':') this.#fail('":" expected', this.#at - 1);

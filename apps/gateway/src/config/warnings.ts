@@ -1,6 +1,7 @@
 import { recommendedLimits } from 'headgate/recommended';
 import type { RouteTemplate } from 'headgate-simulate/routes';
 import { type ConfigIssue, formatPath } from './config-error.ts';
+import { withoutSecrets } from './hide-secrets.ts';
 import { layerHasWindows } from './limits.ts';
 import { isLoopback } from './loopback.ts';
 import { isObeyed } from './request-fields.ts';
@@ -20,7 +21,7 @@ export function warningsFor(config: Config): ConfigIssue[] {
   const providers = new Set(accounts.flatMap(({ provider }) => provider ?? []));
   const plans = new Set(accounts.flatMap(({ plan }) => plan ?? []));
   const applications = new Set(keys.map(({ application }) => application));
-  return [
+  return withoutSecrets([
     ...warnIf(keys.length === 0, 'keys', 'the config has no keys, so every request is refused'),
     ...warnIf(routes.length === 0, 'routes', 'the config has no routes, so every request is refused'),
     ...warnIf(
@@ -102,7 +103,7 @@ export function warningsFor(config: Config): ConfigIssue[] {
       'idempotency.secret',
       `shorter than ${GOOD_SECRET_LENGTH} characters, so it can be guessed`,
     ),
-  ];
+  ]);
 }
 
 /** With `recommended`, a config needs no other limit, so a provider without a recommendation is easily overlooked. */

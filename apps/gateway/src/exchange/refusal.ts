@@ -7,13 +7,14 @@ export interface Refusal {
   /** @param requestId becomes `req_id` */
   problem(requestId: string): Problem;
   readonly status: ErrorStatus;
+  readonly type: string;
   /** Whole seconds for the field `retry-after`. */
   readonly retryAfter?: number | undefined;
 }
 
 /** A refusal; `type` must be allowed for `status`. */
 export function refuse<Status extends ErrorStatus>(status: Status, type: ErrorType<Status>, detail: string): Refusal {
-  return { status, problem: (requestId) => createProblem(status, type, detail, requestId) as Problem };
+  return { status, type, problem: (requestId) => createProblem(status, type, detail, requestId) as Problem };
 }
 
 /** The refusal of a request if there is no room now (503). Nothing was done, so the client may retry soon. */

@@ -18,6 +18,7 @@ export interface ResponseListener {
 export class UnreadableResponse extends Error {}
 
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
+const START = 'HTTP/1.';
 const STATUS_LINE = /^HTTP\/1\.([01]) (\d{3})(?: ([\t\x20-\x7e\x80-\xff]*))?$/;
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const VALUE = /^[\t\x20-\xff]*$/;
@@ -110,7 +111,10 @@ export class ResponseReader {
     const end = this.#text.indexOf('\r\n\r\n', Math.max(0, before - 3));
     if (end > maxHeaderSize || (end === -1 && this.#text.length > maxHeaderSize))
       throw new UnreadableResponse('the head is too long');
-    if (end === -1) return chunk.length;
+    if (end === -1) {
+      checkIncomplete(this.#text, before);
+      return chunk.length;
+    }
     const head = this.#text.slice(0, end);
     this.#text = '';
     this.#onHead(head);
@@ -177,6 +181,7 @@ export class ResponseReader {
   /** @param text ends with a line feed */
   #onLine(text: string): void {
     if (this.#state === 'trailers') {
+      if (!text.endsWith('\r\n')) throw new UnreadableResponse('a trailer ends with a bare line feed');
       // All trailers stay in the text, so that their length is bounded together.
       if (text === '\r\n' || text.endsWith('\r\n\r\n')) this.#state = 'over';
       else return;
@@ -191,6 +196,17 @@ export class ResponseReader {
     }
     this.#text = '';
   }
+}
+
+/**
+ * Rejects the beginning of a head that cannot become valid. Otherwise the gateway would wait for an end that an upstream
+ * of another protocol, or with bare line feeds, never sends.
+ * @param from the text before it was checked
+ */
+function checkIncomplete(text: string, from: number): void {
+  if (!START.startsWith(text.slice(0, START.length))) throw new UnreadableResponse('the status line is malformed');
+  for (let at = text.indexOf('\n', from); at !== -1; at = text.indexOf('\n', at + 1))
+    if (text[at - 1] !== '\r') throw new UnreadableResponse('a line of the head ends with a bare line feed');
 }
 
 /** The fields of a response about its end and its connection. */

@@ -6,7 +6,7 @@ import { refuseExchange } from '../exchange/answers.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
 import { Connection, WaitingRequests } from './connection.ts';
-import { whenSecure } from './when-secure.ts';
+import { OpenConnections } from './open-connections.ts';
 
 /** Tracks which exchanges run on which connection, and answers malformed HTTP, which never becomes a request. */
 export interface Connections {
@@ -60,10 +60,7 @@ export function watchConnections(
   { maxConnections, newId, onMalformed }: ConnectionsOptions,
 ): Connections {
   const bySocket = new WeakMap<Duplex, Connection>();
-  /** Connections without a request, in the order in which they became idle. */
-  const idle = new Set<Socket>();
   const all = new WaitingRequests();
-  const sockets = new Set<Socket>();
   const broken = new WeakSet<Duplex>();
   let running = 0;
   let closing = false;
@@ -94,13 +91,13 @@ export function watchConnections(
 
   const closeAfterLast = (): void => {
     closing = true;
-    for (const socket of sockets) bySocket.get(socket)?.closeAfterLast();
+    for (const socket of open.all) bySocket.get(socket)?.closeAfterLast();
   };
   /** Closes an idle connection if its client sends nothing for a moment. */
   const closeIdle = (socket: Socket): void => {
     const bytes = socket.bytesRead;
     const timer = setTimeout(() => {
-      if (!idle.has(socket) || !socket.writable) return;
+      if (!open.idle.has(socket) || !socket.writable) return;
       // The head of a request is on its way.
       if (socket.bytesRead > bytes) closeIdle(socket);
       else closeGently(socket);
@@ -108,7 +105,7 @@ export function watchConnections(
     timer.unref();
   };
   const checkDrained = (): void => {
-    if (running > 0 || sockets.size > 0) return;
+    if (running > 0 || open.all.size > 0) return;
     for (const resolve of onDrained) resolve();
     onDrained = [];
   };
@@ -134,8 +131,6 @@ export function watchConnections(
     else answerInTurn(socket, refusal, error.code ?? 'unknown');
   });
   const onClose = (socket: Socket): void => {
-    sockets.delete(socket);
-    idle.delete(socket);
     // Node emits 'close' only for the response whose turn it is. The responses that wait behind it get the event here.
     for (const { response } of exchangesOn(socket)) {
       if (response.socket !== null) continue;
@@ -144,23 +139,10 @@ export function watchConnections(
     }
     checkDrained();
   };
-  server.on('connection', (socket) => {
-    sockets.add(socket);
-    idle.add(socket);
-    if (sockets.size > maxConnections) {
-      // This connection itself if no other is idle.
-      const [longestIdle] = idle;
-      if (longestIdle !== undefined) idle.delete(longestIdle);
-      longestIdle?.destroy();
-    }
-    socket.once('close', () => onClose(socket));
-  });
-  // With TLS a connection is first the client's TCP socket, and from the end of the handshake on a TLS socket.
-  whenSecure(server, (tcpSocket, socket) => {
-    if (sockets.delete(tcpSocket)) sockets.add(socket);
-    if (idle.delete(tcpSocket)) idle.add(socket);
-    if (draining) closeIdle(socket);
-    socket.once('close', () => onClose(socket));
+  const open = new OpenConnections(server, {
+    maxConnections,
+    onClose,
+    onIdle: (socket) => draining && closeIdle(socket),
   });
   server.on('connect', (_request, socket) => {
     socket.on('error', () => {});
@@ -170,7 +152,7 @@ export function watchConnections(
 
   return {
     get open() {
-      return sockets.size;
+      return open.all.size;
     },
     get running() {
       return running;
@@ -180,14 +162,11 @@ export function watchConnections(
       const connection = connectionOf(socket);
       if (!connection.isLasting) return false;
       connection.add(exchange);
-      idle.delete(socket);
+      open.begin(socket);
       running++;
       exchange.response.once('close', () => {
         connection.delete(exchange);
-        if (connection.isQuiet && !socket.destroyed) {
-          idle.add(socket);
-          if (draining) closeIdle(socket);
-        }
+        open.end(socket);
         running--;
         checkDrained();
       });
@@ -199,7 +178,7 @@ export function watchConnections(
     drain() {
       draining = true;
       closeAfterLast();
-      for (const socket of idle) closeIdle(socket);
+      for (const socket of open.idle) closeIdle(socket);
       return new Promise((resolve) => {
         onDrained.push(resolve);
         checkDrained();

@@ -14,6 +14,7 @@ export function runWorker(): void {
   const worker = cluster.worker as Worker;
   const log = createLog(1, { worker: worker.id });
   let starting: Promise<Gateway> | undefined;
+  let isListening = false;
   /** Metrics of all workers are served by the primary. */
   const ownPart = (config: Config): Config => ({ ...config, admin: undefined });
   let stopping: Promise<number> | undefined;
@@ -37,7 +38,9 @@ export function runWorker(): void {
       case 'start':
         starting = startGateway(ownPart(config as Config), log);
         try {
-          await reply({ id, result: (await starting).address });
+          const { address } = await starting;
+          isListening = true;
+          await reply({ id, result: address });
         } catch (error) {
           await reply({ id, error: describeError(error) });
           exit(1);
@@ -65,6 +68,12 @@ export function runWorker(): void {
   worker.once('disconnect', () => {
     // Otherwise Node ends the process at once.
     worker.exitedAfterDisconnect = true;
+    // A worker listens by a message to the primary, which no longer answers. So the start would never end, nor a stop
+    // that waits for it.
+    if (!isListening) {
+      exit(1);
+      return;
+    }
     if (stopping !== undefined) return;
     log.logger.error('the primary has ended: draining');
     void stop().then(

@@ -75,14 +75,30 @@ describe('a request is let in by its token', () => {
     expectProblem(reply, 401, 'errors/missing_credentials');
   });
 
-  it('ten failures of an address: 429 for a minute, also for a valid token', async () => {
-    for (let i = 0; i < 10; i++) expect((await gateway.admin('GET', '/v1/status', { as: 'expired' })).status).toBe(401);
+  it('ten unknown tokens of an address: 429 for a minute, also for a valid token', async () => {
+    for (let i = 0; i < 10; i++) {
+      const ask = { as: undefined, headers: { authorization: `Bearer guess-${i}` } };
+      expect((await gateway.admin('GET', '/v1/status', ask)).status).toBe(401);
+    }
     const reply = await gateway.admin('GET', '/v1/status');
     expectProblem(reply, 429, 'api/too_many_requests');
     expect(Number(reply.headers['retry-after'])).toBeGreaterThan(50);
     // What needs no token goes on.
     for (const path of ['/livez', '/metrics', '/v1/openapi.json'])
       expect((await gateway.admin('GET', path, { as: undefined })).status).toBe(200);
+  });
+
+  it('an open console whose token has expired does not lock the other operators of its address out', async () => {
+    for (let i = 0; i < 11; i++)
+      expectProblem(await gateway.admin('GET', '/v1/status', { as: 'expired' }), 401, 'api/expired_authorization');
+    expect((await gateway.admin('GET', '/v1/status')).status).toBe(200);
+  });
+
+  it('nor does one whose token a reload has removed: only different tokens are guesses', async () => {
+    const removed = { as: undefined, headers: { authorization: 'Bearer a-removed-token' } };
+    for (let i = 0; i < 11; i++)
+      expectProblem(await gateway.admin('GET', '/v1/status', removed), 401, 'errors/invalid_credentials');
+    expect((await gateway.admin('GET', '/v1/status')).status).toBe(200);
   });
 
   it('a page that makes the browser of the operator send requests does not lock it out', async () => {

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterFile } from 'headgate-testbed/after-file';
 import { NIGHTLY } from 'headgate-testbed/nightly';
 import { eventually, openRaw, type RawConnection, rawRequest, send } from 'headgate-testbed/raw-http';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createAdminServer } from '../../src/admin/admin-server.ts';
 import { createHealth } from '../../src/operations/health.ts';
 
@@ -54,12 +54,55 @@ it.runIf(NIGHTLY)('a client that reads nothing of its answer is cut', async () =
   await eventually(async () => (await connections()) === 0, 'the end of the connection', 60_000);
 });
 
-it('past 256 connections another one is closed at once, and the others are served', async () => {
-  const { port } = await startAdmin(async () => 'metrics');
-  const clients = await Promise.all(Array.from({ length: 256 }, () => openRaw(port)));
-  await (await openRaw(port)).closed;
-  const first = clients[0] as RawConnection;
-  first.write(rawRequest('GET', '/livez'));
-  expect((await first.waitFor(1))[0]?.status).toBe(200);
-  for (const client of clients) client.destroy();
+describe('past 256 connections', () => {
+  const openAll = (port: number) => Promise.all(Array.from({ length: 256 }, () => openRaw(port)));
+  const closeAll = (clients: readonly RawConnection[]) => {
+    for (const client of clients) client.destroy();
+  };
+  const check = async (port: number) => (await send(port, { path: '/livez' })).status;
+
+  it('the connection that has been idle for the longest time makes room, so a health check is answered', async () => {
+    const { port, connections } = await startAdmin(async () => 'metrics');
+    const clients = await openAll(port);
+    await eventually(async () => (await connections()) === 256, 'all connections');
+    const [first, second] = clients as [RawConnection, RawConnection];
+    first.write(rawRequest('GET', '/livez'));
+    await first.waitFor(1);
+    expect(await check(port)).toBe(200);
+    await second.closed;
+    first.write(rawRequest('GET', '/livez'));
+    expect(await first.waitFor(2)).toHaveLength(2);
+    closeAll(clients);
+  });
+
+  it('a connection with a running request stays', async () => {
+    let finish = (_text: string): void => {};
+    const { port, connections } = await startAdmin(() => new Promise((resolve) => (finish = resolve)));
+    const scrape = send(port, { path: '/metrics' });
+    await eventually(async () => (await connections()) === 1, 'the scrape');
+    const clients = await openAll(port);
+    expect(await check(port)).toBe(200);
+    finish('metrics');
+    expect((await scrape).text).toBe('metrics');
+    closeAll(clients);
+  });
+
+  it('a client that does not read its answer makes room: the metrics need no token', async () => {
+    const answers = [Promise.resolve('x'.repeat(16_777_216))];
+    const { port, connections } = await startAdmin(() => answers.pop() ?? new Promise(() => {}));
+    const silent = await openRaw(port);
+    const begun = new Promise<void>((resolve) => {
+      silent.socket.once('data', () => resolve(void silent.socket.pause()));
+    });
+    silent.write(rawRequest('GET', '/metrics'));
+    await begun;
+    const running = await Promise.all(Array.from({ length: 255 }, () => openRaw(port)));
+    for (const client of running) client.write(rawRequest('GET', '/metrics'));
+    await eventually(async () => (await connections()) === 256, 'all connections');
+    expect(await check(port)).toBe(200);
+    silent.socket.resume();
+    await silent.closed;
+    expect(silent.received().length).toBeLessThan(16_777_216);
+    closeAll(running);
+  });
 });

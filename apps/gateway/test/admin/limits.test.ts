@@ -6,6 +6,7 @@ import { startUpstream, type Upstream } from 'headgate-testbed/upstream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkConfig } from '../../src/config/config.ts';
 import { ADMIN, type AdminAsk, type AdminGateway, startAdminGateway } from '../support/admin.ts';
+import { type Document, documentOf, expectDescribedFields } from '../support/described.ts';
 import { configOf, expectProblem, ratesOf } from '../support/gateway.ts';
 
 const CHATS = 'GET /api/v1/chats';
@@ -15,6 +16,8 @@ const LIMITS = {
 };
 let upstream: Upstream;
 let gateway: AdminGateway;
+/** The same for every gateway. */
+let document: Document | undefined;
 
 beforeEach(async () => {
   upstream = await startUpstream();
@@ -24,6 +27,8 @@ afterEach(() => gateway.stop());
 
 async function ask(method: string, path: string, more: AdminAsk = {}) {
   const reply = await gateway.admin(method, path, { as: 'operator', ...more });
+  document ??= await documentOf(gateway);
+  expectDescribedFields(document, { method, path, reply });
   return { ...reply, value: JSON.parse(reply.text) };
 }
 const put = (path: string, json: object, headers = {}) => ask('PUT', path, { json, headers });
@@ -57,6 +62,7 @@ describe('a limit', () => {
     expect((await ask('DELETE', ACC)).value).toMatchObject({ adjusted: null, effective: null });
     expect(await chats()).toBe(1_000);
     expect((await ask('DELETE', ACC)).status).toBe(200);
+    expect((await ask('GET', ACC)).headers.etag).toBe('"0"');
   });
 
   it('is logged twice: who asked for it, and what changed, with the same revision', async () => {
@@ -188,6 +194,13 @@ describe('a limit', () => {
     ['PUT', ACC, { windows: ['900/1m'], until: '2020-01-01T00:00:00Z' }, {}, /until/],
     ['PUT', ACC, { windows: ['900/1m'] }, { 'if-match': '17' }, /^If-Match: must be the etag/],
     ['PUT', ACC, { windows: ['900/1m'] }, { 'if-none-match': '"1"' }, /^If-None-Match: must be \*/],
+    [
+      'PUT',
+      ACC,
+      { windows: ['900/1m'] },
+      { 'if-match': '"0"', 'if-none-match': '*' },
+      'If-None-Match: must not be given beside If-Match',
+    ],
     [
       'PUT',
       '/v1/limit?account=acc_1x',

@@ -5,6 +5,7 @@ import { eventually, openRaw, pause } from 'headgate-testbed/raw-http';
 import { startUpstream, type Upstream } from 'headgate-testbed/upstream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AdminAsk, type AdminGateway, startAdminGateway, TOKENS } from '../support/admin.ts';
+import { type Document, documentOf, expectDescribedFields } from '../support/described.ts';
 import { expectProblem, ratesOf, TOKEN } from '../support/gateway.ts';
 
 const CHATS = 'GET /api/v1/chats';
@@ -12,20 +13,6 @@ const SECRET = 'the-secret-of-fingerprints';
 let upstream: Upstream;
 let gateway: AdminGateway;
 let document: Document;
-
-interface Schema {
-  readonly [name: string]: unknown;
-}
-interface Described {
-  readonly operationId: string;
-  readonly description?: string;
-  readonly security: readonly object[];
-  readonly responses: Readonly<Record<string, { readonly content: Readonly<Record<string, { schema: Schema }>> }>>;
-}
-interface Document {
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Described>>>>;
-  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
-}
 
 /** The upstream never answers the next request. */
 let holdsNext = false;
@@ -50,7 +37,7 @@ beforeAll(async () => {
       accounts: { acc_2: { routes: { [CHATS]: [] } } },
     },
   });
-  document = JSON.parse((await gateway.admin('GET', '/v1/openapi.json', { as: undefined })).text) as Document;
+  document = await documentOf(gateway);
 });
 afterAll(async () => {
   await gateway.stop();
@@ -59,7 +46,7 @@ afterAll(async () => {
 const ajv = new Ajv2020({ strict: false });
 
 /** The schema of the answer of an operation. References are the document's own. */
-function schemaOf(method: string, path: string, status: number): Schema {
+function schemaOf(method: string, path: string, status: number): object {
   const described = document.paths[path]?.[method.toLowerCase()];
   const content = described?.responses[String(status)]?.content['application/json'];
   if (content === undefined) throw new Error(`the document has no ${status} of ${method} ${path}`);
@@ -80,6 +67,7 @@ async function ask(method: string, path: string, more: AdminAsk = {}) {
   const value = JSON.parse(reply.text);
   const validate = validatorOf(method, path.split('?', 1)[0] as string, reply.status);
   expect(validate(value) ? [] : validate.errors).toEqual([]);
+  expectDescribedFields(document, { method, path, reply });
   return { ...reply, value };
 }
 
@@ -90,6 +78,17 @@ describe('the document', () => {
   it('is valid OpenAPI 3.1, and needs no token', async () => {
     expect(document).toMatchObject({ openapi: '3.1.0' });
     expect(await new Validator().validate({ ...structuredClone(document) })).toMatchObject({ valid: true });
+  });
+
+  it('names If-Match for every change whose answer has an etag, so that a generated client loses no update', () => {
+    const withEtag = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).flatMap(([method, { responses, parameters = [] }]) => {
+        if (method === 'get' || responses[200]?.headers?.etag === undefined) return [];
+        const names = parameters.flatMap(({ name, in: place }) => (place === 'header' ? [name] : []));
+        return [`${method} ${path}: ${names.join(', ')}`];
+      }),
+    );
+    expect(withEtag).toEqual(['put /v1/limit: If-Match, If-None-Match', 'delete /v1/limit: If-Match, If-None-Match']);
   });
 
   const ROLES = ['viewer', 'operator', 'admin'] as const;
@@ -109,7 +108,9 @@ describe('the document', () => {
     }
     // One of each, since ten failures would be too many.
     for (const { path, method } of guarded.slice(0, 2)) {
-      expectProblem(await gateway.admin(method, path, { as: undefined }), 401, 'errors/missing_credentials');
+      const missing = await gateway.admin(method, path, { as: undefined });
+      expectProblem(missing, 401, 'errors/missing_credentials');
+      expectDescribedFields(document, { method, path, reply: missing });
       expectProblem(await gateway.admin(method, path, { as: 'expired' }), 401, 'api/expired_authorization');
     }
   });

@@ -123,8 +123,9 @@ describe('headgate simulate', () => {
   it.each([
     [2, ['--trace', log], 'simulate needs --config FILE'],
     [2, ['--config', now], 'simulate needs --trace FILE, or --trace - for standard input'],
-    [2, ['--config', now, '--trace', join(folder, 'no')], 'the file does not exist'],
-    [2, ['--config', now, '--trace', folder], 'it is a folder'],
+    [2, ['--config', join(folder, 'no'), '--trace', log], 'the file does not exist'],
+    [1, ['--config', now, '--trace', join(folder, 'no')], 'the file does not exist'],
+    [1, ['--config', now, '--trace', folder], 'it is a folder'],
     [2, ['--config', now, '--trace', log, '--max-newly-rejected', '1%'], '--max-newly-rejected needs --candidate FILE'],
     [
       2,

@@ -158,7 +158,7 @@ describe('errors', () => {
     [
       { admin: { tokens: [{ name: 'jane', token: ADMIN_TOKEN, role: 'root' }, { token: 'another-admin-token' }] } },
       [
-        'admin.tokens[0].role: must be one of "viewer", "operator", "admin", got "root"',
+        'admin.tokens[0].role: must be one of "viewer", "operator", "admin"',
         'admin.tokens[1].name: is missing (expected a string)',
       ],
     ],
@@ -251,14 +251,11 @@ describe('errors', () => {
     [{ token: 't' }, 'keys[0].application: is missing (expected a string)'],
     [{ application: 'a', token: 't', role: 'scoped' }, 'keys[0].scope: a scoped key needs a scope'],
     [{ application: 'a', token: 't', scope: 's' }, 'keys[0].scope: only a key with the role "scoped" has a scope'],
-    [
-      { application: 'a', token: 't', role: 'king' },
-      'keys[0].role: must be one of "service", "account", "scoped", got "king"',
-    ],
+    [{ application: 'a', token: 't', role: 'king' }, 'keys[0].role: must be one of "service", "account", "scoped"'],
     [{ application: 'a', token: 't', scpe: 's' }, 'keys[0].scpe: unknown option, did you mean "scope"?'],
     [
       { application: 'a', token: 't', expiresAt: '2027-02-30T00:00:00Z' },
-      'keys[0].expiresAt: must be a time in ISO 8601 with its offset, such as "2027-01-01T00:00:00Z", got "2027-02-30T00:00:00Z"',
+      'keys[0].expiresAt: must be a time in ISO 8601 with its offset, such as "2027-01-01T00:00:00Z"',
     ],
   ])('a key %j', (key, issue) => {
     expect(issuesOf({ keys: [key] })).toEqual([issue]);

@@ -1,5 +1,7 @@
 /** `workers`: several processes that serve behind one primary, which replaces those that end and adds up their metrics. */
 import { writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { afterFile } from 'headgate-testbed/after-file';
 import { NIGHTLY } from 'headgate-testbed/nightly';
 import { checkMetrics, ownMetrics } from 'headgate-testbed/promtool';
 import { eventually, oneConnection, openRaw, rawRequest, send } from 'headgate-testbed/raw-http';
@@ -322,6 +324,22 @@ describe('the end', () => {
     hanging.release();
     expect(await Promise.all(hanging.replies)).toEqual([200, 200, 200, 200]);
     await eventually(() => workersOf(gateway).every(({ pid }) => !isAlive(pid)), 'the end of the workers');
+  });
+
+  it('if the primary is killed, a worker that is about to listen ends as well', async () => {
+    // A worker that starts waits for a second for this store, and then listens.
+    const connected: (() => void)[] = [];
+    const store = createServer(() => connected.shift()?.());
+    await new Promise<void>((resolve) => store.listen(0, '127.0.0.1', resolve));
+    afterFile(() => void store.close());
+    const { port } = store.address() as AddressInfo;
+    const gateway = await start(workersConfig({ store: `redis://127.0.0.1:${port}/0`, storeDeadlineMs: 250 }));
+    for (const { pid } of workersOf(gateway)) process.kill(pid, 'SIGKILL');
+    await eventually(() => workersOf(gateway).every(({ pid }) => !isAlive(pid)), 'the end of the first workers');
+    await new Promise<void>((resolve) => connected.push(resolve));
+    gateway.process.kill('SIGKILL');
+    // The workers write to the output of the primary, so it closes at the end of the last worker.
+    await gateway.exited;
   });
 });
 

@@ -85,6 +85,18 @@ it.each(['000', '099'])(
   },
 );
 
+it.each([
+  ['bare line feeds', 'HTTP/1.1 200 OK\nContent-Length: 2\n\nok'],
+  ['another protocol', '220 mail.example ESMTP\r\n'],
+])('a head with %s is an error at once, and counts as invalid', async (_title, bytes) => {
+  // The test would end before the gateway stopped waiting.
+  const patient = await startInProcess(keyedConfig(upstream.url, { upstreamTimeoutMs: 3_600_000 }));
+  answerWith(bytes, 'stay');
+  expectProblem(await patient.ask('POST', PLAIN), 503, 'errors/network_down');
+  expect(await patient.metrics()).toMatch(/upstream_errors_total\{[^}]*cause="invalid"\} 1$/m);
+  await patient.stop();
+});
+
 describe("a response that only the connection's end delimits", () => {
   const HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n';
 

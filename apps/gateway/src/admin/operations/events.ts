@@ -33,7 +33,7 @@ export function eventOperations({ traffic }: AdminContext): Operation[] {
         route: named('Only decisions about this route').optional(),
         outcome: z.enum(OUTCOMES).optional().describe('Only decisions with this outcome'),
         sample: z.number().min(0).max(1).default(1).describe('Share of the decisions'),
-        after: z.int().min(0).optional().describe('As the field Last-Event-ID'),
+        after: z.int().min(0).optional().describe('The id of the last event that the client has'),
       }),
       answer: z.string(),
       mediaType: 'text/event-stream',

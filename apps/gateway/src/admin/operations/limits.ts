@@ -27,12 +27,13 @@ import {
   entry,
   how,
   MAX_CHANGES,
+  preconditions,
   previewed,
   shown,
   targetShape,
   windows,
 } from '../limit-schemas.ts';
-import { Answered, type Caller, type Operation, operation } from '../operation.ts';
+import { Answered, type AnswerFields, type Caller, type Operation, operation } from '../operation.ts';
 import { pageOf } from '../paging.ts';
 import { named, next, paging, reason } from '../schemas.ts';
 
@@ -81,7 +82,7 @@ export function limitOperations(context: AdminContext): Operation[] {
     ...(wait === undefined ? {} : { applied: shownApplied(await sharedLimits.applied(revision)) }),
   });
   /** The log line contains the revision, which also identifies the line of the change. */
-  const answered = ({ revision }: Changed, result: unknown, headers: Readonly<Record<string, string>> = {}) =>
+  const answered = ({ revision }: Changed, result: unknown, headers: AnswerFields = {}) =>
     new Answered(result, headers, { revision });
   const changeOne = async (of: AdjustTarget, wanted: Wanted, caller: Caller) => {
     const done = await change(wanted, caller);
@@ -120,6 +121,7 @@ export function limitOperations(context: AdminContext): Operation[] {
       summary: 'One limit. Its `etag` is the version of the adjustment, 0 without one',
       query: z.strictObject(targetShape),
       answer: shown,
+      etagOn: [200],
       run({ query }) {
         const of = checkedTarget(query);
         return new Answered(showOne(of), etagOf(of));
@@ -135,8 +137,10 @@ export function limitOperations(context: AdminContext): Operation[] {
       description: '`If-Match` with the `etag` that the client has seen, or `If-None-Match: *`, refuses a lost update.',
       query: z.strictObject({ ...targetShape, ...how }),
       body: z.strictObject({ windows, reason, confirm, ...end }),
+      headers: preconditions,
       answer: z.union([shown.extend(changed.shape), previewed]),
       errors: [409, 412, 503],
+      etagOn: [200, 412],
       run({ query: { dryRun, wait, ...given }, body: { windows, ...rest }, headers }, caller) {
         const of = checkedTarget(given);
         const change = { target: of, windows: windowsFor(of, windows), ifVersion: versionIn(headers) };
@@ -152,8 +156,10 @@ export function limitOperations(context: AdminContext): Operation[] {
       summary: 'Removes what operators have set, so that the config applies again',
       description: 'Also if nothing was set.',
       query: z.strictObject({ ...targetShape, ...how, reason }),
+      headers: preconditions,
       answer: z.union([shown.extend(changed.shape), previewed]),
       errors: [409, 412, 503],
+      etagOn: [200, 412],
       run({ query: { dryRun, wait, reason, ...given }, headers }, caller) {
         const of = checkedTarget(given);
         const change = { target: of, windows: 'recommended' as const, ifVersion: versionIn(headers) };
@@ -187,6 +193,7 @@ export function limitOperations(context: AdminContext): Operation[] {
       }),
       answer: z.union([changed.extend({ limits: z.array(shown) }), previewed]),
       errors: [409, 412, 503],
+      etagOn: [412],
       async run({ query, body: { changes, ...rest } }, caller) {
         const wanted = changes.map(({ target, windows, version }) => ({
           target: checkedTarget(target),
