@@ -26,6 +26,7 @@ const STORE_FAILURE_DETAILS = {
 } as const;
 const RESULT_UNAVAILABLE_DETAIL =
   'The original request has completed, but its stored response cannot be read now. Retry with the same key.';
+const NEVER_FITS_DETAIL = 'The request costs more than this limit ever allows; waiting does not help.';
 const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 
 /** Makes the result of a request at a gate, a passage or an answer, and emits its event. */
@@ -38,12 +39,15 @@ export class GateEntries<Request> {
     this.#events = events;
   }
 
-  /** The result of a limit: a passage, or 429. */
+  /** The result of a limit: a passage, 429, or 422 if waiting does not help (S8, S11). */
   decided(request: Request, requestId: string | undefined, decision: Decision): GateAnswer | GatePassage {
     const id = this.idFor(requestId, !decision.accepted);
     if (this.#events.hasListener) this.#events.emit({ type: 'decision', requestId: id, decision });
     const headers = rateLimitFields(decision, this.#options.headers ?? 'x-ratelimit');
     if (decision.accepted) return this.#createPassage(id, decision, headers);
+    // The store that is away may know another max than the failure policy.
+    if (decision.impossible && !decision.degraded)
+      return this.answer(422, 'api/cost_exceeds_limit', NEVER_FITS_DETAIL, request, id, headers, decision);
     const detail = rejectionDetail(decision, headers);
     return this.answer(429, 'api/too_many_requests', detail, request, id, headers, decision);
   }
@@ -127,8 +131,7 @@ export class GateEntries<Request> {
   }
 }
 
-function rejectionDetail({ impossible, blocked, shown }: Decision, headers: HeaderFields): string {
-  if (impossible) return 'The request costs more than this limit ever allows; waiting does not help.';
+function rejectionDetail({ blocked, shown }: Decision, headers: HeaderFields): string {
   const retry = 'retry-after' in headers ? `in ${headers['retry-after']} s` : 'later';
   if (blocked === undefined) {
     const state = (shown?.remaining ?? 0) > 0 ? 'has not enough left for this request' : 'is used up';

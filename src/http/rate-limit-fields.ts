@@ -48,7 +48,8 @@ const NO_FIELDS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 
 /**
  * The header fields of a decision (S6 to S8): none if no window is shown, and none if it is degraded (S17). Any
- * other rejection has `retry-after`, whatever the styles. For a block, it is the only field (S21).
+ * other rejection has `retry-after`, whatever the styles, unless waiting does not help (S11). For a block, it is the
+ * only field (S21).
  * @throws OptionError for an unknown style
  */
 export function rateLimitFields(decision: Decision, styles: RateLimitFields = 'x-ratelimit'): HeaderFields {
@@ -69,7 +70,7 @@ export function rateLimitFields(decision: Decision, styles: RateLimitFields = 'x
   }
   const fields: Record<string, string> = {};
   for (const style of rateLimitStyles(styles)) STYLES[style](fields, decision, shown, reset);
-  if (!decision.accepted) fields['retry-after'] = reset;
+  if (!(decision.accepted || decision.impossible)) fields['retry-after'] = reset;
   return fields;
 }
 

@@ -2,7 +2,9 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { format } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
 import { StoreFullError } from '../../src/base/errors.ts';
+import { after } from '../../src/base/maybe-promise.ts';
 import type { Decision } from '../../src/core/decision.ts';
+import { decorateStore } from '../../src/core/decorate-store.ts';
 import type { LimitStore } from '../../src/core/ports.ts';
 import type { Gate, GateEntry, Passage } from '../../src/gate/gate.ts';
 import { GATE_CHANNEL, type GateEvent, type HandlerResponse } from '../../src/gate/index.ts';
@@ -85,8 +87,31 @@ describe('the stages', () => {
     expect(await remaining(limiter)).toBe(0);
   });
 
-  it('S11: for a cost that can never fit, the detail says that waiting does not help', async () => {
-    expect(problem(await gateOf({ cost: () => 3 }).gate.enter(REQUEST)).detail).toMatch(/waiting does not help/);
+  it('S8, S11: a cost that can never fit gets 422 with a type of its own and without retry-after', async () => {
+    const { gate, events, limiter } = gateOf({ cost: () => 3 });
+    const { headers, ...never } = problem(await gate.enter(REQUEST));
+    expect(never).toMatchObject({ status: 422, type: 'api/cost_exceeds_limit' });
+    expect(never.detail).toMatch(/waiting does not help/);
+    expect(headers).toMatchObject({ 'x-ratelimit-limit': '2', 'x-ratelimit-remaining': '2' });
+    expect(headers).not.toHaveProperty('retry-after');
+    expect(events).toMatchObject([{ type: 'decision', decision: { accepted: false, impossible: true } }]);
+    expect(await remaining(limiter)).toBe(2);
+  });
+
+  it('S9, S11: a max of 0 is such a limit; in a degraded decision it is a 429, without any field', async () => {
+    const store = createMemoryStore();
+    const closed = createLimiter({ store, limits: { allMethods: ['0/1m'] } });
+    expect(problem(await gateOf({ limiter: closed }).gate.enter(REQUEST)).type).toBe('api/cost_exceeds_limit');
+    const degraded = decorateStore(store, {
+      consume:
+        (consume) =>
+        (...given) =>
+          after(consume(...given), (decision) => decision.asDegraded()),
+    });
+    const local = createLimiter({ store: degraded, limits: { allMethods: ['0/1m'] } });
+    const { headers, ...later } = problem(await gateOf({ limiter: local }).gate.enter(REQUEST));
+    expect(later).toMatchObject({ status: 429, type: 'api/too_many_requests' });
+    expect(Object.keys(Object(headers)).filter((name) => /ratelimit|retry/.test(name))).toEqual([]);
   });
 
   it('S12: a request that a cache will answer never reaches the limiter', async () => {
