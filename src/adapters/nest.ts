@@ -4,14 +4,15 @@
  */
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
-import type {
-  CallHandler,
-  CanActivate,
-  DynamicModule,
-  ExecutionContext,
-  FactoryProvider,
-  ModuleMetadata,
-  NestInterceptor,
+import {
+  type CallHandler,
+  type CanActivate,
+  type DynamicModule,
+  type ExecutionContext,
+  type FactoryProvider,
+  HttpException,
+  type ModuleMetadata,
+  type NestInterceptor,
 } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type AddressLimits, isAddressLimits } from '../address/options.ts';
@@ -25,7 +26,7 @@ import { routeOf as routeOfFastify } from './fastify.ts';
 import { enterGate } from './node/bridge.ts';
 import { type NodeRequest, nodePeer } from './node/http.ts';
 import { idempotentRequest as idempotentNodeRequest } from './node/request.ts';
-import { sendFastifyReply, sendReply } from './node/send.ts';
+import { prepareRejection, sendFastifyReply, sendReply } from './node/send.ts';
 import { forContext, gateForRoute } from './shared/mount.ts';
 
 export type { AddressLimits } from '../address/options.ts';
@@ -257,6 +258,10 @@ function enterHttp(gate: Gate<NestRequest>, context: ExecutionContext): MaybePro
       if ('raw' in response) sendFastifyReply(response, reply);
       else sendReply(response, reply);
       return answered();
+    },
+    reject(error) {
+      if (!prepareRejection(response, error)) return answered();
+      throw new HttpException(error.problem, error.status, { cause: error });
     },
     proceed: () => true,
     skip: answered,

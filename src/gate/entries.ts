@@ -10,6 +10,7 @@ import type { AnswerProblem } from './idempotency-stage.ts';
 import type { GateOptions } from './options.ts';
 import { ownReply } from './own-answer.ts';
 import { GatePassage } from './passage.ts';
+import { RejectionError } from './rejection-error.ts';
 import { StageError } from './resolver.ts';
 
 /** Errors which mean that the store could not decide. */
@@ -98,7 +99,7 @@ export class GateEntries<Request> {
     return (status, type, detail, headers) => this.answer(status, type, detail, request, requestId, headers).reply;
   }
 
-  /** An answer of the gate itself: its error object, or the result of the option `answer`. */
+  /** An answer of the gate itself: its error object, or what the options `answer` and `rejection` make of it. */
   answer<Status extends ErrorStatus>(
     status: Status,
     type: ErrorType<Status>,
@@ -108,9 +109,13 @@ export class GateEntries<Request> {
     headers: Reply['headers'] = NO_HEADERS,
     decision?: Decision,
   ): GateAnswer {
-    const { answer, problemMediaType } = this.#options;
+    const { answer, problemMediaType, rejection } = this.#options;
     const problem = createProblem(status, type, detail, requestId);
     const reply = problemReply(problem, headers, problemMediaType);
+    if (rejection === 'throw') {
+      const error = new RejectionError(problem, reply, decision);
+      return { kind: 'answer', reply: { ...reply, error }, decision };
+    }
     if (answer === undefined) return { kind: 'answer', reply, decision };
     try {
       const own = ownReply(answer, problem, reply, { request, requestId, decision });

@@ -130,6 +130,14 @@ export interface GateOptions<Request> {
    * @default the error object, as JSON
    */
   readonly answer?: AnswerFunction<Request> | undefined;
+  /**
+   * `throw`: each error that the gate would answer becomes an error in the framework's own error handling: exception
+   * filters in Nest, `next(error)` in Express, the error handler in Fastify, Koa, Hono, h3 and Elysia. `rejectionOf()` of
+   * `headgate/gate` finds its status, fields, error object and decision. Not with `answer`. Answers that replace the
+   * response of a handler that ran already are sent as usual.
+   * @default 'answer'
+   */
+  readonly rejection?: 'answer' | 'throw' | undefined;
   /** Receives every event, which is also published on `node:diagnostics_channel` as `headgate:gate`. */
   readonly onEvent?: ((event: GateEvent) => void) | undefined;
   /**
@@ -170,6 +178,7 @@ const OTHERS = [
   'headers',
   'providerAnswers',
   'problemMediaType',
+  'rejection',
 ];
 
 /** @throws OptionError */
@@ -202,6 +211,11 @@ export function checkGateOptions<Request>(options: GateOptions<Request>): void {
   if (typeof providerAnswers !== 'boolean' && typeof providerAnswers !== 'function') {
     throw new OptionError('providerAnswers', providerAnswers, 'must be true, false or a function of the response');
   }
+  const { rejection = 'answer', answer } = options;
+  if (rejection !== 'answer' && rejection !== 'throw')
+    throw new OptionError('rejection', rejection, "must be 'answer' or 'throw'");
+  if (rejection === 'throw' && answer !== undefined)
+    throw new OptionError('rejection', rejection, 'must not be given with answer: the error handler makes the answer');
   noAccountRefusal(options.onNoAccount);
   createMisuseLog(options);
   rateLimitStyles(headers);
