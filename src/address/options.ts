@@ -10,6 +10,7 @@ export interface AddressLimits<Request>
   extends ClientIpOptions,
     Pick<
       GateOptions<Request>,
+      | 'partitionKey'
       | 'allow'
       | 'deny'
       | 'cost'
@@ -61,6 +62,7 @@ const KNOWN: readonly (keyof AddressLimits<never>)[] = [
   'answer',
   'rejection',
   'headers',
+  'partitionKey',
   'problemMediaType',
   'onEvent',
   'logger',

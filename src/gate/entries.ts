@@ -1,4 +1,5 @@
-import { type HeadgateErrorCode, isHeadgateError } from '../base/errors.ts';
+import { type HeadgateErrorCode, isHeadgateError, OptionError } from '../base/errors.ts';
+import { isPromise } from '../base/maybe-promise.ts';
 import type { Decision } from '../core/decision.ts';
 import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
 import { createProblem, problemReply, type Reply } from '../http/problem.ts';
@@ -28,6 +29,8 @@ const STORE_FAILURE_DETAILS = {
 const RESULT_UNAVAILABLE_DETAIL =
   'The original request has completed, but its stored response cannot be read now. Retry with the same key.';
 const NEVER_FITS_DETAIL = 'The request costs more than this limit ever allows; waiting does not help.';
+/** A header field carries it twice per window. */
+const MAX_PARTITION_KEY = 256;
 const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 
 /** Makes the result of a request at a gate, a passage or an answer, and emits its event. */
@@ -44,7 +47,7 @@ export class GateEntries<Request> {
   decided(request: Request, requestId: string | undefined, decision: Decision): GateAnswer | GatePassage {
     const id = this.idFor(requestId, !decision.accepted);
     if (this.#events.hasListener) this.#events.emit({ type: 'decision', requestId: id, decision });
-    const headers = rateLimitFields(decision, this.#options.headers ?? 'x-ratelimit');
+    const headers = rateLimitFields(decision, this.#options.headers, this.#partitionKeyOf(decision, id));
     if (decision.accepted) return this.#createPassage(id, decision, headers);
     // The store that is away may know another max than the failure policy.
     if (decision.impossible && !decision.degraded)
@@ -129,6 +132,23 @@ export class GateEntries<Request> {
   /** The given id, or a new one if an answer or an event needs it: creating an id costs more than the decision. */
   idFor(requestId: string | undefined, isNeeded = this.#events.hasListener): string {
     return requestId ?? (isNeeded || this.#events.hasListener ? crypto.randomUUID() : '');
+  }
+
+  #partitionKeyOf(decision: Decision, requestId: string): string | undefined {
+    const { partitionKey } = this.#options;
+    if (partitionKey === undefined) return undefined;
+    try {
+      const key: unknown = partitionKey(decision);
+      // No other code handles its rejection, which would end the process.
+      if (isPromise(key)) key.then(undefined, () => {});
+      if (key === undefined) return undefined;
+      if (typeof key === 'string' && key.length <= MAX_PARTITION_KEY) return key;
+      const reason = `must return undefined or a text of ${MAX_PARTITION_KEY} characters at most`;
+      throw new OptionError('partitionKey()', key, reason, typeof key === 'string' ? 'a longer text' : undefined);
+    } catch (error) {
+      this.#events.emitFailure({ requestId, stage: 'partitionKey', error });
+      return undefined;
+    }
   }
 
   #createPassage(requestId: string, decision: Decision | undefined, headers: HeaderFields): GatePassage {

@@ -114,6 +114,30 @@ describe('the stages', () => {
     expect(Object.keys(Object(headers)).filter((name) => /ratelimit|retry/.test(name))).toEqual([]);
   });
 
+  it('the names of windows and the partition key are in the IETF fields; if the function fails, its key is missing', async () => {
+    const limiter = createLimiter({
+      store: createMemoryStore(),
+      limits: { allMethods: [{ name: 'per-minute', window: '9/1m' }] },
+    });
+    const fieldOf = async (partitionKey: GateOptions<Request>['partitionKey']) => {
+      const { gate, events } = gateOf({ limiter, headers: 'ietf', partitionKey });
+      const { headers } = passage(await gate.enter(REQUEST));
+      return [headers['ratelimit-policy'], events.flatMap((event) => (event.type === 'failure' ? event.stage : []))];
+    };
+    const without = '"per-minute";q=9;w=60';
+    expect(await fieldOf(({ account, route }) => `${account} ${route}`)).toEqual([`${without};pk=:YSBy:`, []]);
+    expect(await fieldOf(() => undefined)).toEqual([without, []]);
+    for (const bad of [boom, () => 5, async () => 'a', () => 'x'.repeat(257)])
+      expect(await fieldOf(bad as never)).toEqual([without, ['partitionKey']]);
+    expect(() => gateOf({ partitionKey: () => 'a' })).toThrow("partitionKey: needs 'ietf' in headers");
+  });
+
+  it('a limit that is adjusted has the names of its new windows', async () => {
+    const { gate, limiter } = gateOf({ headers: 'ietf' });
+    limiter.adjust({}, [{ name: 'per-minute', window: '5/1m' }]);
+    expect(passage(await gate.enter(REQUEST)).headers['ratelimit-policy']).toBe('"per-minute";q=5;w=60');
+  });
+
   it('S12: a request that a cache will answer never reaches the limiter', async () => {
     const { gate, limiter } = gateOf({ cached: () => true });
     expect(passage(await gate.enter(REQUEST)).headers).toEqual({});
