@@ -1,5 +1,6 @@
 import type { Idempotency } from 'headgate';
 import { createGate, createLimiter, isHeadgateError, type Limiter } from 'headgate';
+import { createClientIp } from 'headgate/client-ip';
 import { createShadowedLimiter } from 'headgate/internal';
 import type { SharedLimits } from 'headgate/shared-limits';
 import type { LimitStore } from 'headgate/stores';
@@ -47,7 +48,11 @@ export interface LimitedRules extends Rules {
 export function createRules(config: Config, parts: RuleParts): LimitedRules {
   const { log, metrics, traffic, limits, shadow, idempotency, shares, workBudget, upstreams } = parts;
   // Accounts, providers and routes of a request come from the config, which is checked separately.
-  const accounts = createAccounts(config.accounts);
+  const clientIp = createClientIp({
+    ...config.clientAddress,
+    logger: (message, err) => log.logger.warn({ err }, message),
+  });
+  const accounts = createAccounts(config, clientIp);
   const current = createLimiter({ store: limits, limits: parts.sharedLimits, validate: false });
   const limiter = createShadowedLimiter(current, () => shadow.checks);
   const gate = createGate<Exchange>({

@@ -2,6 +2,7 @@ import { describe } from 'headgate/internal';
 import type { AdjustTarget } from 'headgate/limits';
 import { recommendedLimits } from 'headgate/recommended';
 import type { LimitChange } from 'headgate/shared-limits';
+import type { Accounts } from '../admission/accounts.ts';
 import { getOrCreate } from '../base/get-or-create.ts';
 import type { ConfigIssue } from '../config/config-error.ts';
 import type { Config } from '../config/schema.ts';
@@ -19,10 +20,10 @@ export function refuseUnknownNames(
   changes: readonly LimitChange[],
 ): void {
   const known = new Map<string, ReadonlySet<string>>();
-  const namesOf = (field: keyof AdjustTarget) => getOrCreate(known, field, () => namesIn(config(), field));
+  const namesOf = (field: keyof AdjustTarget) => getOrCreate(known, field, () => namesIn(config(), accounts(), field));
   // The accounts of a config can be very many, so their names are listed only for a suggestion.
   const isKnown = (field: keyof AdjustTarget, name: string) =>
-    field === 'account' ? accounts().find(name) !== undefined : namesOf(field).has(name);
+    field === 'account' ? accounts().find(name)?.id === name : namesOf(field).has(name);
   const issues = changes.flatMap(({ target, windows }, i): ConfigIssue[] => {
     if (windows === 'recommended') return [];
     return (Object.entries(target) as [keyof AdjustTarget, string][]).flatMap(([field, name]) => {
@@ -34,10 +35,14 @@ export function refuseUnknownNames(
   if (issues.length > 0) throw new InputError(issues);
 }
 
-function namesIn({ accounts, providers, limits, routes }: Config, field: keyof AdjustTarget): ReadonlySet<string> {
+function namesIn(
+  { accounts, providers, limits, routes }: Config,
+  { all }: Accounts,
+  field: keyof AdjustTarget,
+): ReadonlySet<string> {
   switch (field) {
     case 'account':
-      return new Set(accounts.map(({ id }) => id));
+      return new Set(all.map(({ id }) => id));
     case 'provider':
       return new Set([
         ...accounts.flatMap(({ provider }) => provider ?? []),

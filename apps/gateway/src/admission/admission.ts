@@ -28,6 +28,8 @@ export function createAdmission(options: AdmissionOptions) {
   const readBody = createBodyStage(options);
   /** Undefined if the route is not limited, or takes the account from the body. */
   const findAccount = (request: IncomingMessage, target: Target, match: RouteMatch, key: ApiKey) => {
+    const consumer = accounts.ofConsumer(match.route.source, key, request);
+    if (consumer !== undefined) return consumer;
     const id = readAccount(request, target, match);
     return id === undefined || isRefusal(id) ? id : accounts.access(id, key);
   };

@@ -1,4 +1,5 @@
 import { aligned, printable } from '../base/table.ts';
+import { isNamed } from '../config/account-source.ts';
 import type { Config } from '../config/schema.ts';
 import { upstreamChoice, upstreamUrls } from '../config/upstreams.ts';
 
@@ -14,7 +15,7 @@ export function routesTable(config: Config): string {
   };
   const providers = Object.keys(config.providers).sort();
   const routes = config.routes.map(({ route, account, idempotent = false, upstream }) => {
-    const isByProvider = upstream === undefined && account !== undefined && providers.length > 0;
+    const isByProvider = upstream === undefined && isNamed({ account }) && providers.length > 0;
     const to = `${target(upstream)}${isByProvider ? ', or by provider' : ''}`;
     return [route, account ?? '-', idempotent === false ? '-' : 'yes', to];
   });

@@ -9,7 +9,7 @@ import type { Config } from './schema.ts';
 export interface Route {
   /** As written in the config, such as `GET /api/v1/chats/{chat_id}`. Limits, metrics and the log use this name. */
   readonly name: string;
-  /** The part of the request that names the account; undefined if the route is not limited. */
+  /** By what its requests are counted; undefined if the route is not limited. */
   readonly source: AccountSource | undefined;
   /** Undefined if the route is not idempotent. */
   readonly idempotent: RouteIdempotency | undefined;
@@ -34,7 +34,7 @@ export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idemp
     const settings = settingsOf(given, settingsIn(idempotency));
     return {
       name: route,
-      source: account === undefined ? undefined : parseAccountSource(account),
+      source: parseAccountSource(account),
       idempotent: idempotent === false ? undefined : { settings, lateAnswerMs, required },
       upstream,
     };
