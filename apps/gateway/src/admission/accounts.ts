@@ -71,6 +71,6 @@ export function createAccounts(
 const NO_ADDRESS = refuse(400, 'errors/malformed_request', 'The connection has no address.');
 
 /** Clients of any application may share an address. */
-function accountOfAddress(address: string): Account {
+export function accountOfAddress(address: string): Account {
   return { id: consumerId('address', address), application: '', scope: null };
 }

@@ -17,6 +17,8 @@ const RESERVED = `${DEFAULT_UPSTREAM} is the name of the config's upstream: choo
 const NO_WILDCARD = 'with credentials, browsers do not accept "*": list the values';
 /** Scheme and host, perhaps a port; no path. */
 const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^\s/?#@\\,*]+$/i;
+/** A network is an IPv6 /48. */
+const NETWORK_BITS = 48;
 const NO_DEFAULT = 'must be given with plans: it has the limits of accounts without a plan';
 
 /**
@@ -29,6 +31,7 @@ export function crossChecks(file: JsonObject): ConfigIssue[] {
     ...keyIssues(file),
     ...adminIssues(file),
     ...clientAddressIssues(objectOrEmpty(file.clientAddress)),
+    ...perAddressIssues(file),
     ...accountIssues(arrayOrEmpty(file.accounts), plansIn(file)),
     ...routeIssues(arrayOrEmpty(file.routes)),
     ...limitIssues('limits', objectOrEmpty(file.limits), namesIn(file)),
@@ -103,6 +106,22 @@ function clientAddressIssues({ trustedProxies, header }: JsonObject): ConfigIssu
       return [{ path: `clientAddress.${path}`, reason: message.slice(message.indexOf(': ') + 2) }];
     }
   });
+}
+
+function perAddressIssues({ perAddress, clientAddress }: JsonObject): ConfigIssue[] {
+  const { ipv6Prefix = NETWORK_BITS + 1 } = objectOrEmpty(clientAddress);
+  const [path, { windows, perNetwork }] = Array.isArray(perAddress)
+    ? [['perAddress'], { windows: perAddress, perNetwork: undefined }]
+    : [['perAddress', 'windows'], objectOrEmpty(perAddress)];
+  const isEmpty = Array.isArray(windows) && windows.length === 0;
+  const hasNoNetworks = perNetwork !== undefined && typeof ipv6Prefix === 'number' && ipv6Prefix <= NETWORK_BITS;
+  const needed = `needs a clientAddress.ipv6Prefix of more than ${NETWORK_BITS} bits`;
+  return [
+    ...issueIf(formatPath(path), isEmpty ? 'must have a window, such as "600/1m"' : undefined),
+    ...durationIssues(path, windows),
+    ...durationIssues(['perAddress', 'perNetwork'], perNetwork),
+    ...issueIf('perAddress.perNetwork', hasNoNetworks ? needed : undefined),
+  ];
 }
 
 /** @param plans the names that the limits of the file list */

@@ -152,6 +152,19 @@ it('an account of the config cannot have the id of a key, an application or an a
   );
 });
 
+it.each([
+  [{ perAddress: [] }, 'perAddress: must have a window, such as "600/1m"'],
+  [{ perAddress: {} }, 'perAddress.windows: is missing (expected an array)'],
+  [{ perAddress: ['1/1m', '2/1m'] }, expect.stringMatching(/^perAddress: /)],
+  [{ perAddress: ['1'] }, expect.stringMatching(/^perAddress\[0\]: /)],
+  [
+    { perAddress: { windows: ['1/1m'], perNetwork: ['1/1m'] }, clientAddress: { ipv6Prefix: 48 } },
+    'perAddress.perNetwork: needs a clientAddress.ipv6Prefix of more than 48 bits',
+  ],
+])('%j', (config, issue) => {
+  expect(issuesOf(config)).toEqual([issue]);
+});
+
 it('clientAddress: a proxy that is no address, and a header that is no name', () => {
   const clientAddress = { trustedProxies: ['loopback', '0.0.0.0/0', 'x'], header: 'a b' };
   expect(issuesOf({ clientAddress })).toEqual([
