@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { fieldValues, tooLarge } from 'headgate/internal';
 import type { MaybePromise } from 'headgate/stores';
+import type { Route } from '../config/routes.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { isRefusal, type Refusal, refuse, refuseBody } from '../exchange/refusal.ts';
 import { type BodyStageOptions, createBodyStage } from './body-stage.ts';
@@ -33,6 +34,12 @@ export function createAdmission(options: AdmissionOptions) {
     const id = readAccount(request, target, match);
     return id === undefined || isRefusal(id) ? id : accounts.access(id, key);
   };
+  const authenticate = (exchange: Exchange, { isPublic }: Route): ApiKey | Refusal => {
+    const key = keys.authenticate(tokenOf(exchange.request));
+    if (isRefusal(key)) return isPublic ? NO_KEY : key;
+    exchange.application = key.application;
+    return key;
+  };
   return (exchange: Exchange): MaybePromise<Refusal | undefined> => {
     const { request } = exchange;
     const malformed = refusalOfHead(exchange);
@@ -42,9 +49,8 @@ export function createAdmission(options: AdmissionOptions) {
     const match = routes.match(request.method ?? '', target.path);
     if (match === undefined) return refuse(404, 'errors/resource_not_found', 'There is no such route.');
     exchange.route = match.route;
-    const key = keys.authenticate(tokenOf(request));
+    const key = authenticate(exchange, match.route);
     if (isRefusal(key)) return key;
-    exchange.application = key.application;
     const account = findAccount(request, target, match, key);
     if (isRefusal(account)) return account;
     exchange.account = account;
@@ -52,6 +58,9 @@ export function createAdmission(options: AdmissionOptions) {
     return shares.enter(exchange, key.application) ?? readBody(exchange, { route: match.route, key, target });
   };
 }
+
+/** In place of the key, on a public route. Such requests share the bounds of one application, which has no name. */
+const NO_KEY: ApiKey = { name: '', application: '', role: 'account', scope: null };
 
 /**
  * The token of `X-API-KEY`, also if it is empty, otherwise the token of `Authorization: Bearer`. Then `Authorization`

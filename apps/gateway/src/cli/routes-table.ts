@@ -14,10 +14,10 @@ export function routesTable(config: Config): string {
     return `${printable(urls.get(name) as string)} (${printable(name)})`;
   };
   const providers = Object.keys(config.providers).sort();
-  const routes = config.routes.map(({ route, account, idempotent = false, upstream }) => {
+  const routes = config.routes.map(({ route, account, public: isPublic, idempotent = false, upstream }) => {
     const isByProvider = upstream === undefined && isNamed({ account }) && providers.length > 0;
     const to = `${target(upstream)}${isByProvider ? ', or by provider' : ''}`;
-    return [route, account ?? '-', idempotent === false ? '-' : 'yes', to];
+    return [route, `${account ?? '-'}${isPublic ? ' (public)' : ''}`, idempotent === false ? '-' : 'yes', to];
   });
   const tables = [aligned([['ROUTE', 'ACCOUNT', 'IDEMPOTENT', 'UPSTREAM'], ...routes])];
   if (providers.length > 0) {

@@ -2,7 +2,7 @@ import { parseLimit } from 'headgate';
 import { createClientIp } from 'headgate/client-ip';
 import { describe } from 'headgate/internal';
 import { parametersOf, shapeOf } from 'headgate-simulate/routes';
-import { consumerId, consumerOf, HEADER_NAME, unusableSource } from './account-source.ts';
+import { consumerId, consumerOf, HEADER_NAME, NO_ACCOUNT, unusableSource } from './account-source.ts';
 import { adminIssues } from './admin-checks.ts';
 import { type ConfigIssue, formatPath } from './config-error.ts';
 import { arrayOrEmpty, isObject, type JsonObject, objectOrEmpty } from './json.ts';
@@ -17,6 +17,8 @@ const RESERVED = `${DEFAULT_UPSTREAM} is the name of the config's upstream: choo
 const NO_WILDCARD = 'with credentials, browsers do not accept "*": list the values';
 /** Scheme and host, perhaps a port; no path. */
 const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^\s/?#@\\,*]+$/i;
+const NO_KEY = 'a public route has no API key that may reach an account: use "address" or "none"';
+const NO_OWNER = 'must not be given for a public route, because without an API key nobody owns an idempotency key';
 /** A network is an IPv6 /48. */
 const NETWORK_BITS = 48;
 const NO_DEFAULT = 'must be given with plans: it has the limits of accounts without a plan';
@@ -151,7 +153,7 @@ function accountIssues(accounts: readonly unknown[], plans: readonly string[]): 
 function routeIssues(routes: readonly unknown[]): ConfigIssue[] {
   const issues: ConfigIssue[] = [];
   const shapes = routes.map((value, index) => {
-    const { route, account } = objectOrEmpty(value);
+    const { route, account, public: isPublic, idempotent = false } = objectOrEmpty(value);
     if (typeof route !== 'string') return undefined;
     const template = parseRoute(route);
     if ('reason' in template) {
@@ -164,6 +166,10 @@ function routeIssues(routes: readonly unknown[]): ConfigIssue[] {
     }
     const reason = typeof account === 'string' ? unusableSource(account, parametersOf(template.segments)) : undefined;
     issues.push(...issueIf(`routes[${index}].account`, reason));
+    if (isPublic === true && typeof account === 'string' && account !== 'address' && account !== NO_ACCOUNT)
+      issues.push({ path: `routes[${index}].account`, reason: NO_KEY });
+    if (isPublic === true && idempotent !== false)
+      issues.push({ path: `routes[${index}].idempotent`, reason: NO_OWNER });
     return shapeOf(template);
   });
   for (const [index, first] of repeated(shapes)) {

@@ -17,13 +17,16 @@ const NOT_NAMED =
 const NO_REQUEST = 'so no request is limited: add limits of "default"';
 
 /**
- * A config with keys and limits whose routes name no account counts per key. Otherwise none of its limits would apply.
+ * A config with limits whose routes name no account counts per key, and requests without a key per address. Otherwise
+ * none of its limits would apply.
  */
 export function withDefaultAccount(config: Config): Config {
   const { keys, routes, limits, shadow } = config;
   const hasLimits = hasWindows(limits) || (shadow !== undefined && hasWindows(shadow.limits));
-  if (keys.length === 0 || !hasLimits || routes.some(isLimited)) return config;
-  return { ...config, routes: routes.map((route) => ({ ...route, account: route.account ?? 'key' })) };
+  const hasRequests = keys.length > 0 || routes.some((route) => route.public);
+  if (!hasRequests || !hasLimits || routes.some(isLimited)) return config;
+  const accountOf = (route: Config['routes'][number]) => route.account ?? (route.public ? 'address' : 'key');
+  return { ...config, routes: routes.map((route) => ({ ...route, account: accountOf(route) })) };
 }
 
 /** Limits that can never apply are faults: the config would look limited, and would limit nothing. */

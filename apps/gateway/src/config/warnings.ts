@@ -24,7 +24,11 @@ export function warningsFor(config: Config): ConfigIssue[] {
   const plans = new Set(payers.flatMap(({ plan }) => plan ?? []));
   const applications = new Set(keys.map(({ application }) => application));
   return withoutSecrets([
-    ...warnIf(keys.length === 0, 'keys', 'the config has no keys, so every request is refused'),
+    ...warnIf(
+      keys.length === 0 && !(routes.length > 0 && routes.every((route) => route.public)),
+      'keys',
+      `the config has no keys, so every request ${routes.some((route) => route.public) ? 'for a route that is not public ' : ''}is refused`,
+    ),
     ...warnIf(routes.length === 0, 'routes', 'the config has no routes, so every request is refused'),
     ...warnIf(
       hasAccountRoute && accounts.length === 0,

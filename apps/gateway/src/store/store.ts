@@ -164,8 +164,7 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
   });
   const [isConnected] = await Promise.all([connected(client, START_MS), connected(largeClient, START_MS)]);
   // Loads the scripts, so that the first requests need not. Without a connection the wait would be in vain.
-  if (isConnected)
-    await Promise.allSettled([limits, claims].map((store) => store.ready({ timeoutMs: deadlineMs })));
+  if (isConnected) await Promise.allSettled([limits, claims].map((store) => store.ready({ timeoutMs: deadlineMs })));
   if (isConnected) void logFindings(config, log);
   else log.logger.warn({ onStoreFailure }, 'redis is unreachable: serving degraded until it answers');
   const health = async (): Promise<'ok' | 'degraded'> => {

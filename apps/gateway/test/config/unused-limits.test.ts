@@ -34,6 +34,12 @@ describe('routes without an account', () => {
     expect(accountsOf({ keys: KEYS, routes: ROUTES, limits: { unlimited: true }, shadow })).toEqual(['key', 'key']);
   });
 
+  it('count per address if they are public', () => {
+    const routes = [{ route: 'POST /login', public: true }, { route: 'GET /x' }];
+    expect(accountsOf({ keys: KEYS, routes, limits: LIMITS })).toEqual(['address', 'key']);
+    expect(accountsOf({ routes: routes.slice(0, 1), limits: LIMITS })).toEqual(['address']);
+  });
+
   it('are not limited without limits, and beside a route with an account', () => {
     expect(accountsOf({ keys: KEYS, routes: ROUTES })).toEqual([undefined, undefined]);
     expect(accountsOf({ keys: KEYS, routes: ROUTES, limits: { unlimited: true } })).toEqual([undefined, undefined]);
@@ -117,6 +123,21 @@ describe('limits that no request can reach', () => {
       'limits: no account has a provider with recommended limits, so no request is limited: add limits of "default"',
     ]);
   });
+});
+
+it('a public route has no key, so it has neither its account nor idempotency keys', () => {
+  const routes = ['key', 'application', 'query.id', 'address', 'none'].map((account, i) => ({
+    route: `GET /${i}`,
+    account,
+    public: true,
+    ...(i === 4 && { idempotent: true }),
+  }));
+  expect(issuesOf({ keys: KEYS, routes, limits: LIMITS })).toEqual([
+    ...[0, 1, 2].map(
+      (i) => `routes[${i}].account: a public route has no API key that may reach an account: use "address" or "none"`,
+    ),
+    expect.stringMatching(/^routes\[4\]\.idempotent: must not be given for a public route/),
+  ]);
 });
 
 describe('keys', () => {

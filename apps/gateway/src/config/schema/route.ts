@@ -19,6 +19,10 @@ export const route = z.strictObject({
     .describe(
       'By what requests are counted: key (the API key), application, address (of the client), or where requests name the account: path.NAME, query.NAME, header.NAME or body.NAME. none: not limited. Without it: key if no route of the config names an account, else not limited',
     ),
+  public: z
+    .boolean()
+    .default(false)
+    .describe('Whether its requests need no API key. It counts by address or not at all, and is not idempotent'),
   idempotent: z.union([z.boolean(), routeIdempotency], { error: 'must be true, false or an object' }).optional(),
   upstream: name.optional().describe('Name of an upstream of upstreams, or default. It wins over that of the provider'),
 });
