@@ -4,6 +4,7 @@ import { recommendedLimits } from 'headgate/recommended';
 import type { LimitChange } from 'headgate/shared-limits';
 import type { Accounts } from '../admission/accounts.ts';
 import { getOrCreate } from '../base/get-or-create.ts';
+import { countsFor, isLimited } from '../config/account-source.ts';
 import type { ConfigIssue } from '../config/config-error.ts';
 import type { Config } from '../config/schema.ts';
 import { didYouMean } from '../config/suggest.ts';
@@ -11,7 +12,7 @@ import type { AdminContext } from './context.ts';
 import { InputError } from './input.ts';
 
 /**
- * Refuses the limit of a name that is missing in the config: it would never apply. A provider with a recommendation is
+ * Refuses the limit of a name that is missing in the config, or of a route that does not count: it would never apply. A provider with a recommendation is
  * known. A reset is not refused, since the name may have been removed from the config.
  * @throws InputError
  */
@@ -26,11 +27,18 @@ export function refuseUnknownNames(
     field === 'account' ? accounts().find(name)?.id === name : namesOf(field).has(name);
   const issues = changes.flatMap(({ target, windows }, i): ConfigIssue[] => {
     if (windows === 'recommended') return [];
-    return (Object.entries(target) as [keyof AdjustTarget, string][]).flatMap(([field, name]) => {
+    const place = (field: string) => (changes.length === 1 ? field : `changes[${i}].target.${field}`);
+    const unknown = (Object.entries(target) as [keyof AdjustTarget, string][]).flatMap(([field, name]) => {
       if (isKnown(field, name)) return [];
       const reason = `the config has no such ${field}: ${describe(name)}${didYouMean(name, [...namesOf(field)])}`;
-      return [{ path: changes.length === 1 ? field : `changes[${i}].target.${field}`, reason }];
+      return [{ path: place(field), reason }];
     });
+    const route = config().routes.find((each) => each.route === target.route);
+    if (unknown.length > 0 || route === undefined) return unknown;
+    const applies = target.account === undefined ? isLimited(route) : countsFor(route, target.account);
+    return applies
+      ? []
+      : [{ path: place('route'), reason: 'the route does not count by such an account, so this would never apply' }];
   });
   if (issues.length > 0) throw new InputError(issues);
 }

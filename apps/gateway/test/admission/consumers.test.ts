@@ -137,6 +137,14 @@ describe('operators', () => {
     expect((await ask('/address', 'key-one', '192.0.2.8')).status).toBe(200);
   });
 
+  it.each(['route=GET%20/none', 'route=GET%20/named&account=key:one'])(
+    'cannot set a limit that would never apply: %s',
+    async (target) => {
+      const reply = await gateway.admin('PUT', `/v1/limit?${target}`, { json: { windows: ['9/1m'], reason: 'r' } });
+      expect([reply.status, reply.text]).toEqual([422, expect.stringContaining('would never apply')]);
+    },
+  );
+
   it('reset the counts of an address, or of a route of every account', async () => {
     const reset = (json: unknown) => gateway.admin('POST', '/v1/windows/reset', { json });
     expect((await reset({ account: 'address:2001:db8::5', reason: 'r' })).status).toBe(200);
