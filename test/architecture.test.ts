@@ -183,7 +183,7 @@ const HOUSES: Readonly<Record<string, House>> = {
 };
 
 /** The most names that `headgate/internal` may export. Fewer is better: lower it whenever one goes. */
-const MOST_INTERNAL = 35;
+const MOST_INTERNAL = 36;
 
 /** The most lines, those of the scripts in Lua included, and rooms of the library. */
 const MOST_LINES = 27_220;
