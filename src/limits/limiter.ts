@@ -15,18 +15,30 @@ import type { Decision, WindowStatus } from '../core/decision.ts';
 import type { LimitInput } from '../core/limit.ts';
 import { createMisuseLog } from '../core/misuse.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
-import type { WindowSet } from '../core/window-set.ts';
+import { EVERY_ROUTE, type WindowSet } from '../core/window-set.ts';
+import { createMemoryStore } from '../stores/memory/limits.ts';
 import { checkBlock, checkBlockTarget } from './blocks.ts';
 import { LimiterChecks } from './limiter-checks.ts';
-import { isWindowSetSource, type Limits, type Subject, type WindowSetSource, WindowSets } from './window-sets.ts';
+import {
+  isWindowSetSource,
+  type Limits,
+  ROUTE_NEEDED,
+  type Subject,
+  type WindowSetSource,
+  WindowSets,
+} from './window-sets.ts';
 
 /** Options of {@link createLimiter}. */
 export interface LimiterOptions {
-  /** Where counters are stored, e.g. `createMemoryStore()`. {@link Limiter.close} closes it. */
-  readonly store: LimitStore;
   /**
-   * Limits for every account, limits in layers, a function that returns the limits of a subject, or a source of window
-   * sets, such as `createSharedLimits()` returns.
+   * Where counters are stored, e.g. `createRedisStore(client)`. {@link Limiter.close} closes it. Leave it out for the
+   * default; undefined is an error.
+   * @default a memory store, which counts for this process alone
+   */
+  readonly store?: LimitStore;
+  /**
+   * A list of windows, which count all requests of an account together; limits per route; limits in layers; a function
+   * that returns the limits of a subject; or a source of window sets, such as `createSharedLimits()` returns.
    */
   readonly limits: Limits | WindowSetSource;
   /**
@@ -51,7 +63,7 @@ export interface LimitRequest extends Subject {
   readonly cost?: number | undefined;
 }
 
-/** Decides, per account and route, whether a request fits every window of its window set. */
+/** Decides, per account and perhaps route, whether a request fits every window of its window set. */
 export interface Limiter {
   /** Whether the store decides without a promise, so that {@link Limiter.consumeSync} works. */
   readonly synchronous: boolean;
@@ -118,17 +130,19 @@ export interface Limiter {
 }
 
 /**
- * Creates a limiter from a store and limits.
+ * Creates a limiter.
  * @example
  * ```ts
- * const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: ['60/1m', '5000/1d'] } });
- * const decision = await limiter.consume({ account: 'acc_1', route: 'POST /api/v1/emails' });
+ * const limiter = createLimiter({ limits: ['60/1m', '5000/1d'] });
+ * const decision = await limiter.consume({ account: 'acc_1' });
  * ```
  * @throws LimitError, OptionError with the place of the fault
  */
 export function createLimiter(options: LimiterOptions): Limiter {
   checkOptions(options, ['store', 'limits', 'validate', 'logger'], 'options');
-  const { store, limits } = options;
+  const { limits } = options;
+  // A store that is undefined by mistake would let each process count for itself, in silence.
+  const store = 'store' in options ? options.store : createMemoryStore();
   checkMethods('store', store, ['consume', 'peek', 'settle', 'reset'], ', as createMemoryStore() does');
   const windowSets = isWindowSetSource(limits) ? limits : new WindowSets(limits);
   const misuse = createMisuseLog(options);
@@ -140,25 +154,36 @@ export function createLimiter(options: LimiterOptions): Limiter {
       checks.unknownProvider(provider);
     };
   }
-  return withStore(new StoreLimiter(store, windowSets, checks), store);
+  return withParts(new StoreLimiter(store, windowSets, checks), { store, windowSets });
 }
 
-/** Under this name a limiter keeps its store, also if two copies of the package are loaded (ESM and CJS). */
-const STORE = /* @__PURE__ */ Symbol.for('headgate.limiter.store');
-
-/** The store of a limiter; undefined if `createLimiter` did not make it. */
-export function storeOf(limiter: Limiter): LimitStore | undefined {
-  return (limiter as { readonly [STORE]?: LimitStore })[STORE];
+/** What a limiter is made of. */
+interface LimiterParts {
+  readonly store: LimitStore;
+  readonly windowSets: WindowSetSource;
 }
 
-/** Gives a decorated limiter the store of the limiter within. */
-export function keepStore(inner: Limiter, decorated: Limiter): Limiter {
-  return withStore(decorated, storeOf(inner));
+/** Under this name a limiter keeps its parts, also if two copies of the package are loaded (ESM and CJS). */
+const PARTS = /* @__PURE__ */ Symbol.for('headgate.limiter.parts');
+
+/** The parts of a limiter; undefined if `createLimiter` did not make it. */
+export function partsOf(limiter: Limiter): LimiterParts | undefined {
+  return (limiter as { readonly [PARTS]?: LimiterParts })[PARTS];
+}
+
+/** Gives a decorated limiter the parts of the limiter within. */
+export function keepParts(inner: Limiter, decorated: Limiter): Limiter {
+  return withParts(decorated, partsOf(inner));
 }
 
 /** A computed name in the class would keep bundlers from leaving the class out. */
-function withStore(limiter: Limiter, store: LimitStore | undefined): Limiter {
-  return Object.defineProperty(limiter, STORE, { value: store });
+function withParts(limiter: Limiter, parts: LimiterParts | undefined): Limiter {
+  return Object.defineProperty(limiter, PARTS, { value: parts });
+}
+
+/** Whether each request of a limiter must name its route. */
+export function needsRoute(limiter: Limiter): boolean {
+  return partsOf(limiter)?.windowSets.needsRoute ?? true;
 }
 
 const NOT_ADJUSTABLE = 'must be changed at their source, as with put() of shared limits';
@@ -199,7 +224,7 @@ class StoreLimiter implements Limiter {
 
   async peek(subject: Subject): Promise<readonly WindowStatus[]> {
     const windowSet = this.windowSet(subject);
-    return this.#store.peek(subject.account, subject.route, windowSet);
+    return this.#store.peek(subject.account, subject.route ?? EVERY_ROUTE, windowSet);
   }
 
   async refund(decision: Decision): Promise<boolean> {
@@ -243,7 +268,9 @@ class StoreLimiter implements Limiter {
     this.#checkOpen();
     checkSubject(subject);
     checkString('account', subject.account);
-    checkString('route', subject.route);
+    const { needsRoute = true } = this.#windowSets;
+    if (subject.route !== undefined) checkString('route', subject.route);
+    else if (needsRoute) throw new SubjectError('route', undefined, ROUTE_NEEDED);
     if (subject.provider !== undefined) checkString('provider', subject.provider);
     if (subject.plan !== undefined) checkString('plan', subject.plan);
     try {
@@ -264,9 +291,9 @@ class StoreLimiter implements Limiter {
 
   #consume(request: LimitRequest): Decision | Promise<Decision> {
     const windowSet = this.windowSet(request);
-    const { account, route, cost = 1 } = request;
+    const { account, route = EVERY_ROUTE, cost = 1 } = request;
     checkCost(cost);
-    this.#checks?.decides(account, route);
+    this.#checks?.decides(account, route, windowSet.routeWindows > 0 || windowSet.allMethodsScope === 'route');
     return this.#store.consume(account, route, windowSet, cost);
   }
 

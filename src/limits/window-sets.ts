@@ -1,17 +1,17 @@
-import { OptionError, UnknownPlanError } from '../base/errors.ts';
+import { OptionError, SubjectError, UnknownPlanError } from '../base/errors.ts';
 import { getOrCreate } from '../base/get-or-create.ts';
 import { isPromise } from '../base/maybe-promise.ts';
 import { checkOptions, isPlainObject, placeIn, readByName } from '../base/options.ts';
 import { type AdjustTarget, layerOf, type TargetLayer } from '../core/adjustment.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
-import type { WindowSet } from '../core/window-set.ts';
+import { EVERY_ROUTE, type WindowSet } from '../core/window-set.ts';
 import {
   LAYER_NAMES,
   type Layer,
   type LayerChange,
   type LayeredLimits,
+  type LayerInput,
   type LimitLayer,
-  type LimitSet,
   layerOfRoute,
   NO_LAYER,
   parseLayer,
@@ -22,8 +22,11 @@ import {
 export interface Subject {
   /** Whose allowance the request uses. Any string. */
   readonly account: string;
-  /** The operation; by convention `POST /api/v1/emails`, never the raw URL. Any string. */
-  readonly route: string;
+  /**
+   * The operation; by convention `POST /api/v1/emails`, never the raw URL. Any string. Optional if all limits are lists
+   * of windows, which count all routes together (S28).
+   */
+  readonly route?: string | undefined;
   /** Selects the limits of a provider. By default, no provider's limits apply. */
   readonly provider?: string | undefined;
   /** Selects the limits of the customer's plan, such as `pro`. By default, no plan's limits apply. */
@@ -37,8 +40,11 @@ export interface Subject {
   readonly limits?: LimitInput | undefined;
 }
 
-/** Limits for every account, limits in layers, or a function that returns the limits of a subject. */
-export type Limits = LimitSet | LayeredLimits | ((subject: Subject) => LimitSet);
+/**
+ * Limits for every account, a list of windows or a set of limits; limits in layers; or a function that returns the
+ * limits of a subject.
+ */
+export type Limits = LayerInput | LayeredLimits<LayerInput> | ((subject: Subject) => LayerInput);
 
 const LAYERS = ['default', 'plans', 'providers', 'accounts'];
 
@@ -51,6 +57,11 @@ export interface WindowSetSource {
   windowSet(subject: Subject): WindowSet;
   /** Routes with their own limits. If given, the limiter warns of those that no request names. */
   readonly limitedRoutes?: readonly string[] | undefined;
+  /**
+   * Whether a request must name its route.
+   * @default true
+   */
+  readonly needsRoute?: boolean | undefined;
 }
 
 /** Whether these limits are a source of window sets. No set of limits contains a `windowSet`. */
@@ -76,6 +87,11 @@ export class WindowSets implements WindowSetSource {
   readonly #windowSetsByLayer: WeakMap<Layer, WindowSetCache> = new WeakMap();
   /** The window sets of each limit that a request brought along. */
   readonly #windowSetsByRouteLimits: WeakMap<LimitInput, WindowSetCache> = new WeakMap();
+  /**
+   * Whether limits depend on the route, or count each route separately. False if `limits` is a function: `windowSet`
+   * throws for a subject without the route that its limits need.
+   */
+  readonly needsRoute: boolean = false;
   /** Called if a subject names a provider without a layer, although others are listed. */
   onUnknownProvider: ((provider: string) => void) | undefined;
 
@@ -95,6 +111,7 @@ export class WindowSets implements WindowSetSource {
       this.#defaultWindowSets = limits.#defaultWindowSets;
       this.#windowSetsByLayer = limits.#windowSetsByLayer;
       this.#windowSetsByRouteLimits = limits.#windowSetsByRouteLimits;
+      this.needsRoute = limits.needsRoute;
       this.onUnknownProvider = limits.onUnknownProvider;
       return;
     }
@@ -102,19 +119,21 @@ export class WindowSets implements WindowSetSource {
       this.#default = cachedLayers(limits);
       return;
     }
-    if (!isPlainObject(limits)) throw new OptionError(place, limits, 'must be an object or a function of the subject');
+    if (!isPlainObject(limits) && !Array.isArray(limits)) throw new OptionError(place, limits, NOT_LIMITS);
     if (LAYERS.some((name) => name in limits)) {
       checkOptions(limits, LAYERS, place, (name) => (LAYER_NAMES.includes(name) ? 'move it into default' : undefined));
-      const { default: defaults, plans, providers, accounts } = limits as LayeredLimits;
+      const { default: defaults, plans, providers, accounts } = limits as LayeredLimits<LayerInput>;
       if (plans !== undefined && defaults === undefined)
         throw new OptionError(`${place}.default`, defaults, NO_DEFAULT);
       this.#default = parseLayer(defaults, `${place}.default`);
       this.#customerPlans = readByName(plans, `${place}.plans`, createLayer);
       this.#providers = readByName(providers, `${place}.providers`, createLayer);
       if (accounts !== undefined) this.#accounts = readByName(accounts, `${place}.accounts`, createLayer);
-    } else this.#default = parseLayer(limits as LimitSet, place);
+    } else this.#default = parseLayer(limits as LayerInput, place);
     const named = [this.#customerPlans, this.#providers, this.#accounts ?? new Map<string, Layer>()];
-    checkLimited([this.#default, ...named.flatMap((layers) => [...layers.values()])], limits, place);
+    const layers = [this.#default, ...named.flatMap((byName) => [...byName.values()])];
+    checkLimited(layers, limits, place);
+    this.needsRoute = layers.some((layer) => layer.needsRoute);
     this.#defaultWindowSets = new WindowSetCache([this.#default], this.#factory);
     this.#listsCustomerPlans = true;
   }
@@ -125,6 +144,7 @@ export class WindowSets implements WindowSetSource {
     return [...new Set(layers.flatMap((layer) => (typeof layer === 'function' ? [] : [...layer.routes])))];
   }
 
+  /** @throws SubjectError if the limits of a subject without a route need it */
   windowSet(subject: Subject): WindowSet {
     const { account, route, provider, plan, limits } = subject;
     let windowSets =
@@ -155,16 +175,25 @@ export class WindowSets implements WindowSetSource {
     for (const { of, changes } of byLayer.values()) this.#replaceLayer(of, (layer) => layer.adjusted(changes));
   }
 
-  /** False of the default layer of a function, which only the function itself can change. */
   isAdjustable(target: AdjustTarget): boolean {
-    return typeof this.#default !== 'function' || layerOf(target).layer !== 'default';
+    return this.#whyNotAdjustable(target) === undefined;
   }
 
   /** @throws OptionError */
   checkAdjustable(target: AdjustTarget): void {
-    if (this.isAdjustable(target)) return;
-    const reason = 'must name account, provider or plan; limits is a function, so change what it returns instead';
-    throw new OptionError('target', 'neither', reason);
+    const error = this.#whyNotAdjustable(target);
+    if (error !== undefined) throw error;
+  }
+
+  #whyNotAdjustable(target: AdjustTarget): OptionError | undefined {
+    const { layer } = layerOf(target);
+    if (typeof this.#default === 'function')
+      // Only the function itself can change it.
+      return layer === 'default' ? new OptionError('target', 'neither', OF_FUNCTION) : undefined;
+    // Requests may name no route then, so the limit would not apply to them.
+    return target.route === undefined || this.needsRoute
+      ? undefined
+      : new OptionError('target.route', target.route, OF_LIST);
   }
 
   /** One layer; undefined if it is without limits, and for the default one if `limits` is a function. */
@@ -239,8 +268,18 @@ class WindowSetCache {
     return getOrCreate(this.#withLayer, layer, () => new WindowSetCache([layer, ...this.layers], this.factory));
   }
 
-  windowSetFor(route: string): WindowSet {
+  /** @throws SubjectError if the windows depend on the route, and none is given */
+  windowSetFor(route: string | undefined): WindowSet {
+    if (route === undefined) return this.#windowSetOfEveryRoute();
     return this.#byRoute.get(route) ?? this.#windowSetOfOtherRoutes ?? this.#fill(route);
+  }
+
+  #windowSetOfEveryRoute(): WindowSet {
+    const windowSet = this.windowSetFor(EVERY_ROUTE);
+    const { windows, routeWindows, allMethodsScope } = windowSet;
+    const isPerRoute = routeWindows > 0 || (windows.length > 0 && allMethodsScope === 'route');
+    if (isPerRoute || this.#byRoute.size > 0) throw new SubjectError('route', undefined, ROUTE_NEEDED);
+    return windowSet;
   }
 
   /** On first use, creates all window sets: one for each route with its own limit, and one for all other routes. */
@@ -256,15 +295,22 @@ class WindowSetCache {
 
 const NOT_ASYNCHRONOUS =
   'must return the limits, not a promise of them: load them beforehand, and change them with limiter.adjust()';
+const NOT_LIMITS = 'must be an object or a function of the subject, or a list of windows';
+const OF_FUNCTION = 'must name account, provider or plan; limits is a function, so change what it returns instead';
+const OF_LIST =
+  'must be absent: limits that are a list count all routes together. ' +
+  "Write { allMethods: { windows, scope: 'account' } } in place of the list, and each request with its route";
+/** Advice for a request without a route. */
+export const ROUTE_NEEDED = 'only limits that are a list of windows do without a route';
 const NO_DEFAULT = 'must be given with plans: it has the limits of requests without a plan';
 const OTHER_ROUTE = Symbol('any other route') as unknown as string;
 
 const NO_WINDOWS =
-  "must have a window, such as { allMethods: ['60/1m'] }; { unlimited: true } says that requests are not limited";
+  "must have a window, such as ['60/1m'] or { allMethods: ['60/1m'] }; { unlimited: true } says that requests are not limited";
 const NOT_IN_LAYER = 'only the limits of every account can be unlimited; [] removes a limit here';
 
 /** Creates the layer of a provider or an account. */
-function createLayer(set: LimitSet, place: string): Layer {
+function createLayer(set: LayerInput, place: string): Layer {
   const layer = parseLayer(set, place);
   // It would be read as "not limited at all", but the limits that it lacks come from the other layers.
   if (layer.isUnlimited) throw new OptionError(`${place}.unlimited`, true, NOT_IN_LAYER);
@@ -280,8 +326,8 @@ function checkLimited(layers: readonly Layer[], given: unknown, place: string): 
 }
 
 /** Limit sets are checked once each, since a function usually returns the same few objects. */
-function cachedLayers(limits: (subject: Subject) => LimitSet): (subject: Subject) => Layer {
-  const layers = new WeakMap<LimitSet, Layer>();
+function cachedLayers(limits: (subject: Subject) => LayerInput): (subject: Subject) => Layer {
+  const layers = new WeakMap<LayerInput, Layer>();
   return (subject) => {
     const set = limits(subject);
     return getOrCreate(layers, set, () => {
@@ -295,7 +341,7 @@ function cachedLayers(limits: (subject: Subject) => LimitSet): (subject: Subject
         throw new OptionError(
           'limits(subject)',
           set,
-          'must return a plain object (expected allMethods, routes or unlimited)',
+          'must return a list of windows, or a plain object (expected allMethods, routes or unlimited)',
         );
       const layer = parseLayer(set, 'limits(subject)');
       checkLimited([layer], set, 'limits(subject)');

@@ -1,6 +1,7 @@
 import { ClosedError, OptionError } from '../base/errors.ts';
 import { checkMethods, checkOptions } from '../base/options.ts';
 import type { Decision } from '../core/decision.ts';
+import { EVERY_ROUTE } from '../core/window-set.ts';
 import { createSystemTimers, type Timers } from '../idempotency/timers.ts';
 import { checkCost, type Limiter, type LimitRequest } from '../limits/limiter.ts';
 import { QueueFullError } from './errors.ts';
@@ -145,7 +146,7 @@ class LimiterWorker implements JobWorker {
 
   /** Adds a job to the queue of its account and route. A queue exists, and is served, as long as it contains jobs. */
   #add(job: Job): JobQueue {
-    const { account, route } = job.request;
+    const { account, route = EVERY_ROUTE } = job.request;
     // The length in front determines the end of the account.
     const name = `${account.length}:${account}${route}`;
     const existing = this.#queues.get(name);

@@ -127,7 +127,7 @@ describe('layers', () => {
     expect(maxes({ account: 'constructor', route: '__proto__', provider: 'toString' })).toEqual([60]);
   });
 
-  it.each([undefined, null, 5, []])('rejects %j from a limits function, and names the function', (returned) => {
+  it.each([undefined, null, 5, new Map()])('rejects %j from a limits function, and names the function', (returned) => {
     const { limiter } = limiterOf(() => returned as never);
     expect(() => limiter.windowSet({ account: 'a', route: EMAILS })).toThrow(
       /^limits\(subject\): must .*allMethods(,| or) routes/,
