@@ -22,6 +22,7 @@ export const passageOf = (rest: Partial<Passage> = {}): Passage => ({
   decision: undefined,
   headers: {},
   settle: () => ({ headers: {}, stripRateLimit: false }),
+  dispatch: async () => {},
   abandon: async () => undefined,
   ...rest,
 });
