@@ -13,7 +13,7 @@ let installed: string;
 
 beforeAll(() => {
   packed = pack();
-  folder = install(packed, 'project', ['@nestjs/common', '@opentelemetry/api', 'h3']);
+  folder = install(packed, 'project', ['@nestjs/common', '@nestjs/core', '@opentelemetry/api', 'h3', 'hono']);
   installed = join(folder, 'node_modules/headgate');
 });
 

@@ -7,6 +7,7 @@ import {
   SubjectError,
 } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
+import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkMethods, checkOptions } from '../base/options.ts';
 import { describeThrown } from '../base/thrown.ts';
 import type { AdjustTarget } from '../core/adjustment.ts';
@@ -23,6 +24,7 @@ import {
   isWindowSetSource,
   type Limits,
   ROUTE_NEEDED,
+  resolveWindowSet,
   type Subject,
   type WindowSetSource,
   WindowSets,
@@ -38,7 +40,8 @@ export interface LimiterOptions {
   readonly store?: LimitStore;
   /**
    * A list of windows, which count all requests of an account together; limits per route; limits in layers; a function
-   * that returns the limits of a subject; or a source of window sets, such as `createSharedLimits()` returns.
+   * that returns the limits of a subject, or a promise of them; or a source of window sets, such as
+   * `createSharedLimits()` returns.
    */
   readonly limits: Limits | WindowSetSource;
   /**
@@ -65,17 +68,21 @@ export interface LimitRequest extends Subject {
 
 /** Decides, per account and perhaps route, whether a request fits every window of its window set. */
 export interface Limiter {
-  /** Whether the store decides without a promise, so that {@link Limiter.consumeSync} works. */
+  /**
+   * Whether a decision never needs a promise: the store is synchronous, and `limits` is not a function, which could
+   * return one.
+   */
   readonly synchronous: boolean;
   /**
    * Charges every window, or rejects the request and charges no window (S5).
    * @throws SubjectError, UnknownPlanError, CostError, LimitError, and OptionError if your function `limits` throws;
-   * nothing was charged then. Also the store's errors if it cannot decide
+   * or rejects; nothing was charged then. Also the store's errors if it cannot decide
    */
   consume(request: LimitRequest): Promise<Decision>;
   /**
    * Like `consume`, without a promise.
-   * @throws StoreNotSynchronousError if the store is not synchronous
+   * @throws StoreNotSynchronousError if the store is not synchronous; OptionError if your function `limits` returned a
+   * promise
    */
   consumeSync(request: LimitRequest): Decision;
   /** Returns the current state of every window of the subject's window set. Changes nothing (S14). */
@@ -123,7 +130,10 @@ export interface Limiter {
    * @throws LimitError, OptionError (also if `limits` is a source of window sets)
    */
   adjust(target: AdjustTarget, windows: LimitInput | 'recommended'): void;
-  /** Returns the window set that a request of the subject must fit now. */
+  /**
+   * Returns the window set that a request of the subject must fit now.
+   * @throws OptionError if your function `limits` returned a promise: use {@link Limiter.peek}
+   */
   windowSet(subject: Subject): WindowSet;
   /** Closes the store. Later calls reject or throw. */
   close(): Promise<void>;
@@ -154,13 +164,16 @@ export function createLimiter(options: LimiterOptions): Limiter {
       checks.unknownProvider(provider);
     };
   }
-  return withParts(new StoreLimiter(store, windowSets, checks), { store, windowSets });
+  const limiter = new StoreLimiter(store, windowSets, checks);
+  return withParts(limiter, { store, windowSets, resolve: limiter.resolve });
 }
 
 /** What a limiter is made of. */
 interface LimiterParts {
   readonly store: LimitStore;
   readonly windowSets: WindowSetSource;
+  /** Like `windowSet` of the limiter, and waits for a promise of the function `limits`. */
+  readonly resolve: (subject: Subject) => MaybePromise<WindowSet>;
 }
 
 /** Under this name a limiter keeps its parts, also if two copies of the package are loaded (ESM and CJS). */
@@ -181,6 +194,11 @@ function withParts(limiter: Limiter, parts: LimiterParts | undefined): Limiter {
   return Object.defineProperty(limiter, PARTS, { value: parts });
 }
 
+/** Like `windowSet` of the limiter, and waits for a promise of the function `limits`. */
+export function windowSetOf(limiter: Limiter, subject: Subject): MaybePromise<WindowSet> {
+  return partsOf(limiter)?.resolve(subject) ?? limiter.windowSet(subject);
+}
+
 /** Whether each request of a limiter must name its route. */
 export function needsRoute(limiter: Limiter): boolean {
   return partsOf(limiter)?.windowSets.needsRoute ?? true;
@@ -192,16 +210,18 @@ class StoreLimiter implements Limiter {
   readonly #store: LimitStore;
   readonly #windowSets: WindowSetSource;
   readonly #checks: LimiterChecks | undefined;
+  readonly #mayWait: boolean;
   #closed = false;
 
   get synchronous(): boolean {
-    return this.#store.synchronous;
+    return this.#store.synchronous && !this.#mayWait;
   }
 
   constructor(store: LimitStore, windowSets: WindowSetSource, checks: LimiterChecks | undefined) {
     this.#store = store;
     this.#windowSets = windowSets;
     this.#checks = checks;
+    this.#mayWait = windowSets instanceof WindowSets && windowSets.mayWait;
   }
 
   consume(request: LimitRequest): Promise<Decision> {
@@ -219,12 +239,12 @@ class StoreLimiter implements Limiter {
 
   consumeSync(request: LimitRequest): Decision {
     if (!this.#store.synchronous) throw new StoreNotSynchronousError();
-    return this.#consume(request) as Decision;
+    return this.#decide(request, this.windowSet(request)) as Decision;
   }
 
   async peek(subject: Subject): Promise<readonly WindowStatus[]> {
-    const windowSet = this.windowSet(subject);
-    return this.#store.peek(subject.account, subject.route ?? EVERY_ROUTE, windowSet);
+    const { account, route = EVERY_ROUTE } = Object(subject) as Subject;
+    return this.#store.peek(account, route, await this.resolve(subject));
   }
 
   async refund(decision: Decision): Promise<boolean> {
@@ -265,23 +285,28 @@ class StoreLimiter implements Limiter {
   }
 
   windowSet(subject: Subject): WindowSet {
-    this.#checkOpen();
-    checkSubject(subject);
-    checkString('account', subject.account);
-    const { needsRoute = true } = this.#windowSets;
-    if (subject.route !== undefined) checkString('route', subject.route);
-    else if (needsRoute) throw new SubjectError('route', undefined, ROUTE_NEEDED);
-    if (subject.provider !== undefined) checkString('provider', subject.provider);
-    if (subject.plan !== undefined) checkString('plan', subject.plan);
+    this.#check(subject);
     try {
       return this.#windowSets.windowSet(subject);
     } catch (error) {
-      if (isHeadgateError(error)) throw error;
-      // Otherwise the fault of your function would look like an outage of the store.
-      const { name, message } = describeThrown(error);
-      throw new OptionError('limits(subject)', error, 'must not throw', `${name}: ${message}`, { cause: error });
+      throw faultOfLimits(error);
     }
   }
+
+  /** A property, because it belongs to the limiter's parts and not to its methods. */
+  readonly resolve = (subject: Subject): MaybePromise<WindowSet> => {
+    if (!this.#mayWait) return this.windowSet(subject);
+    this.#check(subject);
+    try {
+      const windowSet = resolveWindowSet(this.#windowSets, subject);
+      if (!isPromise(windowSet)) return windowSet;
+      return windowSet.catch((error: unknown) => {
+        throw faultOfLimits(error);
+      });
+    } catch (error) {
+      throw faultOfLimits(error);
+    }
+  };
 
   async close(): Promise<void> {
     if (this.#closed) return;
@@ -290,7 +315,18 @@ class StoreLimiter implements Limiter {
   }
 
   #consume(request: LimitRequest): Decision | Promise<Decision> {
-    const windowSet = this.windowSet(request);
+    if (!this.#mayWait) return this.#decide(request, this.windowSet(request));
+    const windowSet = this.resolve(request);
+    if (!isPromise(windowSet)) return this.#decide(request, windowSet);
+    // The caller may change its object meanwhile.
+    const copy = { ...request };
+    return windowSet.then((resolved) => {
+      this.#checkOpen();
+      return this.#decide(copy, resolved);
+    });
+  }
+
+  #decide(request: LimitRequest, windowSet: WindowSet): Decision | Promise<Decision> {
     const { account, route = EVERY_ROUTE, cost = 1 } = request;
     checkCost(cost);
     this.#checks?.decides(account, route, windowSet.routeWindows > 0 || windowSet.allMethodsScope === 'route');
@@ -303,9 +339,27 @@ class StoreLimiter implements Limiter {
     return this.#store as Required<LimitStore>;
   }
 
+  #check(subject: Subject): void {
+    this.#checkOpen();
+    checkSubject(subject);
+    checkString('account', subject.account);
+    const { needsRoute = true } = this.#windowSets;
+    if (subject.route !== undefined) checkString('route', subject.route);
+    else if (needsRoute) throw new SubjectError('route', undefined, ROUTE_NEEDED);
+    if (subject.provider !== undefined) checkString('provider', subject.provider);
+    if (subject.plan !== undefined) checkString('plan', subject.plan);
+  }
+
   #checkOpen(): void {
     if (this.#closed) throw new ClosedError('the limiter');
   }
+}
+
+/** Otherwise the fault of your function would look like an outage of the store. */
+function faultOfLimits(error: unknown): unknown {
+  if (isHeadgateError(error)) return error;
+  const { name, message } = describeThrown(error);
+  return new OptionError('limits(subject)', error, 'must not throw', `${name}: ${message}`, { cause: error });
 }
 
 function isPending(decided: Decision | Promise<Decision>): decided is Promise<Decision> {

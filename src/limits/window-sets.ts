@@ -1,6 +1,6 @@
 import { OptionError, SubjectError, UnknownPlanError } from '../base/errors.ts';
 import { getOrCreate } from '../base/get-or-create.ts';
-import { isPromise } from '../base/maybe-promise.ts';
+import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkOptions, isPlainObject, placeIn, readByName } from '../base/options.ts';
 import { type AdjustTarget, layerOf, type TargetLayer } from '../core/adjustment.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
@@ -42,9 +42,9 @@ export interface Subject {
 
 /**
  * Limits for every account, a list of windows or a set of limits; limits in layers; or a function that returns the
- * limits of a subject.
+ * limits of a subject, or a promise of them.
  */
-export type Limits = LayerInput | LayeredLimits<LayerInput> | ((subject: Subject) => LayerInput);
+export type Limits = LayerInput | LayeredLimits<LayerInput> | ((subject: Subject) => MaybePromise<LayerInput>);
 
 const LAYERS = ['default', 'plans', 'providers', 'accounts'];
 
@@ -69,9 +69,14 @@ export function isWindowSetSource(limits: Limits | WindowSetSource): limits is W
   return typeof (limits as Partial<WindowSetSource> | undefined)?.windowSet === 'function';
 }
 
+/** The window set of a subject from limits, or from a source; a promise if the function `limits` returned one. */
+export function resolveWindowSet(source: WindowSetSource, subject: Subject): MaybePromise<WindowSet> {
+  return source instanceof WindowSets ? source.resolve(subject) : source.windowSet(subject);
+}
+
 /** Returns the window set of each subject. Caches window sets, because stores cache by the identity of a window set. */
 export class WindowSets implements WindowSetSource {
-  #default: Layer | ((subject: Subject) => Layer);
+  #default: Layer | ((subject: Subject) => MaybePromise<Layer>);
   readonly #customerPlans: Map<string, Layer> = new Map();
   /**
    * Whether a plan that is not in `#customerPlans` is an error: not if `limits` is a function, which knows the plan.
@@ -116,7 +121,7 @@ export class WindowSets implements WindowSetSource {
       return;
     }
     if (typeof limits === 'function') {
-      this.#default = cachedLayers(limits);
+      this.#default = compiledLayers(limits);
       return;
     }
     if (!isPlainObject(limits) && !Array.isArray(limits)) throw new OptionError(place, limits, NOT_LIMITS);
@@ -144,11 +149,32 @@ export class WindowSets implements WindowSetSource {
     return [...new Set(layers.flatMap((layer) => (typeof layer === 'function' ? [] : [...layer.routes])))];
   }
 
-  /** @throws SubjectError if the limits of a subject without a route need it */
+  /** Whether `limits` is a function, which may return a promise. */
+  get mayWait(): boolean {
+    return typeof this.#default === 'function';
+  }
+
+  /**
+   * @throws SubjectError if the limits of a subject without a route need it; OptionError if the function `limits`
+   * returned a promise
+   */
   windowSet(subject: Subject): WindowSet {
+    return this.#windowSetOver(this.defaultLayer(subject), subject);
+  }
+
+  /** Like `windowSet`, and waits for a promise of the function `limits`. */
+  resolve(subject: Subject): MaybePromise<WindowSet> {
+    const layer = typeof this.#default === 'function' ? this.#default(subject) : this.#default;
+    if (!isPromise(layer)) return this.#windowSetOver(layer, subject);
+    // The caller may change its object meanwhile.
+    const copy = { ...subject };
+    return layer.then((resolved) => this.#windowSetOver(resolved, copy));
+  }
+
+  #windowSetOver(defaults: Layer, subject: Subject): WindowSet {
     const { account, route, provider, plan, limits } = subject;
     let windowSets =
-      limits === undefined ? this.#windowSetsOfDefault(subject) : this.#windowSetsOfRouteLimits(limits, subject);
+      limits === undefined ? this.#windowSetsOfDefault(defaults) : this.#windowSetsOfRouteLimits(limits, defaults);
     if (plan !== undefined) windowSets = windowSets.withLayer(this.#layerOfCustomerPlan(plan));
     if (provider !== undefined) windowSets = windowSets.withLayer(this.#providerLayer(provider));
     if (this.#accounts !== undefined) windowSets = windowSets.withLayer(this.#accounts.get(account));
@@ -229,21 +255,28 @@ export class WindowSets implements WindowSetSource {
     return layer;
   }
 
-  #windowSetsOfDefault(subject: Subject): WindowSetCache {
+  #windowSetsOfDefault(layer: Layer): WindowSetCache {
     if (this.#defaultWindowSets !== undefined) return this.#defaultWindowSets;
-    const layer = this.defaultLayer(subject);
     return getOrCreate(this.#windowSetsByLayer, layer, () => new WindowSetCache([layer], this.#factory));
   }
 
-  #windowSetsOfRouteLimits(limits: LimitInput, subject: Subject): WindowSetCache {
+  #windowSetsOfRouteLimits(limits: LimitInput, defaults: Layer): WindowSetCache {
     const create = (): WindowSetCache => new WindowSetCache([layerOfRoute(limits)], this.#factory);
     const windowSets = getOrCreate(this.#windowSetsByRouteLimits, limits, create);
-    return windowSets.withLayer(this.defaultLayer(subject));
+    return windowSets.withLayer(defaults);
   }
 
-  /** The default layer, which a function can return for each subject. */
+  /**
+   * The default layer, which a function can return for each subject.
+   * @throws OptionError if it returned a promise
+   */
   defaultLayer(subject: Subject): Layer {
-    return typeof this.#default === 'function' ? this.#default(subject) : this.#default;
+    if (typeof this.#default !== 'function') return this.#default;
+    const layer = this.#default(subject);
+    if (!isPromise(layer)) return layer;
+    // If it rejects, an unhandled rejection would end the process.
+    layer.catch(() => {});
+    throw new OptionError('limits(subject)', layer, NOT_ASYNCHRONOUS, 'a promise');
   }
 }
 
@@ -294,7 +327,8 @@ class WindowSetCache {
 }
 
 const NOT_ASYNCHRONOUS =
-  'must return the limits, not a promise of them: load them beforehand, and change them with limiter.adjust()';
+  'must return the limits here, not a promise of them: only consume() and peek() of createLimiter(), gates and workers ' +
+  'wait for it';
 const NOT_LIMITS = 'must be an object or a function of the subject, or a list of windows';
 const OF_FUNCTION = 'must name account, provider or plan; limits is a function, so change what it returns instead';
 const OF_LIST =
@@ -302,6 +336,7 @@ const OF_LIST =
   "Write { allMethods: { windows, scope: 'account' } } in place of the list, and each request with its route";
 /** Advice for a request without a route. */
 export const ROUTE_NEEDED = 'only limits that are a list of windows do without a route';
+const NOT_RETURNED = 'must return a list of windows, or a plain object (expected allMethods, routes or unlimited)';
 const NO_DEFAULT = 'must be given with plans: it has the limits of requests without a plan';
 const OTHER_ROUTE = Symbol('any other route') as unknown as string;
 
@@ -325,29 +360,43 @@ function checkLimited(layers: readonly Layer[], given: unknown, place: string): 
   if (!layers.some((layer) => layer.hasWindows || layer.isUnlimited)) throw new OptionError(place, given, NO_WINDOWS);
 }
 
-/** Limit sets are checked once each, since a function usually returns the same few objects. */
-function cachedLayers(limits: (subject: Subject) => LayerInput): (subject: Subject) => Layer {
-  const layers = new WeakMap<LayerInput, Layer>();
-  return (subject) => {
-    const set = limits(subject);
-    return getOrCreate(layers, set, () => {
-      if (isPromise(set)) {
-        // If it rejects, an unhandled rejection would end the process.
-        set.catch(() => {});
-        throw new OptionError('limits(subject)', set, NOT_ASYNCHRONOUS, 'a promise');
-      }
-      // Undefined would create a layer without limits.
-      if (set === undefined)
-        throw new OptionError(
-          'limits(subject)',
-          set,
-          'must return a list of windows, or a plain object (expected allMethods, routes or unlimited)',
-        );
-      const layer = parseLayer(set, 'limits(subject)');
-      checkLimited([layer], set, 'limits(subject)');
-      return layer;
-    });
+/** Most texts of limits that are kept compiled for one function. */
+const MAX_COMPILED = 1_000;
+
+/**
+ * Limits that a function returns are compiled once per text, so it may return new objects, or change them: a cache by
+ * identity would hide the change. Stores cache by the identity of a window set, so equal limits must stay one layer.
+ */
+function compiledLayers(
+  limits: (subject: Subject) => MaybePromise<LayerInput>,
+): (subject: Subject) => MaybePromise<Layer> {
+  const layers = new Map<string | undefined, Layer>();
+  const compile = (returned: LayerInput): Layer => {
+    const text = textOf(returned);
+    const known = layers.get(text);
+    if (known !== undefined) return known;
+    // Undefined would create a layer without limits.
+    if (returned === undefined) throw new OptionError('limits(subject)', returned, NOT_RETURNED);
+    const layer = parseLayer(returned, 'limits(subject)');
+    checkLimited([layer], returned, 'limits(subject)');
+    // The oldest goes. If it is still in use, it is compiled once more.
+    if (layers.size >= MAX_COMPILED) layers.delete(layers.keys().next().value);
+    if (text !== undefined) layers.set(text, layer);
+    return layer;
   };
+  return (subject) => {
+    const returned = limits(subject);
+    return isPromise(returned) ? returned.then(compile) : compile(returned);
+  };
+}
+
+/** Undefined if it has none: a bigint is a fault that parsing names. */
+function textOf(limits: LayerInput): string | undefined {
+  try {
+    return JSON.stringify(limits);
+  } catch {
+    return undefined;
+  }
 }
 
 /** A layer that only adjustments created is deleted with the last of them. */

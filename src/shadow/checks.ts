@@ -1,14 +1,14 @@
 import { Emitter } from '../base/emitter.ts';
 import { getOrCreate } from '../base/get-or-create.ts';
 import type { Logger } from '../base/logger.ts';
-import { isPromise } from '../base/maybe-promise.ts';
+import { after, isPromise } from '../base/maybe-promise.ts';
 import { onNextTurn } from '../base/slices.ts';
 import type { Decision } from '../core/decision.ts';
 import type { LimitName } from '../core/limit.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
 import { EVERY_ROUTE, type WindowSet } from '../core/window-set.ts';
 import type { LimitRequest } from '../limits/limiter.ts';
-import type { WindowSetSource } from '../limits/window-sets.ts';
+import { resolveWindowSet, type WindowSetSource } from '../limits/window-sets.ts';
 import { PendingCalls } from './calls.ts';
 import { type ShadowCounts, type ShadowFigures, type ShadowOutcome, ShadowTally } from './figures.ts';
 
@@ -202,7 +202,10 @@ export class ShadowChecks {
     const { windowSets, store } = this.#settings;
     this.#call(
       route,
-      () => store.consume(account, route, this.#copyOf(windowSets.windowSet(shadow.request)), cost),
+      () =>
+        after(resolveWindowSet(windowSets, shadow.request), (windowSet) =>
+          store.consume(account, route, this.#copyOf(windowSet), cost),
+        ),
       (candidate) => this.#compare(shadow, current, candidate),
     );
   }

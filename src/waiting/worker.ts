@@ -1,9 +1,10 @@
 import { ClosedError, OptionError } from '../base/errors.ts';
+import { isPromise } from '../base/maybe-promise.ts';
 import { checkMethods, checkOptions } from '../base/options.ts';
 import type { Decision } from '../core/decision.ts';
 import { EVERY_ROUTE } from '../core/window-set.ts';
 import { createSystemTimers, type Timers } from '../idempotency/timers.ts';
-import { checkCost, type Limiter, type LimitRequest } from '../limits/limiter.ts';
+import { checkCost, type Limiter, type LimitRequest, windowSetOf } from '../limits/limiter.ts';
 import { QueueFullError } from './errors.ts';
 import { checkFits, type Job, JobQueue } from './queue.ts';
 
@@ -102,9 +103,12 @@ class LimiterWorker implements JobWorker {
   async acquire(given: LimitRequest, options: AcquireOptions = {}): Promise<Decision> {
     if (this.#closed) throw new ClosedError('the worker');
     const { maxWaitMs, signal } = checkAcquireOptions(options);
-    const windowSet = this.#limiter.windowSet(given);
+    const resolving = windowSetOf(this.#limiter, given);
     // A copy, because the caller may change its object while the job waits.
     const request = { ...given };
+    // No wait if there is no need, because jobs are served in the order of their calls.
+    const windowSet = isPromise(resolving) ? await resolving : resolving;
+    if (this.#closed) throw new ClosedError('the worker');
     const { cost = 1 } = request;
     checkCost(cost);
     checkFits(windowSet, cost);
