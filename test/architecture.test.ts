@@ -19,7 +19,8 @@ const LIBRARY: Record<string, readonly string[]> = {
   core: ['base'],
   stores: ['base', 'core'],
   http: ['base', 'core'],
-  limits: ['base', 'core'],
+  // Of stores, the memory store: the limiter counts there unless the user says otherwise.
+  limits: ['base', 'core', 'stores'],
   // Its stores use the parts that every store on a server has.
   'shared-limits': ['base', 'core', 'limits', 'stores'],
   idempotency: ['base', 'core'],
@@ -182,10 +183,10 @@ const HOUSES: Readonly<Record<string, House>> = {
 };
 
 /** The most names that `headgate/internal` may export. Fewer is better: lower it whenever one goes. */
-const MOST_INTERNAL = 35;
+const MOST_INTERNAL = 36;
 
 /** The most lines, those of the scripts in Lua included, and rooms of the library. */
-const MOST_LINES = 26_979;
+const MOST_LINES = 27_221;
 const MOST_ROOMS = 16;
 
 /** Packages that a room of the library may use at run time. All others, frameworks included, may only be imported as types. */

@@ -91,8 +91,12 @@ export class SubjectError extends HeadgateError {
   constructor(
     readonly field: string,
     value: unknown,
+    advice?: string,
   ) {
-    super('invalid_subject', `${field} must be a string, got ${describe(value)}`);
+    super(
+      'invalid_subject',
+      `${field} must be a string, got ${describe(value)}${advice === undefined ? '' : `: ${advice}`}`,
+    );
   }
 }
 

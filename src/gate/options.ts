@@ -7,7 +7,8 @@ import type { ProblemMediaType } from '../http/problem.ts';
 import { type RateLimitFields, rateLimitStyles } from '../http/rate-limit-fields.ts';
 import type { KeepField } from '../http/stored-response.ts';
 import type { Idempotency } from '../idempotency/idempotency.ts';
-import type { Limiter } from '../limits/limiter.ts';
+import { type Limiter, needsRoute } from '../limits/limiter.ts';
+import { ROUTE_NEEDED } from '../limits/window-sets.ts';
 import type { GateEvent } from './events.ts';
 import type { IdempotentRequest } from './idempotent-request.ts';
 import { noAccountRefusal, type OnNoAccount } from './no-account.ts';
@@ -56,9 +57,10 @@ export interface GateOptions<Request> {
   readonly allow?: Resolver<Request, boolean> | undefined;
   /**
    * The operation, as the limits name it: a matched template such as `POST /api/v1/emails`, never the raw URL.
-   * Undefined exempts the request on purpose: it is not limited, and needs no account.
+   * Undefined exempts the request on purpose: it is not limited, and needs no account. The option is required unless
+   * all limits are lists of windows, which count all routes together (S28).
    */
-  readonly route: Resolver<Request, string | undefined>;
+  readonly route?: Resolver<Request, string | undefined> | undefined;
   /** The account's provider, if limits differ per provider. */
   readonly provider?: Resolver<Request, string | undefined> | undefined;
   /**
@@ -162,6 +164,7 @@ export interface GateOptions<Request> {
   readonly validate?: boolean | undefined;
 }
 
+const NOT_RESOLVER = 'must be a function of the request';
 const MEDIA_TYPES: readonly ProblemMediaType[] = ['application/json', 'application/problem+json'];
 /** The options of a gate that are functions of the request. */
 export const RESOLVERS = [
@@ -188,19 +191,22 @@ const OTHERS = [
   'rejection',
 ];
 
-/** @throws OptionError */
-export function checkGateOptions<Request>(options: GateOptions<Request>): void {
+/**
+ * @param hasRouteLimits whether they are the options of a route with its own limit
+ * @throws OptionError
+ */
+export function checkGateOptions<Request>(options: GateOptions<Request>, hasRouteLimits = false): void {
   checkOptions(options, [...OTHERS, ...RESOLVERS, ...FUNCTIONS, ...LOGS], 'options');
   const { limiter, problemMediaType = 'application/json' } = options;
   if (typeof limiter?.consume !== 'function')
     throw new OptionError('limiter', limiter, 'must be what createLimiter() returns');
   for (const name of RESOLVERS) {
     const resolver = options[name];
-    const required = name === 'account' || name === 'route';
-    if (typeof resolver !== 'function' && (required || resolver !== undefined)) {
-      throw new OptionError(name, resolver, 'must be a function of the request');
-    }
+    if (typeof resolver !== 'function' && (name === 'account' || resolver !== undefined))
+      throw new OptionError(name, resolver, NOT_RESOLVER);
   }
+  if (options.route === undefined && (hasRouteLimits || needsRoute(limiter)))
+    throw new OptionError('route', undefined, `${NOT_RESOLVER}: ${ROUTE_NEEDED}`);
   const { idempotency, idempotent } = options;
   if (idempotency !== undefined && typeof idempotency?.open !== 'function') {
     throw new OptionError('idempotency', idempotency, 'must be what createIdempotency() returns');

@@ -6,7 +6,7 @@ import { startUpstream, type Upstream } from 'headgate-testbed/upstream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AdminAsk, type AdminGateway, startAdminGateway, TOKENS } from '../support/admin.ts';
 import { type Document, documentOf, expectDescribedFields } from '../support/described.ts';
-import { expectProblem, ratesOf, TOKEN } from '../support/gateway.ts';
+import { expectProblem, ratesOf, sha256, TOKEN } from '../support/gateway.ts';
 
 const CHATS = 'GET /api/v1/chats';
 const SECRET = 'the-secret-of-fingerprints';
@@ -140,7 +140,9 @@ describe('the process', () => {
     expect(value).toEqual({
       keys: [
         {
+          name: sha256(TOKEN).slice(0, 12),
           application: 'app_1',
+          plan: null,
           role: 'account',
           scope: null,
           sha256: expect.stringMatching(/^\w{8}$/),

@@ -11,7 +11,7 @@ import { peekEach, rounded, stateOf } from '../window-state.ts';
 
 const tag = 'Limits';
 
-const account = named('An account of the config');
+const account = named('An account of the config, or `key:NAME`, `application:NAME`, `address:ADDRESS`');
 const route = named('A route of the config, such as `POST /api/v1/emails`');
 const from = z.enum(LAYERS).describe('The layer that the limit comes from');
 const adjusted = z.boolean().describe('Whether an operator has set it');
@@ -84,8 +84,8 @@ export function windowOperations(context: AdminContext): Operation[] {
       errors: [404],
       run({ query }) {
         const of = accountOf(context, query.account);
-        const refusal = refuseRoute(config(), query.route);
         if (isRefusal(of)) return of;
+        const refusal = refuseRoute(config(), query.route, of);
         return refusal ?? { ...namesOf(of), route: query.route, limits: originsOf(sharedLimits, of, query.route) };
       },
     }),
@@ -102,9 +102,9 @@ export function windowOperations(context: AdminContext): Operation[] {
       async run({ query }) {
         const of = accountOf(context, query.account);
         if (isRefusal(of)) return of;
-        const refusal = refuseRoute(config(), query.route);
+        const refusal = refuseRoute(config(), query.route, of);
         if (refusal !== undefined) return refusal;
-        const names = limitedRoutes(config(), query.route);
+        const names = limitedRoutes(config(), of, query.route);
         const blockOn = await blocksOf(limiter(), of);
         const { accepted, rejected } = traffic.rate(of.id);
         const perMinute = { accepted: rounded(accepted), rejected: rounded(rejected) };
@@ -134,13 +134,13 @@ export function windowOperations(context: AdminContext): Operation[] {
         if (fault !== undefined) return fault;
         const of = body.account === undefined ? undefined : accountOf(context, body.account);
         if (isRefusal(of)) return of;
-        const refusal = refuseRoute(config(), body.route);
+        const refusal = refuseRoute(config(), body.route, of);
         if (refusal !== undefined) return refusal;
         await limiter().reset({
-          ...(body.account === undefined ? {} : { account: body.account }),
+          ...(of === undefined ? {} : { account: of.id }),
           ...(body.route === undefined ? {} : { route: body.route }),
         });
-        const shown = config().log.account ? { account: body.account ?? null } : {};
+        const shown = config().log.account ? { account: of?.id ?? null } : {};
         audit(context, caller, 'windows reset', { ...shown, route: body.route ?? null, reason: body.reason });
         traffic.onState({ state: 'windows_reset', by: caller.name });
         return { reset: true as const };
@@ -159,7 +159,7 @@ export function windowOperations(context: AdminContext): Operation[] {
       async run({ body }) {
         const of = accountOf(context, body.account);
         if (isRefusal(of)) return of;
-        const refusal = refuseRoute(config(), body.route);
+        const refusal = refuseRoute(config(), body.route, of);
         if (refusal !== undefined) return refusal;
         const statuses = await limiter().peek(subjectOf(of, body.route));
         const blocked = statuses.length === 0 ? null : await (await blocksOf(limiter(), of))(body.route);
