@@ -39,7 +39,7 @@ const WHOLE = {
   './client': 2_600,
   './client-ip': 3_100,
   './otel': 2_900,
-  './internal': 20_800,
+  './internal': 36_400,
   './testing': 11_300,
 };
 
