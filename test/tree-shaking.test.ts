@@ -87,7 +87,7 @@ describe('a bundle of', () => {
   const some = (names: string, subpath: string) => `export { ${names} } from '${whole[subpath]}';`;
 
   it.each<[string, string, Part[]]>([
-    ['createLimiter', '.', ['limiter']],
+    ['createLimiter', '.', ['limiter', 'memory']],
     ['createIdempotency', '.', ['idempotency']],
     ['createGate', '.', ['gate', 'errors']],
     ['recommendedLimits', './recommended', ['recommended']],

@@ -11,8 +11,6 @@ import { type AddressLimits, checkAddressLimits } from './options.ts';
 import type { PeerReader } from './peer.ts';
 import { type AddressWindowSets, createAddressStore } from './store.ts';
 
-/** All routes share the count of an address. */
-const EVERY_ROUTE = '*';
 /** The smallest block of IPv6 that the internet routes, and the usual block of one site. */
 const NETWORK_BITS = 48;
 /** The allowance of a network, in allowances of one address. */
@@ -52,11 +50,11 @@ export function createAddressGate<Request>(options: AddressLimits<Request>, peer
   const windowSets = createWindowSets(options);
   const limiter = createLimiter({
     store: createAddressStore(store ?? createMemoryStore(), windowSets),
-    limits: { allMethods: perAddress },
+    limits: perAddress,
     validate,
     logger,
   });
-  return withAnswerOnly(createGate({ ...shown, limiter, account, route: () => EVERY_ROUTE }));
+  return withAnswerOnly(createGate({ ...shown, limiter, account }));
 }
 
 /** @throws LimitError, OptionError */
@@ -86,14 +84,15 @@ function limitOfNetwork(address: Limit): Limit {
 /**
  * The options of a route are often meant for another gate on the same route, which limits accounts. They must not lift
  * the limit of an address, and their resolvers may need facts that are known only behind an authentication. Only
- * `answer` counts.
+ * `answer` and `rejection` count.
  */
 function withAnswerOnly<Request>(gate: Gate<Request>): Gate<Request> {
   return {
+    throws: gate.throws,
     enter: (request, requestId, outer) => gate.enter(request, requestId, outer),
     with(options) {
       checkRouteOptions(options);
-      return withAnswerOnly(gate.with({ answer: options.answer }));
+      return withAnswerOnly(gate.with({ answer: options.answer, rejection: options.rejection }));
     },
   };
 }

@@ -7,6 +7,9 @@ export interface NamedWindow extends LimitWindow {
   readonly limit: LimitName;
 }
 
+/** The route of a request that names none: its limits count all routes of an account together (S28). */
+export const EVERY_ROUTE = '*';
+
 /** Which counters the All methods limit uses: separate ones for each route (S1), or one set for the whole account. */
 export type AllMethodsScope = 'route' | 'account';
 
@@ -51,5 +54,7 @@ export function createWindowSet(
 }
 
 function named(limit: LimitName, windows: Limit): NamedWindow[] {
-  return windows.map(({ max, durationMs }) => Object.freeze({ limit, max, durationMs }));
+  return windows.map(({ max, durationMs, name }) =>
+    Object.freeze(name === undefined ? { limit, max, durationMs } : { limit, max, durationMs, name }),
+  );
 }

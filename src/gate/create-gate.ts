@@ -66,6 +66,10 @@ class StagedGate<Request> implements Gate<Request> {
     this.#idempotency = idempotency && new IdempotencyStage({ idempotency, isOutcome, keepsField });
   }
 
+  get throws(): boolean {
+    return this.#options.rejection === 'throw';
+  }
+
   enter(request: Request, requestId?: string, outer?: Passage): MaybePromise<GateEntry> {
     const entry = this.#enter(request, requestId, outer);
     if (!(outer instanceof GatePassage)) return entry;
@@ -79,7 +83,7 @@ class StagedGate<Request> implements Gate<Request> {
 
   with(options: RouteOptions<Request>): Gate<Request> {
     const { limits, ...others } = withRoute(this.#options, options);
-    checkGateOptions(others);
+    checkGateOptions(others, limits !== undefined);
     return new StagedGate({ ...others, limits }, this.#checks);
   }
 
@@ -127,7 +131,7 @@ class StagedGate<Request> implements Gate<Request> {
         const enter = () => this.#enterIdempotency(stage, idempotent, request, requestId, known);
         if (resolved !== undefined || isAllowed || this.#limits.passesWithoutAccount) return enter();
         // Nothing is read of a request that is refused, and no key is claimed for it.
-        return after(callResolver('route', this.#options.route, request), (route) =>
+        return after(this.#limits.routeOf(request), (route) =>
           route === undefined ? enter() : this.#limits.enterWithoutAccount(request, requestId),
         );
       }),

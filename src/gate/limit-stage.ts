@@ -1,5 +1,6 @@
 import { OptionError } from '../base/errors.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
+import { EVERY_ROUTE } from '../core/window-set.ts';
 import type { GateEntries } from './entries.ts';
 import type { GateAnswer } from './gate.ts';
 import type { GateChecks } from './gate-checks.ts';
@@ -38,12 +39,18 @@ export class LimitStage<Request> {
     return this.#noAccount === undefined;
   }
 
+  /** The route's name; undefined if the request is exempt. */
+  routeOf(request: Request): MaybePromise<string | undefined> {
+    const { route } = this.#options;
+    return route === undefined ? EVERY_ROUTE : callResolver('route', route, request);
+  }
+
   /** @param known the values that an earlier stage resolved */
   enter(request: Request, requestId: string | undefined, known?: KnownRequest): MaybePromise<GateAnswer | GatePassage> {
     if (known?.isAllowed) return this.#entries.skip(requestId, 'allowed');
-    const { account, route } = this.#options;
+    const { account } = this.#options;
     try {
-      const routeName = callResolver('route', route, request);
+      const routeName = this.routeOf(request);
       // An exempt request needs no account, so `account` may fail for it.
       if (routeName === undefined) return this.#entries.skip(requestId, 'not_limited');
       const accountId = known === undefined ? callResolver('account', account, request) : known.account;
@@ -103,8 +110,10 @@ export class LimitStage<Request> {
         requestId,
         new StageError('cached', new OptionError('cached', isCached, BAD_CACHED)),
       );
-    const { limiter, limits } = this.#options;
-    const limited = { account, route, provider, plan, cost, limits };
+    const { limiter, limits, route: routeOption } = this.#options;
+    // The limiter must not take the name of every route for a route.
+    const named = routeOption === undefined ? undefined : route;
+    const limited = { account, route: named, provider, plan, cost, limits };
     try {
       if (limiter.synchronous) return this.#entries.decided(request, requestId, limiter.consumeSync(limited));
     } catch (error) {

@@ -1,5 +1,5 @@
 import { decorate, type MethodTable, type Wrappers } from '../base/decorate.ts';
-import { keepStore, type Limiter } from './limiter.ts';
+import { keepParts, type Limiter } from './limiter.ts';
 
 const METHODS: MethodTable<Limiter> = {
   consume: true,
@@ -19,5 +19,5 @@ const METHODS: MethodTable<Limiter> = {
 /** The same limiter, with other methods in place of some of its methods. */
 export function decorateLimiter(limiter: Limiter, wrappers: Wrappers<Limiter>): Limiter {
   const { synchronous } = limiter;
-  return keepStore(limiter, decorate(limiter, METHODS, { synchronous }, wrappers));
+  return keepParts(limiter, decorate(limiter, METHODS, { synchronous }, wrappers));
 }

@@ -28,19 +28,28 @@ export interface LimitSet {
   readonly unlimited?: true | undefined;
 }
 
-/** Each limit comes from the most specific layer that sets it: account, then provider, then plan, then default. */
-export interface LayeredLimits {
+/**
+ * The limits of one layer: a set of limits, or only a list of windows, as in `['100/1m', '5000/1d']`. A list counts all
+ * requests of an account together, whatever their routes (S28).
+ */
+export type LayerInput = LimitInput | LimitSet;
+
+/**
+ * Each limit comes from the most specific layer that sets it: account, then provider, then plan, then default.
+ * `LayeredLimits<LayerInput>` may contain lists.
+ */
+export interface LayeredLimits<Input = LimitSet> {
   /** Limits of every account. With `plans` it is required: it limits requests without a plan. */
-  readonly default?: LimitSet | undefined;
+  readonly default?: Input | undefined;
   /**
    * Limits per plan of a customer, such as `free` and `pro`. They replace those of `default`. A request whose plan is
    * not listed is an `UnknownPlanError`, so that a misspelt plan cannot lift a limit.
    */
-  readonly plans?: Readonly<Record<string, LimitSet>> | undefined;
+  readonly plans?: Readonly<Record<string, Input>> | undefined;
   /** Limits per provider. They replace those of `plans` and `default`, because they protect the account. */
-  readonly providers?: Readonly<Record<string, LimitSet>> | undefined;
+  readonly providers?: Readonly<Record<string, Input>> | undefined;
   /** Limits per account. They replace all others. */
-  readonly accounts?: Readonly<Record<string, LimitSet>> | undefined;
+  readonly accounts?: Readonly<Record<string, Input>> | undefined;
 }
 
 /**
@@ -107,6 +116,14 @@ export class Layer implements LimitLayer {
     return this.#initial.isUnlimited;
   }
 
+  /** Whether a limit of this layer, or one that is added to it, depends on the route or counts each route separately. */
+  get needsRoute(): boolean {
+    const { allMethods } = this;
+    return (
+      this.isUnlimited || this.#routes.size > 0 || (allMethods?.scope === 'route' && allMethods.windows.length > 0)
+    );
+  }
+
   /** This layer without any adjustment. */
   get unadjusted(): Layer {
     return this.#unadjusted;
@@ -146,7 +163,12 @@ export const NO_LAYER: Layer = /* @__PURE__ */ new Layer({
 });
 
 /** @throws LimitError, OptionError with the place of the fault, which starts with `place` */
-export function parseLayer(set: LimitSet = {}, place = 'limits'): Layer {
+export function parseLayer(given: LayerInput = {}, place = 'limits'): Layer {
+  if (Array.isArray(given)) {
+    const allMethods: AllMethods = { windows: parseLimit(given, place), scope: 'account' };
+    return new Layer({ routes: new Map(), allMethods, isUnlimited: false });
+  }
+  const set = given as LimitSet;
   checkOptions(set, LAYER_NAMES, place, (name) => (name.includes('/') ? 'put it under routes' : undefined));
   const { allMethods, routes, unlimited } = set;
   const layer = new Layer({

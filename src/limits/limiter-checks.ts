@@ -41,10 +41,13 @@ export class LimiterChecks {
     return this.#decisions;
   }
 
-  /** Call it with every request that the limiter decides. */
-  decides(account: string, route: string): void {
+  /**
+   * Call it with every request that the limiter decides.
+   * @param isCounted whether a window counts the route separately
+   */
+  decides(account: string, route: string, isCounted = true): void {
     const decisions = ++this.#decisions;
-    if (decisions <= DECISIONS || decisions % LOOKED_AT === 0) this.#look(account, route, decisions);
+    if (decisions <= DECISIONS || decisions % LOOKED_AT === 0) this.#look(account, route, isCounted, decisions);
   }
 
   /** Call it when the limiter is created. */
@@ -63,10 +66,12 @@ export class LimiterChecks {
     this.#misuse.warn('HG_PROVIDER_WITHOUT_LIMITS', `${reason}: correct the name, or add it as {}.`);
   }
 
-  #look(account: string, route: string, decisions: number): void {
+  #look(account: string, route: string, isCounted: boolean, decisions: number): void {
     if (decisions === 1 && this.#latest.begin(this, account, route)) this.#warnOfRequest();
     const routes = this.#routes;
     if (routes === undefined) return;
+    // The names of routes do not matter if all routes are counted together.
+    if (!isCounted && this.#limitedRoutes.length === 0) return;
     routes.add(route);
     if (decisions === DECISIONS) this.#findUnseen(routes);
     if (routes.size <= MAX_ROUTES) return;

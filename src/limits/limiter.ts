@@ -7,6 +7,7 @@ import {
   SubjectError,
 } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
+import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkMethods, checkOptions } from '../base/options.ts';
 import { describeThrown } from '../base/thrown.ts';
 import type { AdjustTarget } from '../core/adjustment.ts';
@@ -15,18 +16,32 @@ import type { Decision, WindowStatus } from '../core/decision.ts';
 import type { LimitInput } from '../core/limit.ts';
 import { createMisuseLog } from '../core/misuse.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
-import type { WindowSet } from '../core/window-set.ts';
+import { EVERY_ROUTE, type WindowSet } from '../core/window-set.ts';
+import { createMemoryStore } from '../stores/memory/limits.ts';
 import { checkBlock, checkBlockTarget } from './blocks.ts';
 import { LimiterChecks } from './limiter-checks.ts';
-import { isWindowSetSource, type Limits, type Subject, type WindowSetSource, WindowSets } from './window-sets.ts';
+import {
+  isWindowSetSource,
+  type Limits,
+  ROUTE_NEEDED,
+  resolveWindowSet,
+  type Subject,
+  type WindowSetSource,
+  WindowSets,
+} from './window-sets.ts';
 
 /** Options of {@link createLimiter}. */
 export interface LimiterOptions {
-  /** Where counters are stored, e.g. `createMemoryStore()`. {@link Limiter.close} closes it. */
-  readonly store: LimitStore;
   /**
-   * Limits for every account, limits in layers, a function that returns the limits of a subject, or a source of window
-   * sets, such as `createSharedLimits()` returns.
+   * Where counters are stored, e.g. `createRedisStore(client)`. {@link Limiter.close} closes it. Leave it out for the
+   * default; undefined is an error.
+   * @default a memory store, which counts for this process alone
+   */
+  readonly store?: LimitStore;
+  /**
+   * A list of windows, which count all requests of an account together; limits per route; limits in layers; a function
+   * that returns the limits of a subject, or a promise of them; or a source of window sets, such as
+   * `createSharedLimits()` returns.
    */
   readonly limits: Limits | WindowSetSource;
   /**
@@ -51,19 +66,23 @@ export interface LimitRequest extends Subject {
   readonly cost?: number | undefined;
 }
 
-/** Decides, per account and route, whether a request fits every window of its window set. */
+/** Decides, per account and perhaps route, whether a request fits every window of its window set. */
 export interface Limiter {
-  /** Whether the store decides without a promise, so that {@link Limiter.consumeSync} works. */
+  /**
+   * Whether a decision never needs a promise: the store is synchronous, and `limits` is not a function, which could
+   * return one.
+   */
   readonly synchronous: boolean;
   /**
    * Charges every window, or rejects the request and charges no window (S5).
    * @throws SubjectError, UnknownPlanError, CostError, LimitError, and OptionError if your function `limits` throws;
-   * nothing was charged then. Also the store's errors if it cannot decide
+   * or rejects; nothing was charged then. Also the store's errors if it cannot decide
    */
   consume(request: LimitRequest): Promise<Decision>;
   /**
    * Like `consume`, without a promise.
-   * @throws StoreNotSynchronousError if the store is not synchronous
+   * @throws StoreNotSynchronousError if the store is not synchronous; OptionError if your function `limits` returned a
+   * promise
    */
   consumeSync(request: LimitRequest): Decision;
   /** Returns the current state of every window of the subject's window set. Changes nothing (S14). */
@@ -111,24 +130,29 @@ export interface Limiter {
    * @throws LimitError, OptionError (also if `limits` is a source of window sets)
    */
   adjust(target: AdjustTarget, windows: LimitInput | 'recommended'): void;
-  /** Returns the window set that a request of the subject must fit now. */
+  /**
+   * Returns the window set that a request of the subject must fit now.
+   * @throws OptionError if your function `limits` returned a promise: use {@link Limiter.peek}
+   */
   windowSet(subject: Subject): WindowSet;
   /** Closes the store. Later calls reject or throw. */
   close(): Promise<void>;
 }
 
 /**
- * Creates a limiter from a store and limits.
+ * Creates a limiter.
  * @example
  * ```ts
- * const limiter = createLimiter({ store: createMemoryStore(), limits: { allMethods: ['60/1m', '5000/1d'] } });
- * const decision = await limiter.consume({ account: 'acc_1', route: 'POST /api/v1/emails' });
+ * const limiter = createLimiter({ limits: ['60/1m', '5000/1d'] });
+ * const decision = await limiter.consume({ account: 'acc_1' });
  * ```
  * @throws LimitError, OptionError with the place of the fault
  */
 export function createLimiter(options: LimiterOptions): Limiter {
   checkOptions(options, ['store', 'limits', 'validate', 'logger'], 'options');
-  const { store, limits } = options;
+  const { limits } = options;
+  // A store that is undefined by mistake would let each process count for itself, in silence.
+  const store = 'store' in options ? options.store : createMemoryStore();
   checkMethods('store', store, ['consume', 'peek', 'settle', 'reset'], ', as createMemoryStore() does');
   const windowSets = isWindowSetSource(limits) ? limits : new WindowSets(limits);
   const misuse = createMisuseLog(options);
@@ -140,25 +164,44 @@ export function createLimiter(options: LimiterOptions): Limiter {
       checks.unknownProvider(provider);
     };
   }
-  return withStore(new StoreLimiter(store, windowSets, checks), store);
+  const limiter = new StoreLimiter(store, windowSets, checks);
+  return withParts(limiter, { store, windowSets, resolve: limiter.resolve });
 }
 
-/** Under this name a limiter keeps its store, also if two copies of the package are loaded (ESM and CJS). */
-const STORE = /* @__PURE__ */ Symbol.for('headgate.limiter.store');
-
-/** The store of a limiter; undefined if `createLimiter` did not make it. */
-export function storeOf(limiter: Limiter): LimitStore | undefined {
-  return (limiter as { readonly [STORE]?: LimitStore })[STORE];
+/** What a limiter is made of. */
+interface LimiterParts {
+  readonly store: LimitStore;
+  readonly windowSets: WindowSetSource;
+  /** Like `windowSet` of the limiter, and waits for a promise of the function `limits`. */
+  readonly resolve: (subject: Subject) => MaybePromise<WindowSet>;
 }
 
-/** Gives a decorated limiter the store of the limiter within. */
-export function keepStore(inner: Limiter, decorated: Limiter): Limiter {
-  return withStore(decorated, storeOf(inner));
+/** Under this name a limiter keeps its parts, also if two copies of the package are loaded (ESM and CJS). */
+const PARTS = /* @__PURE__ */ Symbol.for('headgate.limiter.parts');
+
+/** The parts of a limiter; undefined if `createLimiter` did not make it. */
+export function partsOf(limiter: Limiter): LimiterParts | undefined {
+  return (limiter as { readonly [PARTS]?: LimiterParts })[PARTS];
+}
+
+/** Gives a decorated limiter the parts of the limiter within. */
+export function keepParts(inner: Limiter, decorated: Limiter): Limiter {
+  return withParts(decorated, partsOf(inner));
 }
 
 /** A computed name in the class would keep bundlers from leaving the class out. */
-function withStore(limiter: Limiter, store: LimitStore | undefined): Limiter {
-  return Object.defineProperty(limiter, STORE, { value: store });
+function withParts(limiter: Limiter, parts: LimiterParts | undefined): Limiter {
+  return Object.defineProperty(limiter, PARTS, { value: parts });
+}
+
+/** Like `windowSet` of the limiter, and waits for a promise of the function `limits`. */
+export function windowSetOf(limiter: Limiter, subject: Subject): MaybePromise<WindowSet> {
+  return partsOf(limiter)?.resolve(subject) ?? limiter.windowSet(subject);
+}
+
+/** Whether each request of a limiter must name its route. */
+export function needsRoute(limiter: Limiter): boolean {
+  return partsOf(limiter)?.windowSets.needsRoute ?? true;
 }
 
 const NOT_ADJUSTABLE = 'must be changed at their source, as with put() of shared limits';
@@ -167,16 +210,18 @@ class StoreLimiter implements Limiter {
   readonly #store: LimitStore;
   readonly #windowSets: WindowSetSource;
   readonly #checks: LimiterChecks | undefined;
+  readonly #mayWait: boolean;
   #closed = false;
 
   get synchronous(): boolean {
-    return this.#store.synchronous;
+    return this.#store.synchronous && !this.#mayWait;
   }
 
   constructor(store: LimitStore, windowSets: WindowSetSource, checks: LimiterChecks | undefined) {
     this.#store = store;
     this.#windowSets = windowSets;
     this.#checks = checks;
+    this.#mayWait = windowSets instanceof WindowSets && windowSets.mayWait;
   }
 
   consume(request: LimitRequest): Promise<Decision> {
@@ -194,12 +239,12 @@ class StoreLimiter implements Limiter {
 
   consumeSync(request: LimitRequest): Decision {
     if (!this.#store.synchronous) throw new StoreNotSynchronousError();
-    return this.#consume(request) as Decision;
+    return this.#decide(request, this.windowSet(request)) as Decision;
   }
 
   async peek(subject: Subject): Promise<readonly WindowStatus[]> {
-    const windowSet = this.windowSet(subject);
-    return this.#store.peek(subject.account, subject.route, windowSet);
+    const { account, route = EVERY_ROUTE } = Object(subject) as Subject;
+    return this.#store.peek(account, route, await this.resolve(subject));
   }
 
   async refund(decision: Decision): Promise<boolean> {
@@ -240,21 +285,28 @@ class StoreLimiter implements Limiter {
   }
 
   windowSet(subject: Subject): WindowSet {
-    this.#checkOpen();
-    checkSubject(subject);
-    checkString('account', subject.account);
-    checkString('route', subject.route);
-    if (subject.provider !== undefined) checkString('provider', subject.provider);
-    if (subject.plan !== undefined) checkString('plan', subject.plan);
+    this.#check(subject);
     try {
       return this.#windowSets.windowSet(subject);
     } catch (error) {
-      if (isHeadgateError(error)) throw error;
-      // Otherwise the fault of your function would look like an outage of the store.
-      const { name, message } = describeThrown(error);
-      throw new OptionError('limits(subject)', error, 'must not throw', `${name}: ${message}`, { cause: error });
+      throw faultOfLimits(error);
     }
   }
+
+  /** A property, because it belongs to the limiter's parts and not to its methods. */
+  readonly resolve = (subject: Subject): MaybePromise<WindowSet> => {
+    if (!this.#mayWait) return this.windowSet(subject);
+    this.#check(subject);
+    try {
+      const windowSet = resolveWindowSet(this.#windowSets, subject);
+      if (!isPromise(windowSet)) return windowSet;
+      return windowSet.catch((error: unknown) => {
+        throw faultOfLimits(error);
+      });
+    } catch (error) {
+      throw faultOfLimits(error);
+    }
+  };
 
   async close(): Promise<void> {
     if (this.#closed) return;
@@ -263,10 +315,21 @@ class StoreLimiter implements Limiter {
   }
 
   #consume(request: LimitRequest): Decision | Promise<Decision> {
-    const windowSet = this.windowSet(request);
-    const { account, route, cost = 1 } = request;
+    if (!this.#mayWait) return this.#decide(request, this.windowSet(request));
+    const windowSet = this.resolve(request);
+    if (!isPromise(windowSet)) return this.#decide(request, windowSet);
+    // The caller may change its object meanwhile.
+    const copy = { ...request };
+    return windowSet.then((resolved) => {
+      this.#checkOpen();
+      return this.#decide(copy, resolved);
+    });
+  }
+
+  #decide(request: LimitRequest, windowSet: WindowSet): Decision | Promise<Decision> {
+    const { account, route = EVERY_ROUTE, cost = 1 } = request;
     checkCost(cost);
-    this.#checks?.decides(account, route);
+    this.#checks?.decides(account, route, windowSet.routeWindows > 0 || windowSet.allMethodsScope === 'route');
     return this.#store.consume(account, route, windowSet, cost);
   }
 
@@ -276,9 +339,27 @@ class StoreLimiter implements Limiter {
     return this.#store as Required<LimitStore>;
   }
 
+  #check(subject: Subject): void {
+    this.#checkOpen();
+    checkSubject(subject);
+    checkString('account', subject.account);
+    const { needsRoute = true } = this.#windowSets;
+    if (subject.route !== undefined) checkString('route', subject.route);
+    else if (needsRoute) throw new SubjectError('route', undefined, ROUTE_NEEDED);
+    if (subject.provider !== undefined) checkString('provider', subject.provider);
+    if (subject.plan !== undefined) checkString('plan', subject.plan);
+  }
+
   #checkOpen(): void {
     if (this.#closed) throw new ClosedError('the limiter');
   }
+}
+
+/** Otherwise the fault of your function would look like an outage of the store. */
+function faultOfLimits(error: unknown): unknown {
+  if (isHeadgateError(error)) return error;
+  const { name, message } = describeThrown(error);
+  return new OptionError('limits(subject)', error, 'must not throw', `${name}: ${message}`, { cause: error });
 }
 
 function isPending(decided: Decision | Promise<Decision>): decided is Promise<Decision> {

@@ -1,17 +1,17 @@
-import { OptionError, UnknownPlanError } from '../base/errors.ts';
+import { OptionError, SubjectError, UnknownPlanError } from '../base/errors.ts';
 import { getOrCreate } from '../base/get-or-create.ts';
-import { isPromise } from '../base/maybe-promise.ts';
+import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkOptions, isPlainObject, placeIn, readByName } from '../base/options.ts';
 import { type AdjustTarget, layerOf, type TargetLayer } from '../core/adjustment.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
-import type { WindowSet } from '../core/window-set.ts';
+import { EVERY_ROUTE, type WindowSet } from '../core/window-set.ts';
 import {
   LAYER_NAMES,
   type Layer,
   type LayerChange,
   type LayeredLimits,
+  type LayerInput,
   type LimitLayer,
-  type LimitSet,
   layerOfRoute,
   NO_LAYER,
   parseLayer,
@@ -22,8 +22,11 @@ import {
 export interface Subject {
   /** Whose allowance the request uses. Any string. */
   readonly account: string;
-  /** The operation; by convention `POST /api/v1/emails`, never the raw URL. Any string. */
-  readonly route: string;
+  /**
+   * The operation; by convention `POST /api/v1/emails`, never the raw URL. Any string. Optional if all limits are lists
+   * of windows, which count all routes together (S28).
+   */
+  readonly route?: string | undefined;
   /** Selects the limits of a provider. By default, no provider's limits apply. */
   readonly provider?: string | undefined;
   /** Selects the limits of the customer's plan, such as `pro`. By default, no plan's limits apply. */
@@ -37,8 +40,11 @@ export interface Subject {
   readonly limits?: LimitInput | undefined;
 }
 
-/** Limits for every account, limits in layers, or a function that returns the limits of a subject. */
-export type Limits = LimitSet | LayeredLimits | ((subject: Subject) => LimitSet);
+/**
+ * Limits for every account, a list of windows or a set of limits; limits in layers; or a function that returns the
+ * limits of a subject, or a promise of them.
+ */
+export type Limits = LayerInput | LayeredLimits<LayerInput> | ((subject: Subject) => MaybePromise<LayerInput>);
 
 const LAYERS = ['default', 'plans', 'providers', 'accounts'];
 
@@ -51,6 +57,11 @@ export interface WindowSetSource {
   windowSet(subject: Subject): WindowSet;
   /** Routes with their own limits. If given, the limiter warns of those that no request names. */
   readonly limitedRoutes?: readonly string[] | undefined;
+  /**
+   * Whether a request must name its route.
+   * @default true
+   */
+  readonly needsRoute?: boolean | undefined;
 }
 
 /** Whether these limits are a source of window sets. No set of limits contains a `windowSet`. */
@@ -58,9 +69,14 @@ export function isWindowSetSource(limits: Limits | WindowSetSource): limits is W
   return typeof (limits as Partial<WindowSetSource> | undefined)?.windowSet === 'function';
 }
 
+/** The window set of a subject from limits, or from a source; a promise if the function `limits` returned one. */
+export function resolveWindowSet(source: WindowSetSource, subject: Subject): MaybePromise<WindowSet> {
+  return source instanceof WindowSets ? source.resolve(subject) : source.windowSet(subject);
+}
+
 /** Returns the window set of each subject. Caches window sets, because stores cache by the identity of a window set. */
 export class WindowSets implements WindowSetSource {
-  #default: Layer | ((subject: Subject) => Layer);
+  #default: Layer | ((subject: Subject) => MaybePromise<Layer>);
   readonly #customerPlans: Map<string, Layer> = new Map();
   /**
    * Whether a plan that is not in `#customerPlans` is an error: not if `limits` is a function, which knows the plan.
@@ -76,6 +92,11 @@ export class WindowSets implements WindowSetSource {
   readonly #windowSetsByLayer: WeakMap<Layer, WindowSetCache> = new WeakMap();
   /** The window sets of each limit that a request brought along. */
   readonly #windowSetsByRouteLimits: WeakMap<LimitInput, WindowSetCache> = new WeakMap();
+  /**
+   * Whether limits depend on the route, or count each route separately. False if `limits` is a function: `windowSet`
+   * throws for a subject without the route that its limits need.
+   */
+  readonly needsRoute: boolean = false;
   /** Called if a subject names a provider without a layer, although others are listed. */
   onUnknownProvider: ((provider: string) => void) | undefined;
 
@@ -95,26 +116,29 @@ export class WindowSets implements WindowSetSource {
       this.#defaultWindowSets = limits.#defaultWindowSets;
       this.#windowSetsByLayer = limits.#windowSetsByLayer;
       this.#windowSetsByRouteLimits = limits.#windowSetsByRouteLimits;
+      this.needsRoute = limits.needsRoute;
       this.onUnknownProvider = limits.onUnknownProvider;
       return;
     }
     if (typeof limits === 'function') {
-      this.#default = cachedLayers(limits);
+      this.#default = compiledLayers(limits);
       return;
     }
-    if (!isPlainObject(limits)) throw new OptionError(place, limits, 'must be an object or a function of the subject');
+    if (!isPlainObject(limits) && !Array.isArray(limits)) throw new OptionError(place, limits, NOT_LIMITS);
     if (LAYERS.some((name) => name in limits)) {
       checkOptions(limits, LAYERS, place, (name) => (LAYER_NAMES.includes(name) ? 'move it into default' : undefined));
-      const { default: defaults, plans, providers, accounts } = limits as LayeredLimits;
+      const { default: defaults, plans, providers, accounts } = limits as LayeredLimits<LayerInput>;
       if (plans !== undefined && defaults === undefined)
         throw new OptionError(`${place}.default`, defaults, NO_DEFAULT);
       this.#default = parseLayer(defaults, `${place}.default`);
       this.#customerPlans = readByName(plans, `${place}.plans`, createLayer);
       this.#providers = readByName(providers, `${place}.providers`, createLayer);
       if (accounts !== undefined) this.#accounts = readByName(accounts, `${place}.accounts`, createLayer);
-    } else this.#default = parseLayer(limits as LimitSet, place);
+    } else this.#default = parseLayer(limits as LayerInput, place);
     const named = [this.#customerPlans, this.#providers, this.#accounts ?? new Map<string, Layer>()];
-    checkLimited([this.#default, ...named.flatMap((layers) => [...layers.values()])], limits, place);
+    const layers = [this.#default, ...named.flatMap((byName) => [...byName.values()])];
+    checkLimited(layers, limits, place);
+    this.needsRoute = layers.some((layer) => layer.needsRoute);
     this.#defaultWindowSets = new WindowSetCache([this.#default], this.#factory);
     this.#listsCustomerPlans = true;
   }
@@ -125,10 +149,32 @@ export class WindowSets implements WindowSetSource {
     return [...new Set(layers.flatMap((layer) => (typeof layer === 'function' ? [] : [...layer.routes])))];
   }
 
+  /** Whether `limits` is a function, which may return a promise. */
+  get mayWait(): boolean {
+    return typeof this.#default === 'function';
+  }
+
+  /**
+   * @throws SubjectError if the limits of a subject without a route need it; OptionError if the function `limits`
+   * returned a promise
+   */
   windowSet(subject: Subject): WindowSet {
+    return this.#windowSetOver(this.defaultLayer(subject), subject);
+  }
+
+  /** Like `windowSet`, and waits for a promise of the function `limits`. */
+  resolve(subject: Subject): MaybePromise<WindowSet> {
+    const layer = typeof this.#default === 'function' ? this.#default(subject) : this.#default;
+    if (!isPromise(layer)) return this.#windowSetOver(layer, subject);
+    // The caller may change its object meanwhile.
+    const copy = { ...subject };
+    return layer.then((resolved) => this.#windowSetOver(resolved, copy));
+  }
+
+  #windowSetOver(defaults: Layer, subject: Subject): WindowSet {
     const { account, route, provider, plan, limits } = subject;
     let windowSets =
-      limits === undefined ? this.#windowSetsOfDefault(subject) : this.#windowSetsOfRouteLimits(limits, subject);
+      limits === undefined ? this.#windowSetsOfDefault(defaults) : this.#windowSetsOfRouteLimits(limits, defaults);
     if (plan !== undefined) windowSets = windowSets.withLayer(this.#layerOfCustomerPlan(plan));
     if (provider !== undefined) windowSets = windowSets.withLayer(this.#providerLayer(provider));
     if (this.#accounts !== undefined) windowSets = windowSets.withLayer(this.#accounts.get(account));
@@ -155,16 +201,25 @@ export class WindowSets implements WindowSetSource {
     for (const { of, changes } of byLayer.values()) this.#replaceLayer(of, (layer) => layer.adjusted(changes));
   }
 
-  /** False of the default layer of a function, which only the function itself can change. */
   isAdjustable(target: AdjustTarget): boolean {
-    return typeof this.#default !== 'function' || layerOf(target).layer !== 'default';
+    return this.#whyNotAdjustable(target) === undefined;
   }
 
   /** @throws OptionError */
   checkAdjustable(target: AdjustTarget): void {
-    if (this.isAdjustable(target)) return;
-    const reason = 'must name account, provider or plan; limits is a function, so change what it returns instead';
-    throw new OptionError('target', 'neither', reason);
+    const error = this.#whyNotAdjustable(target);
+    if (error !== undefined) throw error;
+  }
+
+  #whyNotAdjustable(target: AdjustTarget): OptionError | undefined {
+    const { layer } = layerOf(target);
+    if (typeof this.#default === 'function')
+      // Only the function itself can change it.
+      return layer === 'default' ? new OptionError('target', 'neither', OF_FUNCTION) : undefined;
+    // Requests may name no route then, so the limit would not apply to them.
+    return target.route === undefined || this.needsRoute
+      ? undefined
+      : new OptionError('target.route', target.route, OF_LIST);
   }
 
   /** One layer; undefined if it is without limits, and for the default one if `limits` is a function. */
@@ -200,21 +255,28 @@ export class WindowSets implements WindowSetSource {
     return layer;
   }
 
-  #windowSetsOfDefault(subject: Subject): WindowSetCache {
+  #windowSetsOfDefault(layer: Layer): WindowSetCache {
     if (this.#defaultWindowSets !== undefined) return this.#defaultWindowSets;
-    const layer = this.defaultLayer(subject);
     return getOrCreate(this.#windowSetsByLayer, layer, () => new WindowSetCache([layer], this.#factory));
   }
 
-  #windowSetsOfRouteLimits(limits: LimitInput, subject: Subject): WindowSetCache {
+  #windowSetsOfRouteLimits(limits: LimitInput, defaults: Layer): WindowSetCache {
     const create = (): WindowSetCache => new WindowSetCache([layerOfRoute(limits)], this.#factory);
     const windowSets = getOrCreate(this.#windowSetsByRouteLimits, limits, create);
-    return windowSets.withLayer(this.defaultLayer(subject));
+    return windowSets.withLayer(defaults);
   }
 
-  /** The default layer, which a function can return for each subject. */
+  /**
+   * The default layer, which a function can return for each subject.
+   * @throws OptionError if it returned a promise
+   */
   defaultLayer(subject: Subject): Layer {
-    return typeof this.#default === 'function' ? this.#default(subject) : this.#default;
+    if (typeof this.#default !== 'function') return this.#default;
+    const layer = this.#default(subject);
+    if (!isPromise(layer)) return layer;
+    // If it rejects, an unhandled rejection would end the process.
+    layer.catch(() => {});
+    throw new OptionError('limits(subject)', layer, NOT_ASYNCHRONOUS, 'a promise');
   }
 }
 
@@ -239,8 +301,18 @@ class WindowSetCache {
     return getOrCreate(this.#withLayer, layer, () => new WindowSetCache([layer, ...this.layers], this.factory));
   }
 
-  windowSetFor(route: string): WindowSet {
+  /** @throws SubjectError if the windows depend on the route, and none is given */
+  windowSetFor(route: string | undefined): WindowSet {
+    if (route === undefined) return this.#windowSetOfEveryRoute();
     return this.#byRoute.get(route) ?? this.#windowSetOfOtherRoutes ?? this.#fill(route);
+  }
+
+  #windowSetOfEveryRoute(): WindowSet {
+    const windowSet = this.windowSetFor(EVERY_ROUTE);
+    const { windows, routeWindows, allMethodsScope } = windowSet;
+    const isPerRoute = routeWindows > 0 || (windows.length > 0 && allMethodsScope === 'route');
+    if (isPerRoute || this.#byRoute.size > 0) throw new SubjectError('route', undefined, ROUTE_NEEDED);
+    return windowSet;
   }
 
   /** On first use, creates all window sets: one for each route with its own limit, and one for all other routes. */
@@ -255,16 +327,25 @@ class WindowSetCache {
 }
 
 const NOT_ASYNCHRONOUS =
-  'must return the limits, not a promise of them: load them beforehand, and change them with limiter.adjust()';
+  'must return the limits here, not a promise of them: only consume() and peek() of createLimiter(), gates and workers ' +
+  'wait for it';
+const NOT_LIMITS = 'must be an object or a function of the subject, or a list of windows';
+const OF_FUNCTION = 'must name account, provider or plan; limits is a function, so change what it returns instead';
+const OF_LIST =
+  'must be absent: limits that are a list count all routes together. ' +
+  "Write { allMethods: { windows, scope: 'account' } } in place of the list, and each request with its route";
+/** Advice for a request without a route. */
+export const ROUTE_NEEDED = 'only limits that are a list of windows do without a route';
+const NOT_RETURNED = 'must return a list of windows, or a plain object (expected allMethods, routes or unlimited)';
 const NO_DEFAULT = 'must be given with plans: it has the limits of requests without a plan';
 const OTHER_ROUTE = Symbol('any other route') as unknown as string;
 
 const NO_WINDOWS =
-  "must have a window, such as { allMethods: ['60/1m'] }; { unlimited: true } says that requests are not limited";
+  "must have a window, such as ['60/1m'] or { allMethods: ['60/1m'] }; { unlimited: true } says that requests are not limited";
 const NOT_IN_LAYER = 'only the limits of every account can be unlimited; [] removes a limit here';
 
 /** Creates the layer of a provider or an account. */
-function createLayer(set: LimitSet, place: string): Layer {
+function createLayer(set: LayerInput, place: string): Layer {
   const layer = parseLayer(set, place);
   // It would be read as "not limited at all", but the limits that it lacks come from the other layers.
   if (layer.isUnlimited) throw new OptionError(`${place}.unlimited`, true, NOT_IN_LAYER);
@@ -279,29 +360,43 @@ function checkLimited(layers: readonly Layer[], given: unknown, place: string): 
   if (!layers.some((layer) => layer.hasWindows || layer.isUnlimited)) throw new OptionError(place, given, NO_WINDOWS);
 }
 
-/** Limit sets are checked once each, since a function usually returns the same few objects. */
-function cachedLayers(limits: (subject: Subject) => LimitSet): (subject: Subject) => Layer {
-  const layers = new WeakMap<LimitSet, Layer>();
-  return (subject) => {
-    const set = limits(subject);
-    return getOrCreate(layers, set, () => {
-      if (isPromise(set)) {
-        // If it rejects, an unhandled rejection would end the process.
-        set.catch(() => {});
-        throw new OptionError('limits(subject)', set, NOT_ASYNCHRONOUS, 'a promise');
-      }
-      // Undefined would create a layer without limits.
-      if (set === undefined)
-        throw new OptionError(
-          'limits(subject)',
-          set,
-          'must return a plain object (expected allMethods, routes or unlimited)',
-        );
-      const layer = parseLayer(set, 'limits(subject)');
-      checkLimited([layer], set, 'limits(subject)');
-      return layer;
-    });
+/** Most texts of limits that are kept compiled for one function. */
+const MAX_COMPILED = 1_000;
+
+/**
+ * Limits that a function returns are compiled once per text, so it may return new objects, or change them: a cache by
+ * identity would hide the change. Stores cache by the identity of a window set, so equal limits must stay one layer.
+ */
+function compiledLayers(
+  limits: (subject: Subject) => MaybePromise<LayerInput>,
+): (subject: Subject) => MaybePromise<Layer> {
+  const layers = new Map<string | undefined, Layer>();
+  const compile = (returned: LayerInput): Layer => {
+    const text = textOf(returned);
+    const known = layers.get(text);
+    if (known !== undefined) return known;
+    // Undefined would create a layer without limits.
+    if (returned === undefined) throw new OptionError('limits(subject)', returned, NOT_RETURNED);
+    const layer = parseLayer(returned, 'limits(subject)');
+    checkLimited([layer], returned, 'limits(subject)');
+    // The oldest goes. If it is still in use, it is compiled once more.
+    if (layers.size >= MAX_COMPILED) layers.delete(layers.keys().next().value);
+    if (text !== undefined) layers.set(text, layer);
+    return layer;
   };
+  return (subject) => {
+    const returned = limits(subject);
+    return isPromise(returned) ? returned.then(compile) : compile(returned);
+  };
+}
+
+/** Undefined if it has none: a bigint is a fault that parsing names. */
+function textOf(limits: LayerInput): string | undefined {
+  try {
+    return JSON.stringify(limits);
+  } catch {
+    return undefined;
+  }
 }
 
 /** A layer that only adjustments created is deleted with the last of them. */

@@ -1,14 +1,14 @@
 import { Emitter } from '../base/emitter.ts';
 import { getOrCreate } from '../base/get-or-create.ts';
 import type { Logger } from '../base/logger.ts';
-import { isPromise } from '../base/maybe-promise.ts';
+import { after, isPromise } from '../base/maybe-promise.ts';
 import { onNextTurn } from '../base/slices.ts';
 import type { Decision } from '../core/decision.ts';
 import type { LimitName } from '../core/limit.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
-import type { WindowSet } from '../core/window-set.ts';
+import { EVERY_ROUTE, type WindowSet } from '../core/window-set.ts';
 import type { LimitRequest } from '../limits/limiter.ts';
-import type { WindowSetSource } from '../limits/window-sets.ts';
+import { resolveWindowSet, type WindowSetSource } from '../limits/window-sets.ts';
 import { PendingCalls } from './calls.ts';
 import { type ShadowCounts, type ShadowFigures, type ShadowOutcome, ShadowTally } from './figures.ts';
 
@@ -192,7 +192,7 @@ export class ShadowChecks {
   }
 
   #check(shadow: ShadowRequest, current: Decision): void {
-    const { account, route, cost = 1 } = shadow.request;
+    const { account, route = EVERY_ROUTE, cost = 1 } = shadow.request;
     // A block is no limit: it rejects the request whatever the limits are.
     if (current.blocked !== undefined) {
       this.#count({ outcome: 'both', limit: 'block', current, candidate: undefined }, route);
@@ -202,7 +202,10 @@ export class ShadowChecks {
     const { windowSets, store } = this.#settings;
     this.#call(
       route,
-      () => store.consume(account, route, this.#copyOf(windowSets.windowSet(shadow.request)), cost),
+      () =>
+        after(resolveWindowSet(windowSets, shadow.request), (windowSet) =>
+          store.consume(account, route, this.#copyOf(windowSet), cost),
+        ),
       (candidate) => this.#compare(shadow, current, candidate),
     );
   }
@@ -223,7 +226,7 @@ export class ShadowChecks {
 
   /** @throws if the store did not return its own decision */
   #compare(shadow: ShadowRequest, current: Decision, candidate: Decision): void {
-    const { account, route } = shadow.request;
+    const { account, route = EVERY_ROUTE } = shadow.request;
     const { accepted, degraded } = candidate;
     if (typeof accepted !== 'boolean' || degraded !== false) throw new TypeError('the store has not decided');
     if (candidate.account !== account || candidate.route !== route)

@@ -8,7 +8,7 @@ import { OptionError } from '../base/errors.ts';
 import { createLogger, type Logger } from '../base/logger.ts';
 import { checkFunctions, checkInteger, checkMethods, checkOptions } from '../base/options.ts';
 import type { LimitStore } from '../core/ports.ts';
-import { type Limiter, storeOf } from '../limits/limiter.ts';
+import { type Limiter, partsOf } from '../limits/limiter.ts';
 import { isWindowSetSource, type Limits, type WindowSetSource, WindowSets } from '../limits/window-sets.ts';
 import { ShadowChecks, type ShadowDecision } from './checks.ts';
 import type { ShadowFigures } from './figures.ts';
@@ -82,7 +82,7 @@ export function withShadow(limiter: Limiter, options: ShadowOptions): LimiterWit
   checkOptions(options, OPTIONS, 'options');
   const { limits, store, sample = 1, maxUnderWay = 1_000, timeoutMs = 1_000, onDecision, logger } = options;
   checkMethods('store', store, ['consume', 'settle', 'reset'], ', as createMemoryStore() does');
-  checkOtherCounters(store, storeOf(limiter));
+  checkOtherCounters(store, partsOf(limiter)?.store);
   if (typeof sample !== 'number' || !(sample > 0 && sample <= 1))
     throw new OptionError('sample', sample, 'must be more than 0 and at most 1');
   checkInteger('maxUnderWay', maxUnderWay, 1, 1_000_000);

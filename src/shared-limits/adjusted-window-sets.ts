@@ -51,6 +51,10 @@ export class AdjustedWindowSets {
     return this.#windowSets.limitedRoutes;
   }
 
+  get needsRoute(): boolean {
+    return this.#windowSets.needsRoute;
+  }
+
   windowSet(subject: Subject): WindowSet {
     return this.#windowSets.windowSet(subject);
   }

@@ -35,6 +35,8 @@ export function explainLimits(
   const { limits, ...names } = subject;
   const defaults = windowSets.defaultLayer(subject);
   return (['route', 'all-methods'] as const).map((limit) => {
+    // Without a route, `sourcesOf` would return the sources of All methods.
+    if (limit === 'route' && subject.route === undefined) return { limit, applies: undefined, hides: [] };
     const route = limit === 'route' ? subject.route : undefined;
     const sources = sourcesOf({ ...names, route }, windowSets, defaults, adjustments);
     if (route !== undefined && limits !== undefined) {

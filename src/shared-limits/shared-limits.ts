@@ -9,7 +9,7 @@ import type { LimitPreview } from './preview.ts';
 
 /** Options of {@link createSharedLimits}. */
 export interface SharedLimitsOptions {
-  /** The limits without any adjustment, as `createLimiter` takes them. */
+  /** The limits without any adjustment, as `createLimiter` takes them. A function must not return a promise. */
   readonly base: Limits;
   /** Where adjustments are stored, e.g. `createRedisAdjustments(client)`. {@link SharedLimits.close} closes it. */
   readonly adjustments: AdjustmentStore;

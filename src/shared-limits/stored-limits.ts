@@ -111,6 +111,10 @@ export class StoredLimits implements SharedLimits {
     return this.#windowSets.limitedRoutes;
   }
 
+  get needsRoute(): boolean {
+    return this.#windowSets.needsRoute;
+  }
+
   windowSet(subject: Subject): WindowSet {
     return this.#windowSets.windowSet(subject);
   }

@@ -1,8 +1,10 @@
 import { ClosedError, OptionError } from '../base/errors.ts';
+import { isPromise } from '../base/maybe-promise.ts';
 import { checkMethods, checkOptions } from '../base/options.ts';
 import type { Decision } from '../core/decision.ts';
+import { EVERY_ROUTE } from '../core/window-set.ts';
 import { createSystemTimers, type Timers } from '../idempotency/timers.ts';
-import { checkCost, type Limiter, type LimitRequest } from '../limits/limiter.ts';
+import { checkCost, type Limiter, type LimitRequest, windowSetOf } from '../limits/limiter.ts';
 import { QueueFullError } from './errors.ts';
 import { checkFits, type Job, JobQueue } from './queue.ts';
 
@@ -101,9 +103,12 @@ class LimiterWorker implements JobWorker {
   async acquire(given: LimitRequest, options: AcquireOptions = {}): Promise<Decision> {
     if (this.#closed) throw new ClosedError('the worker');
     const { maxWaitMs, signal } = checkAcquireOptions(options);
-    const windowSet = this.#limiter.windowSet(given);
+    const resolving = windowSetOf(this.#limiter, given);
     // A copy, because the caller may change its object while the job waits.
     const request = { ...given };
+    // No wait if there is no need, because jobs are served in the order of their calls.
+    const windowSet = isPromise(resolving) ? await resolving : resolving;
+    if (this.#closed) throw new ClosedError('the worker');
     const { cost = 1 } = request;
     checkCost(cost);
     checkFits(windowSet, cost);
@@ -145,7 +150,7 @@ class LimiterWorker implements JobWorker {
 
   /** Adds a job to the queue of its account and route. A queue exists, and is served, as long as it contains jobs. */
   #add(job: Job): JobQueue {
-    const { account, route } = job.request;
+    const { account, route = EVERY_ROUTE } = job.request;
     // The length in front determines the end of the account.
     const name = `${account.length}:${account}${route}`;
     const existing = this.#queues.get(name);

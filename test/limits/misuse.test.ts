@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { MisuseLog, type MisuseWarning } from '../../src/core/misuse.ts';
+import type { LimitStore } from '../../src/core/ports.ts';
 import { LatestLimiters } from '../../src/limits/latest-limiters.ts';
 import { createLimiter, type LimiterOptions } from '../../src/limits/limiter.ts';
 import { LimiterChecks } from '../../src/limits/limiter-checks.ts';
@@ -85,7 +86,7 @@ describe('HG_SHARED_PREFIX', () => {
   it('is logged if two stores have one Redis client and prefix, but not for two prefixes or clients', () => {
     const client = () => ({ evalshaBuffer: vi.fn(), evalBuffer: vi.fn() }) as never;
     const [one, another] = [client(), client()];
-    const codesOf = (store: LimiterOptions['store'], max: number) =>
+    const codesOf = (store: LimitStore, max: number) =>
       watched({ store, limits: { allMethods: [`${max}/1m`] } }).codes();
     expect(codesOf(createRedisStore(one), 1)).toEqual([]);
     expect(codesOf(createRedisStore(one, { prefix: 'other' }), 2)).toEqual([]);

@@ -95,7 +95,7 @@ const RELOADED: readonly [key: string, before: unknown, after: unknown, probe: P
     [200, 409],
   ],
   ['keys', undefined, [{ token: 'another', application: 'app_1' }], statusOf('GET', CHATS), [200, 401]],
-  ['perAddress', undefined, ['0/1m'], statusOf('GET', CHATS), [200, 429]],
+  ['perAddress', undefined, ['0/1m'], statusOf('GET', CHATS), [200, 422]],
   [
     'clientAddress',
     undefined,

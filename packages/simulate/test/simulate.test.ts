@@ -146,6 +146,14 @@ describe('a hand-made log of 20 requests', () => {
   });
 });
 
+it('S28: limits that are a list count all routes of an account together', async () => {
+  const source = FORMATS.headgate as { text: string; options: ReadTraceOptions };
+  const candidate = { limits: ['5/10s'] };
+  const { matrix } = await simulate({ current: candidate, candidate, trace: readTrace(source.text, source.options) });
+  // a: 0 to 4 pass, 9 is rejected; 10 to 13 pass. b: 5 to 8 and 14 pass; 15 to 19 begin a window, and pass.
+  expect(matrix).toEqual({ none: 19, both: 1, onlyCurrent: 0, onlyCandidate: 0 });
+});
+
 it('a candidate that is the same as the current limits changes nothing, in 10,000 random histories', async () => {
   const window = fc.record({ max: fc.integer({ min: 0, max: 6 }), durationMs: fc.integer({ min: 1, max: 400 }) });
   const limit = fc.uniqueArray(window, { maxLength: 3, selector: ({ durationMs }) => durationMs });

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { createLimiter, type Limiter } from '../../../src/index.ts';
+import { createLimiter, type Limiter, type LimiterOptions } from '../../../src/index.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 
 const { port } = inject('redis');
@@ -10,9 +10,9 @@ afterAll(() => client.disconnect());
 
 let prefixes = 0;
 /** Two limiters as two processes have them: they share only the server. */
-function processes(): { readonly one: Limiter; readonly other: Limiter } {
+function processes(given?: LimiterOptions['limits']): { readonly one: Limiter; readonly other: Limiter } {
   const prefix = `customer-plans-${process.pid}-${prefixes++}`;
-  const limits = { default: { allMethods: ['2/1h'] }, plans: { free: {}, pro: { allMethods: ['4/1h'] } } };
+  const limits = given ?? { default: { allMethods: ['2/1h'] }, plans: { free: {}, pro: { allMethods: ['4/1h'] } } };
   const create = () => createLimiter({ store: createRedisStore(client, { prefix, deadlineMs: 10_000 }), limits });
   return { one: create(), other: create() };
 }
@@ -31,6 +31,26 @@ describe('in Redis', () => {
       false,
     ]);
     expect(await accepts(one, 'free')).toBe(false);
+  });
+
+  it('S28: a list has one count per account for all routes, also without one, which all processes share', async () => {
+    const { one, other } = processes(['3/1h', '5/1d']);
+    const accepts = async (limiter: Limiter, route?: string) =>
+      (await limiter.consume({ account: 'acc', route })).accepted;
+    expect([await accepts(one, 'GET /'), await accepts(other), await accepts(one, 'POST /')]).toEqual([
+      true,
+      true,
+      true,
+    ]);
+    expect([await accepts(one), await accepts(other, 'GET /'), await accepts(one, 'PUT /')]).toEqual([
+      false,
+      false,
+      false,
+    ]);
+    expect((await other.peek({ account: 'acc' })).map(({ remaining }) => remaining)).toEqual([0, 2]);
+    expect((await one.consume({ account: 'another' })).accepted).toBe(true);
+    await one.reset({ account: 'acc' });
+    expect(await accepts(other)).toBe(true);
   });
 
   it('S1: limits that are declared with a route have one count, which all processes share', async () => {

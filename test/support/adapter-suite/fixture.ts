@@ -126,10 +126,9 @@ export class AdapterFixture {
       ...outerOptions,
       limiter: createLimiter({
         store: createMemoryStore({ clock: fixture.clock }),
-        limits: { allMethods: outerLimit },
+        limits: outerLimit,
       }),
       account: () => '127.0.0.1',
-      route: () => 'outer',
       onEvent: (event) => fixture.outerEvents.push(event),
       logger: false,
     });

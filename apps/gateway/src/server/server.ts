@@ -203,7 +203,7 @@ function newId(): string {
 function labelOf(entry: GateEntry): DecisionLabel {
   if (entry.kind === 'answer') {
     if (entry.replayed === true) return 'replayed';
-    return entry.reply.status === 429 ? 'rejected' : 'refused';
+    return entry.decision !== undefined || entry.reply.status === 429 ? 'rejected' : 'refused';
   }
   if (entry.decision === undefined) return 'unlimited';
   return entry.decision.degraded ? 'degraded' : 'accepted';

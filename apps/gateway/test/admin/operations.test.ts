@@ -290,7 +290,7 @@ describe('limits of an account', () => {
     const { value } = await ask('POST', '/v1/explain', { json });
     expect(value).toMatchObject({
       accepted: false,
-      status: 429,
+      status: 422,
       passesInMs: null,
       rejectedBy: { limit: 'route', max: 3 },
     });
@@ -339,7 +339,14 @@ describe('traffic', () => {
   it('the trace of a decision by its req_id', async () => {
     const reply = await chats('acc_8');
     const { value } = await ask('GET', `/v1/decisions?req_id=${reply.headers['x-request-id']}`, { as: 'viewer' });
-    expect(value).toMatchObject({ at, outcome: 'accepted', account: 'acc_8', route: CHATS, cost: 1 });
+    expect(value).toMatchObject({
+      at,
+      outcome: 'accepted',
+      account: 'acc_8',
+      route: CHATS,
+      cost: 1,
+      impossible: false,
+    });
     expect(value.trace).toMatchObject([
       { limit: 'route', used: 1 },
       { limit: 'all-methods', used: 1 },

@@ -47,7 +47,9 @@ const effective = z.object({
 
 const explanation = z.object({
   accepted: z.boolean(),
-  status: z.literal([200, 429]).describe('What the limits would answer. 200: the request would pass'),
+  status: z
+    .literal([200, 422, 429])
+    .describe('What the limits would answer. 200: the request would pass; 422: its cost never fits'),
   rejectedBy: windowState.nullable().describe('The window without room'),
   blocked,
   passesInMs: z.int().nullable().describe('When it would pass, if nothing else comes; null: never'),
@@ -166,9 +168,10 @@ export function windowOperations(context: AdminContext): Operation[] {
         const waits = [...full.map(({ resetMs }) => resetMs), ...(blocked === null ? [] : [blocked.forMs])];
         const accepted = waits.length === 0;
         const [first] = full;
+        const neverFits = blocked === null && first !== undefined && first.max < body.cost;
         return {
           accepted,
-          status: accepted ? (200 as const) : (429 as const),
+          status: accepted ? (200 as const) : neverFits ? (422 as const) : (429 as const),
           rejectedBy: blocked !== null || first === undefined ? null : stateOf(first),
           blocked,
           passesInMs: isImpossible ? null : Math.max(0, ...waits),
