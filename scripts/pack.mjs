@@ -1,10 +1,12 @@
 // Packs the published packages: node scripts/pack.mjs [FOLDER]; it makes the archives in FOLDER, by default reports/packages.
 // The manifests in this repository link the packages by `file:`. The packed ones name the exact version, in a copy.
+// Links of packed pages are absolute: see `packed-links.mjs`.
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join, posix, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { addressOfRepository, withAbsoluteLinks } from './packed-links.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** In the order of publishing: each needs only the packages before it. */
@@ -14,14 +16,21 @@ export const PACKAGES = ['.', 'packages/simulate', 'apps/gateway'];
  * Packs a house that is built.
  * @param {string} house folder in the repository
  * @param {string} target folder of the archive
+ * @param {string | null} address web address of the repository, for links; null leaves out the addresses
  * @returns {{ archive: string, files: string[], unpackedBytes: number }} the archive's path, its files, and their bytes
  */
-export function packHouse(house, target) {
+export function packHouse(house, target, address = repositoryAddress()) {
   const source = join(ROOT, house);
   const manifest = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8'));
   const folder = mkdtempSync(join(tmpdir(), 'headgate-pack-'));
   try {
-    for (const { path } of npmPack(source, ['--dry-run']).files) cpSync(join(source, path), join(folder, path));
+    const repository = address === null ? null : { address, tag: `v${manifest.version}` };
+    for (const { path } of npmPack(source, ['--dry-run']).files) {
+      cpSync(join(source, path), join(folder, path));
+      if (!path.endsWith('.md')) continue;
+      const text = readFileSync(join(source, path), 'utf8');
+      writeFileSync(join(folder, path), withAbsoluteLinks(text, posix.join(house, path), repository));
+    }
     cpSync(join(ROOT, 'LICENSE'), join(folder, 'LICENSE'));
     writeFileSync(join(folder, 'package.json'), `${JSON.stringify(published(manifest), null, 2)}\n`);
     mkdirSync(target, { recursive: true });
@@ -50,6 +59,9 @@ function published({
   });
   return { ...manifest, dependencies: { ...dependencies, ...Object.fromEntries(exact) } };
 }
+
+/** The web address of the repository; null until the manifest of the library names it. */
+export const repositoryAddress = () => addressOfRepository(manifestOf('.').repository);
 
 const manifestOf = (house) => JSON.parse(readFileSync(join(ROOT, house, 'package.json'), 'utf8'));
 const nameIn = (house) => manifestOf(house).name;

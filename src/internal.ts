@@ -4,6 +4,7 @@
  * @module headgate/internal
  */
 
+export { createAddressGate } from './address/gate.ts';
 export { describe } from './base/errors.ts';
 export { FairQueue } from './base/fair-queue.ts';
 export { checkOptions } from './base/options.ts';

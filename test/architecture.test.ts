@@ -183,10 +183,10 @@ const HOUSES: Readonly<Record<string, House>> = {
 };
 
 /** The most names that `headgate/internal` may export. Fewer is better: lower it whenever one goes. */
-const MOST_INTERNAL = 35;
+const MOST_INTERNAL = 36;
 
 /** The most lines, those of the scripts in Lua included, and rooms of the library. */
-const MOST_LINES = 26_980;
+const MOST_LINES = 27_329;
 const MOST_ROOMS = 16;
 
 /** Packages that a room of the library may use at run time. All others, frameworks included, may only be imported as types. */
@@ -194,8 +194,8 @@ const PACKAGES: Record<string, readonly string[]> = {
   stores: ['lru-cache'],
   // Bundled into the platform of the web.
   http: ['@noble/hashes/hmac.js', '@noble/hashes/sha2.js'],
-  // Only h3 itself makes a response of what its handlers return.
-  adapters: ['h3'],
+  // Only h3 itself makes a response of what its handlers return. Error handlers ask for the class of an HTTP error.
+  adapters: ['h3', '@nestjs/common', '@nestjs/core', 'hono/http-exception'],
   otel: ['@opentelemetry/api'],
 };
 

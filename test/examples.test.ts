@@ -1,11 +1,12 @@
 import { execFile, spawn } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { compileSamples } from './support/compile-samples.ts';
+import { ROOT } from './support/package.ts';
 
 const run = promisify(execFile);
-const ROOT = resolve(import.meta.dirname, '..');
 /** Inside the package, so that `headgate/…` resolves to the built package through its own exports. */
 const FOLDER = join(ROOT, 'test/.examples');
 
@@ -28,17 +29,6 @@ const examples: Example[] = pages.flatMap((page) =>
   ),
 );
 
-/** NodeNext decides by the name of a file whether it is ESM; a decorated class of Nest needs its types at run time. */
-const COMPILER_OPTIONS = {
-  target: 'ES2023',
-  module: 'NodeNext',
-  strict: true,
-  skipLibCheck: true,
-  types: ['node'],
-  experimentalDecorators: true,
-  emitDecoratorMetadata: true,
-};
-
 /** A server runs until it is stopped. An example whose output is known sends its requests itself, and ends. */
 const isServer = ({ code, output }: Example) => code.includes('.listen(') && output === undefined;
 
@@ -46,23 +36,13 @@ const isServer = ({ code, output }: Example) => code.includes('.listen(') && out
 let faults: string;
 
 beforeAll(async () => {
-  rmSync(FOLDER, { recursive: true, force: true });
-  mkdirSync(FOLDER, { recursive: true });
-  for (const { name, code } of examples) writeFileSync(join(FOLDER, `${name}.mts`), code);
-  writeFileSync(
-    join(FOLDER, 'tsconfig.json'),
-    JSON.stringify({ compilerOptions: COMPILER_OPTIONS, include: ['*.mts'] }),
-  );
-  const compiler = join(ROOT, 'node_modules/typescript-7/bin/tsc');
-  const { stdout } = await run(process.execPath, [compiler, '-p', FOLDER, '--pretty', 'false']).catch((error) => {
-    // With faults, it exits with an error and its output. Without output, it did not run.
-    if (!error.stdout) throw error;
-    return error as { stdout: string };
-  });
-  faults = stdout;
+  faults = await compileSamples(FOLDER, examples);
 });
 
 afterAll(() => rmSync(FOLDER, { recursive: true, force: true }));
+
+/** Programs see the Redis server of the tests. */
+const environment = () => ({ ...process.env, REDIS_PORT: String(inject('redis').port) });
 
 describe('examples in README and docs', () => {
   it('exist', () => expect(examples.length).toBeGreaterThanOrEqual(6));
@@ -75,7 +55,7 @@ describe('examples in README and docs', () => {
       const { stdout: printed, stderr } = await run(process.execPath, [`${name}.mjs`], {
         cwd: FOLDER,
         timeout: 100_000,
-        env: { ...process.env, REDIS_PORT: String(inject('redis').port) },
+        env: environment(),
       });
       if (output !== undefined) expect(printed).toBe(output);
       // No example is a sign of a mistake.
@@ -83,9 +63,11 @@ describe('examples in README and docs', () => {
     },
   );
 
-  it.each(examples.filter(isServer))('$name serves', async ({ name, code }) => {
+  // coming-from.nightly.test.ts sends requests to the others, and compares the answers with those of other libraries.
+  const asked = examples.filter((example) => isServer(example) && !example.name.startsWith('docs-from-'));
+  it.each(asked)('$name serves', async ({ name, code }) => {
     const port = /\.listen\((?:\{ port: )?(\d+)/.exec(code)?.[1];
-    const server = spawn(process.execPath, [`${name}.mjs`], { cwd: FOLDER, stdio: 'inherit' });
+    const server = spawn(process.execPath, [`${name}.mjs`], { cwd: FOLDER, stdio: 'inherit', env: environment() });
     try {
       const ask = () => fetch(`http://127.0.0.1:${port}/`, { headers: { 'x-account': 'a' } });
       const answer = await expect

@@ -3,7 +3,9 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { install, manifest, nameOf, type Packed, pack, subpaths } from './support/package.ts';
+import { PACKAGES, packHouse } from '../scripts/pack.mjs';
+import { addressOfRepository } from '../scripts/packed-links.mjs';
+import { install, manifest, nameOf, type Packed, pack, ROOT, subpaths } from './support/package.ts';
 
 let packed: Packed;
 let folder: string;
@@ -11,7 +13,7 @@ let installed: string;
 
 beforeAll(() => {
   packed = pack();
-  folder = install(packed, 'project', ['@nestjs/common', '@opentelemetry/api', 'h3']);
+  folder = install(packed, 'project', ['@nestjs/common', '@nestjs/core', '@opentelemetry/api', 'h3', 'hono']);
   installed = join(folder, 'node_modules/headgate');
 });
 
@@ -114,5 +116,53 @@ describe('the packed package', () => {
       const outer = withHeadgate({ perAddress: ['100/1m'], address: () => '203.0.113.1' }, inner);
       outer(new Request('http://localhost')).then(({ headers }) => console.log(headers.get('x-ratelimit-remaining')));`;
     expect(node('stack.cjs', source)).toBe('2');
+  });
+});
+
+describe('pages in the packed packages', () => {
+  const REPOSITORY = 'https://example.org/owner/name';
+  /** The text of every page in an archive, by its name. */
+  function pagesOf(house: string, address: string | null): [name: string, text: string][] {
+    const { archive, files } = packHouse(house, packed.folder, address);
+    const pages = files.filter((file) => file.endsWith('.md'));
+    return pages.map((page) => [
+      page,
+      execFileSync('tar', ['-xzOf', archive, `package/${page}`], { encoding: 'utf8' }),
+    ]);
+  }
+  const linksOf = (text: string): RegExpMatchArray[] => [
+    ...text.replace(/^```.*?^```/gms, '').matchAll(/(!?)\[(?:[^[\]]|\[[^\]]*\])*\]\(([^)]*)\)/g),
+  ];
+
+  it.each(PACKAGES)('%s: every link leads to a file of the tagged version', (house) => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, house, 'package.json'), 'utf8'));
+    const pages = pagesOf(house, REPOSITORY);
+    expect(pages.map(([name]) => name)).toContain('README.md');
+    const links = pages.flatMap(([, text]) => linksOf(text));
+    expect(links.length).toBeGreaterThan(1);
+    for (const [link, image, target = ''] of links) {
+      const kind = image ? 'raw' : 'blob';
+      const [base, path = ''] = target.split(`/${kind}/v${version}/`);
+      expect(base, link).toBe(REPOSITORY);
+      // pointers.test.ts checks the headings.
+      expect(existsSync(join(ROOT, path.split('#', 1)[0] as string)), link).toBe(true);
+    }
+  });
+
+  it.each(PACKAGES)('%s: without a known repository, no link leads nowhere', (house) => {
+    const pages = pagesOf(house, null);
+    for (const [, text] of pages) expect(linksOf(text).map(([link]) => link)).toEqual([]);
+    const [, readme = ''] = pages.find(([name]) => name === 'README.md') ?? [];
+    expect(readme.length).toBeGreaterThan(500);
+  });
+
+  it.each([
+    ['github:owner/name', 'https://github.com/owner/name'],
+    [{ url: 'git+https://github.com/owner/name.git' }, 'https://github.com/owner/name'],
+    [undefined, null],
+  ])('the repository %j is at %s', (repository, address) => expect(addressOfRepository(repository)).toBe(address));
+
+  it('refuses a repository without a web address', () => {
+    expect(() => addressOfRepository('git@example.org:owner/name.git')).toThrow('package.json: repository: must be');
   });
 });

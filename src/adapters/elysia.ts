@@ -9,6 +9,7 @@ import type { PeerReader } from '../address/peer.ts';
 import { OptionError } from '../base/errors.ts';
 import { checkOptions, readByName } from '../base/options.ts';
 import type { Gate } from '../gate/gate.ts';
+import type { RejectionError } from '../gate/rejection-error.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { checkArgument, forContext, gateForRoute, refuseMount, routeName } from './shared/mount.ts';
 import * as web from './web/bridge.ts';
@@ -44,6 +45,12 @@ export interface HeadgateOptions {
   readonly routes?: Readonly<Record<string, RouteOptions<ElysiaRequest>>> | undefined;
 }
 
+/** The part of Elysia's context that its hooks need here. */
+interface GuardedContext {
+  readonly request: Request;
+  readonly set: { readonly headers: object };
+}
+
 type Router = AnyElysia['router']['http'];
 type Fetch = (...given: unknown[]) => unknown;
 
@@ -65,7 +72,7 @@ export function headgate(
   const appGate = gateForRoute(gate, PEER);
   const routeGates = readByName(options.routes, 'options.routes', (given, place) => {
     if (isAddressLimits(gate) && given !== undefined)
-      checkOptions(given, ['answer'], place, () => 'write it beside perAddress');
+      checkOptions(given, ['answer', 'rejection'], place, () => 'write it beside perAddress');
     return gateForRoute(appGate, PEER, given);
   });
   const misnamed = [...routeGates.keys()].find((route) => !/^(\/|$)/.test(route));
@@ -78,7 +85,7 @@ export function headgate(
     checkServes(app);
     let serving: AnyElysia | undefined;
     let findRoute: ReturnType<typeof createRouteFinder> | undefined;
-    const around = (fetch: Fetch, request: Request & { [passed]?: true }) => {
+    const around = (fetch: Fetch, request: Request & { [passed]?: RejectionError | true }) => {
       return (...given: unknown[]) => {
         request[passed] = true;
         // Not earlier: routes may be added until the first request.
@@ -89,7 +96,15 @@ export function headgate(
         return web.enterGate(
           routeGate,
           { request, route, server: serving.server },
-          { request, proceed: () => fetch(...given) },
+          {
+            request,
+            proceed: () => fetch(...given),
+            // The error handlers of the app see only what is thrown inside of it.
+            reject(error) {
+              request[passed] = error;
+              return fetch(...given);
+            },
+          },
         );
       };
     };
@@ -97,9 +112,13 @@ export function headgate(
     app.wrap(Object.assign(around, { toString: () => text }) as never);
     // From a plugin in a group Elysia does not take wrappers; from an async function it takes only routes and their
     // hooks.
-    const guard = ({ request }: { readonly request: Request }) => {
+    const guard = ({ request, set }: GuardedContext) => {
       // Without a status Elysia answers the error with 200.
       if (!(passed in request)) throw Object.assign(misplaced('an app that leaves the gate out'), { status: 500 });
+      const { [passed]: rejection } = request as { [passed]?: RejectionError | true };
+      if (typeof rejection !== 'object') return;
+      Object.assign(set.headers, rejection.headers);
+      throw rejection;
     };
     app.onRequest(guard as never).onTransform(guard as never);
     return app;

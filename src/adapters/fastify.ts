@@ -13,7 +13,7 @@ import * as node from './node/bridge.ts';
 import { type NodeRequest, type NodeResponse, nodePeer } from './node/http.ts';
 import { adviseIfRead } from './node/put-back.ts';
 import * as nodeRequest from './node/request.ts';
-import { sendFastifyReply } from './node/send.ts';
+import { prepareRejection, sendFastifyReply } from './node/send.ts';
 import { checkArgument, forContext, gateForRoute, refuseMount, routeName } from './shared/mount.ts';
 import { keepBody, readBody } from './shared/request.ts';
 
@@ -109,6 +109,7 @@ export function headgate(
       response: reply.raw,
       requestId: request.id,
       answer: (answer) => sendFastifyReply(reply, answer),
+      reject: (error) => (prepareRejection(reply, error) ? done(error) : undefined),
       // A time-out, or another hook, may have answered while the gate waited for its store.
       proceed: () => {
         if (!reply.sent) done();

@@ -10,7 +10,7 @@ import { OptionError } from '../base/errors.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
-import { checkArgument, checkHandler, forContext, gateForRoute, refuseMount } from './shared/mount.ts';
+import { checkAnswers, checkArgument, checkHandler, forContext, gateForRoute, refuseMount } from './shared/mount.ts';
 import * as web from './web/bridge.ts';
 import { isWebRequest } from './web/http.ts';
 import * as webRequest from './web/request.ts';
@@ -71,6 +71,7 @@ export function withHeadgate<Subject extends FetchSubject, Rest extends unknown[
 ): (subject: Subject, ...rest: Rest) => Promise<Answer | Response> {
   const routeGate = gateForRoute(gate, PEER, options);
   checkHandler(handler);
+  checkAnswers(routeGate);
   return async (subject, ...rest) => {
     const exchange = exchangeOf(subject, () => handler(subject, ...rest), findWaitUntil(rest));
     return (await web.enterGate(routeGate, subject, exchange)) as Answer | Response;
@@ -91,6 +92,7 @@ export function headgate<Subject extends FetchSubject>(
   options?: RouteOptions<Subject>,
 ): <Answer>(subject: Subject, next: () => MaybePromise<Answer>) => Promise<Answer | Response> {
   const routeGate = gateForRoute(gate, PEER, options);
+  checkAnswers(routeGate);
   const enter = async (subject: Subject, next: () => unknown) => {
     if (typeof next !== 'function') throw new OptionError('next', next, NEEDS_NEXT);
     return web.enterGate(routeGate, subject, exchangeOf(subject, next));

@@ -3,7 +3,7 @@
  * @module headgate/h3
  */
 
-import { toResponse } from 'h3';
+import { HTTPError, toResponse } from 'h3';
 import type { AddressLimits } from '../address/options.ts';
 import type { PeerReader } from '../address/peer.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
@@ -68,6 +68,13 @@ export function headgate<Event extends H3EventLike>(
       request: event.req,
       proceed: () => toResponse((async () => next())(), event as unknown as H3Event, config),
       answer: (reply) => withOwnFields(createResponse(reply, event.req.method), event),
+      reject(cause) {
+        const { headers, problem, status, message } = cause;
+        // Of values that `onError` returns. The error itself carries the fields of h3's own answer.
+        for (const name of Object.keys(headers)) event.res.headers.set(name, headers[name] as string);
+        // h3 takes its second argument for the cause.
+        throw Object.assign(new HTTPError(message, { status, headers, body: { ...problem } }), { cause });
+      },
       waitUntil: (promise) => event.waitUntil(promise),
     });
   };

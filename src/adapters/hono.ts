@@ -4,15 +4,17 @@
  */
 
 import type { Context, Env, MiddlewareHandler } from 'hono';
-import type { StatusCode } from 'hono/utils/http-status';
+import { HTTPException } from 'hono/http-exception';
+import type { ContentfulStatusCode, StatusCode } from 'hono/utils/http-status';
 import type { AddressLimits } from '../address/options.ts';
 import type { PeerReader } from '../address/peer.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
+import { problemReply } from '../http/problem.ts';
 import { checkArgument, forContext, gateForRoute, refuseMount, routeName } from './shared/mount.ts';
 import * as web from './web/bridge.ts';
 import * as webRequest from './web/request.ts';
-import { responseParts } from './web/response.ts';
+import { createResponse, responseParts } from './web/response.ts';
 
 export type { AddressLimits } from '../address/options.ts';
 export type { IdempotentRequestOptions, ReadBodyOptions } from './shared/request.ts';
@@ -69,6 +71,12 @@ export function headgate<E extends Env>(
       answer: (reply) => {
         const { body, status, headers } = responseParts(reply, c.req.method);
         return c.newResponse(body as string | null, status as StatusCode, headers as Record<string, string | string[]>);
+      },
+      reject(cause) {
+        const { headers, problem, status, message } = cause;
+        for (const name of Object.keys(headers)) c.header(name, headers[name]);
+        const res = createResponse(problemReply(problem, headers), c.req.method);
+        throw new HTTPException(status as ContentfulStatusCode, { message, res, cause });
       },
       waitUntil: (promise) => waitUntil(c, promise),
     });

@@ -12,6 +12,7 @@ import * as node from './node/bridge.ts';
 import { isNodeRequest, nodePeer } from './node/http.ts';
 import { createReadAhead } from './node/read-ahead.ts';
 import * as nodeRequest from './node/request.ts';
+import { prepareRejection } from './node/send.ts';
 import { checkArgument, forContext, gateForRoute, refuseMount, routeName } from './shared/mount.ts';
 import { replyFields } from './shared/reply.ts';
 import type { ReadBodyOptions } from './shared/request.ts';
@@ -61,6 +62,9 @@ export function headgate<Context extends KoaContext>(
     await node.enterGate<Context, unknown>(routeGate, context, {
       response: context.res,
       answer: (reply) => answer(context, reply),
+      reject(error) {
+        if (prepareRejection(context.res, error)) throw error;
+      },
       proceed: () => next(),
       skip: () => {
         context.respond = false;

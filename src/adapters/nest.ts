@@ -4,15 +4,17 @@
  */
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
-import type {
-  CallHandler,
-  CanActivate,
-  DynamicModule,
-  ExecutionContext,
-  FactoryProvider,
-  ModuleMetadata,
-  NestInterceptor,
+import {
+  type CallHandler,
+  type CanActivate,
+  type DynamicModule,
+  type ExecutionContext,
+  type FactoryProvider,
+  HttpException,
+  type ModuleMetadata,
+  type NestInterceptor,
 } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type AddressLimits, isAddressLimits } from '../address/options.ts';
 import { OptionError } from '../base/errors.ts';
@@ -25,7 +27,7 @@ import { routeOf as routeOfFastify } from './fastify.ts';
 import { enterGate } from './node/bridge.ts';
 import { type NodeRequest, nodePeer } from './node/http.ts';
 import { idempotentRequest as idempotentNodeRequest } from './node/request.ts';
-import { sendFastifyReply, sendReply } from './node/send.ts';
+import { prepareRejection, sendFastifyReply, sendReply } from './node/send.ts';
 import { forContext, gateForRoute } from './shared/mount.ts';
 
 export type { AddressLimits } from '../address/options.ts';
@@ -87,6 +89,8 @@ export function SkipHeadgate(): MethodDecorator & ClassDecorator {
   return Headgate(false);
 }
 
+const MARK_IT = 'mark it with @SkipHeadgate(), and call limiter.consume() in it, or in a guard, if it needs limits.';
+
 /**
  * A gate as a guard: it rejects a request before the guards behind it run. Resolvers see only what the guards in front
  * of it set; guards of a controller run behind a guard of the whole application.
@@ -107,10 +111,7 @@ export class HeadgateGuard implements CanActivate {
     const type = context.getType<string>();
     if (type === 'http') return enterHttp(gate, context);
     const handler = `${context.getClass().name}.${context.getHandler().name}`;
-    throw new Error(
-      `headgate: a gate limits HTTP, but ${handler} is called by "${type}": mark it with @SkipHeadgate(), and call ` +
-        'limiter.consume() in it, or in a guard, if it needs limits.',
-    );
+    throw new Error(`headgate: a gate limits HTTP, but ${handler} is called by "${type}": ${MARK_IT}`);
   }
 
   #routeGate(context: ExecutionContext): Gate<NestRequest> | false {
@@ -200,7 +201,8 @@ export class HeadgateModule {
   }
 
   /**
-   * Mounts a gate that exists already, or limits by the client's address: `{ perAddress: ['100/1m'] }`.
+   * Mounts a gate that exists already, or limits by the client's address: `{ perAddress: ['100/1m'] }`. The application
+   * does not start if it contains a handler of messages without {@link SkipHeadgate}.
    * @throws OptionError
    */
   static forRoot(gate: NestGate, options: HeadgateModuleOptions = {}): DynamicModule {
@@ -221,13 +223,57 @@ export class HeadgateModule {
     const isChosen = options.as !== undefined;
     if (!Object.hasOwn(MOUNTS, as)) throw new OptionError('as', as, `must be one of ${Object.keys(MOUNTS).join(', ')}`);
     const { provide, create } = MOUNTS[as];
-    const make = async (...injected: never[]) => {
+    const make = async (modules: ModulesContainer, ...injected: never[]) => {
+      checkHandlers(modules);
       const gate = await useFactory(...injected);
       if (!isChosen && isAddressLimits(gate)) throw new OptionError('as', options.as, CHOOSE_PLACE);
       return create(gate);
     };
-    return { module: HeadgateRootModule, imports, providers: [{ provide, useFactory: make, inject }] };
+    return {
+      module: HeadgateRootModule,
+      imports,
+      providers: [{ provide, useFactory: make, inject: [ModulesContainer, ...inject] }],
+    };
   }
+}
+
+/** Metadata of the handlers of `@nestjs/microservices` and of `@nestjs/websockets`. */
+const MESSAGES = ['microservices:pattern', 'websockets:message_mapping'];
+
+/**
+ * Finds handlers of messages at the start. Nest applies the guards and interceptors of an application neither to
+ * WebSockets nor, without `inheritAppConfig`, to the microservices of a hybrid application: such handlers would run
+ * without limits and without notice.
+ * @throws OptionError
+ */
+function checkHandlers(modules: ModulesContainer): void {
+  const found = new Set<string>();
+  for (const { controllers, providers } of modules.values())
+    for (const { metatype } of [...controllers.values(), ...providers.values()])
+      for (const name of messageHandlers(metatype)) found.add(name);
+  if (found.size === 0) return;
+  throw new OptionError(
+    'controllers',
+    undefined,
+    `a gate limits HTTP, and no messages: ${MARK_IT}`,
+    [...found].join(', '),
+  );
+}
+
+/** The handlers of messages without {@link SkipHeadgate} of a class; none for a provider that is no class. */
+function messageHandlers(given: unknown): string[] {
+  if (typeof given !== 'function') return [];
+  const type = given as Decorated & { readonly name: string; readonly prototype?: object };
+  const { hasMetadata } = Reflect as { hasMetadata?: (key: string, target: object) => boolean };
+  const methods = new Map<string, unknown>();
+  for (let of = type.prototype; of && of !== Object.prototype; of = Object.getPrototypeOf(of))
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(of)))
+      if (!methods.has(name)) methods.set(name, value);
+  return [...methods].flatMap(([name, method]) => {
+    if (typeof method !== 'function' || !MESSAGES.some((key) => hasMetadata?.(key, method))) return [];
+    const { [OPTIONS]: options = type[OPTIONS] } = method as Decorated;
+    return options === false ? [] : [`${type.name}.${name}`];
+  });
 }
 
 /** The module with a gate. */
@@ -257,6 +303,10 @@ function enterHttp(gate: Gate<NestRequest>, context: ExecutionContext): MaybePro
       if ('raw' in response) sendFastifyReply(response, reply);
       else sendReply(response, reply);
       return answered();
+    },
+    reject(error) {
+      if (!prepareRejection(response, error)) return answered();
+      throw new HttpException(error.problem, error.status, { cause: error });
     },
     proceed: () => true,
     skip: answered,

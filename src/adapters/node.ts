@@ -11,8 +11,8 @@ import type { Gate } from '../gate/gate.ts';
 import type { RouteOptions } from '../gate/route-options.ts';
 import { enterGate } from './node/bridge.ts';
 import { isNodeRequest, type NodeMiddleware, type NodeRequest, nodePeer } from './node/http.ts';
-import { sendReply } from './node/send.ts';
-import { checkHandler, gateForRoute, refuseMount } from './shared/mount.ts';
+import { prepareRejection, sendReply } from './node/send.ts';
+import { checkAnswers, checkHandler, gateForRoute, refuseMount } from './shared/mount.ts';
 
 export type { AddressLimits } from '../address/options.ts';
 export { passageOf, servedFromCache } from './node/bridge.ts';
@@ -53,7 +53,7 @@ export function headgate<Request extends IncomingMessage>(
     if (!isNodeRequest(request)) return refuseMount('request', request, "Node's request", next);
     if (typeof next !== 'function')
       throw new OptionError('next', next, 'must be a function: without middleware, use withHeadgate(gate, handler)');
-    enter(routeGate, request, response, next);
+    enter(routeGate, request, response, next, next);
   };
 }
 
@@ -83,20 +83,26 @@ export function withHeadgate(
 ): unknown {
   const routeGate = gateForRoute<never>(gate, PEER, options);
   checkHandler(handler);
+  checkAnswers(routeGate);
   // Typed as HTTP/1; the bridge handles what differs in HTTP/2.
   return (request: never, response: never) => enter(routeGate, request, response, () => handler(request, response));
 }
 
-/** @param run calls the handler, or the next middleware */
+/**
+ * @param run calls the handler, or the next middleware
+ * @param reject passes an error to the framework
+ */
 function enter<Request extends IncomingMessage>(
   gate: Gate<Request>,
   request: Request,
   response: ServerResponse,
   run: () => unknown,
+  reject?: (error: unknown) => void,
 ): void {
   void enterGate<Request, void>(gate, request, {
     response,
     answer: (reply) => sendReply(response, reply),
+    reject: reject && ((error) => (prepareRejection(response, error) ? reject(error) : undefined)),
     proceed: (capture) => (capture === undefined ? void run() : runCaptured(run, capture)),
     skip: () => {},
   });

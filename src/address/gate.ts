@@ -84,14 +84,15 @@ function limitOfNetwork(address: Limit): Limit {
 /**
  * The options of a route are often meant for another gate on the same route, which limits accounts. They must not lift
  * the limit of an address, and their resolvers may need facts that are known only behind an authentication. Only
- * `answer` counts.
+ * `answer` and `rejection` count.
  */
 function withAnswerOnly<Request>(gate: Gate<Request>): Gate<Request> {
   return {
+    throws: gate.throws,
     enter: (request, requestId, outer) => gate.enter(request, requestId, outer),
     with(options) {
       checkRouteOptions(options);
-      return withAnswerOnly(gate.with({ answer: options.answer }));
+      return withAnswerOnly(gate.with({ answer: options.answer, rejection: options.rejection }));
     },
   };
 }

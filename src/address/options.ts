@@ -10,7 +10,17 @@ export interface AddressLimits<Request>
   extends ClientIpOptions,
     Pick<
       GateOptions<Request>,
-      'allow' | 'deny' | 'cost' | 'finalCost' | 'cached' | 'answer' | 'headers' | 'problemMediaType' | 'onEvent'
+      | 'partitionKey'
+      | 'allow'
+      | 'deny'
+      | 'cost'
+      | 'finalCost'
+      | 'cached'
+      | 'answer'
+      | 'rejection'
+      | 'headers'
+      | 'problemMediaType'
+      | 'onEvent'
     > {
   /**
    * The allowance of one address, all routes together. All addresses of a block of IPv6 count as one: see `ipv6Prefix`.
@@ -50,7 +60,9 @@ const KNOWN: readonly (keyof AddressLimits<never>)[] = [
   'finalCost',
   'cached',
   'answer',
+  'rejection',
   'headers',
+  'partitionKey',
   'problemMediaType',
   'onEvent',
   'logger',

@@ -28,12 +28,14 @@ export type HeadgateErrorCode =
   | 'too_many_adjustments'
   | 'read_only'
   | 'unreadable_trace'
+  | 'rejected'
   | 'closed';
 
 const BRAND = Symbol.for('headgate.error');
 
 /**
- * Base class of every error that headgate throws. A rejection by a limit is a return value, never an error.
+ * Base class of every error that headgate throws. A rejection by a limit is a return value, never an error,
+ * unless a gate is told to throw it.
  * Check errors with {@link isHeadgateError}: `instanceof` fails if two copies of the package are loaded (ESM and CJS).
  *
  * An error never keeps the rejected value as a property: logs print errors, and a client holds a password. The message

@@ -1,4 +1,5 @@
 import { LimitError } from '../base/errors.ts';
+import { checkOptions } from '../base/options.ts';
 import { formatDuration, parseDuration } from './duration.ts';
 
 /** A rolling fixed window: at most `max` in `durationMs` milliseconds from the first accepted request (S4). */
@@ -7,13 +8,24 @@ export interface LimitWindow {
   readonly max: number;
   /** Length of the window in milliseconds: a positive safe integer. */
   readonly durationMs: number;
+  /**
+   * Its name in the fields `RateLimit-Policy` and `RateLimit`, unique in the limit: letters, digits, `.`, `_` and `-`.
+   * @default the limit and the duration: `route-1m`, `all-methods-1d`
+   */
+  readonly name?: string | undefined;
+}
+
+/** A window with a name: `{ name: 'per-minute', window: '60/1m' }`. See `name` of {@link LimitWindow}. */
+export interface NamedWindowInput {
+  readonly name: string;
+  readonly window: string | LimitWindow;
 }
 
 /** Which of a route's two limits: its own (`route`), or the limit of every route (`all-methods`) (S1). */
 export type LimitName = 'route' | 'all-methods';
 
-/** `'60/1m'` or `{ max: 60, durationMs: 60_000 }`. */
-export type WindowInput = string | LimitWindow;
+/** `'60/1m'`, `{ max: 60, durationMs: 60_000 }` or `{ name: 'per-minute', window: '60/1m' }`. */
+export type WindowInput = string | LimitWindow | NamedWindowInput;
 
 /** A limit as the user writes it: its windows in any order. An empty list means that there is no such limit. */
 export type LimitInput = readonly WindowInput[];
@@ -22,6 +34,9 @@ export type LimitInput = readonly WindowInput[];
 export type Limit = readonly LimitWindow[];
 
 const PATTERN = /^(0|[1-9]\d*)\/(.+)/s;
+const NAME = /^[A-Za-z0-9][\w.-]{0,63}$/;
+/** The names of windows without one; so two windows of one answer never have the same name. */
+const RESERVED_NAME = /^(route|all-methods)-/;
 
 /**
  * Parses and validates a limit (S3).
@@ -44,17 +59,32 @@ export function parseLimit(input: LimitInput, place = 'limit'): Limit {
       );
     }
   }
+  const names = windows.flatMap(({ name }) => name ?? []);
+  const twice = names.find((name, at) => names.indexOf(name) < at);
+  if (twice !== undefined) throw new LimitError(place, twice, 'two windows of one limit need distinct names');
   return Object.freeze(windows);
 }
 
 /** Parses one window; see {@link parseLimit}. */
 export function parseWindow(input: WindowInput, place = 'window'): LimitWindow {
-  const { max, durationMs } = typeof input === 'string' ? fromText(input, place) : fromObject(input, place);
+  if (typeof input === 'object' && input !== null && 'window' in input) {
+    checkOptions(input, ['name', 'window'], place);
+    return Object.freeze({ ...parseWindow(input.window, `${place}.window`), name: checkName(input.name, place) });
+  }
+  const { max, durationMs, name } = typeof input === 'string' ? fromText(input, place) : fromObject(input, place);
   if (!Number.isSafeInteger(max) || max < 0) throw new LimitError(place, max, 'max must be a non-negative integer');
   if (!Number.isSafeInteger(durationMs) || durationMs <= 0) {
     throw new LimitError(place, durationMs, 'durationMs must be a positive integer of milliseconds');
   }
-  return Object.freeze({ max, durationMs });
+  return Object.freeze(name === undefined ? { max, durationMs } : { max, durationMs, name: checkName(name, place) });
+}
+
+function checkName(name: unknown, place: string): string {
+  if (typeof name !== 'string' || !NAME.test(name))
+    throw new LimitError(`${place}.name`, name, 'a name has up to 64 letters, digits, ".", "_" and "-"');
+  if (RESERVED_NAME.test(name))
+    throw new LimitError(`${place}.name`, name, 'names that begin with "route-" or "all-methods-" are reserved');
+  return name;
 }
 
 /** Converts `{ max: 60, durationMs: 60_000 }` to `'60/1m'`. */
@@ -70,7 +100,7 @@ function fromText(text: string, place: string): LimitWindow {
 
 function fromObject(input: LimitWindow, place: string): LimitWindow {
   if (typeof input !== 'object' || input === null) {
-    throw new LimitError(place, input, 'a window is "60/1m" or { max, durationMs }');
+    throw new LimitError(place, input, 'a window is "60/1m" or { max, durationMs }, or { name, window }');
   }
   return input;
 }

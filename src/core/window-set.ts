@@ -59,5 +59,7 @@ export function createWindowSet(
 }
 
 function named(limit: LimitName, windows: Limit): NamedWindow[] {
-  return windows.map(({ max, durationMs }) => Object.freeze({ limit, max, durationMs }));
+  return windows.map(({ max, durationMs, name }) =>
+    Object.freeze(name === undefined ? { limit, max, durationMs } : { limit, max, durationMs, name }),
+  );
 }

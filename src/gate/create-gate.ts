@@ -66,6 +66,10 @@ class StagedGate<Request> implements Gate<Request> {
     this.#idempotency = idempotency && new IdempotencyStage({ idempotency, isOutcome, keepsField });
   }
 
+  get throws(): boolean {
+    return this.#options.rejection === 'throw';
+  }
+
   enter(request: Request, requestId?: string, outer?: Passage): MaybePromise<GateEntry> {
     const entry = this.#enter(request, requestId, outer);
     if (!(outer instanceof GatePassage)) return entry;

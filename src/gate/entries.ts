@@ -1,4 +1,5 @@
-import { type HeadgateErrorCode, isHeadgateError } from '../base/errors.ts';
+import { type HeadgateErrorCode, isHeadgateError, OptionError } from '../base/errors.ts';
+import { isPromise } from '../base/maybe-promise.ts';
 import type { Decision } from '../core/decision.ts';
 import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
 import { createProblem, problemReply, type Reply } from '../http/problem.ts';
@@ -10,6 +11,7 @@ import type { AnswerProblem } from './idempotency-stage.ts';
 import type { GateOptions } from './options.ts';
 import { ownReply } from './own-answer.ts';
 import { GatePassage } from './passage.ts';
+import { RejectionError } from './rejection-error.ts';
 import { StageError } from './resolver.ts';
 
 /** Errors which mean that the store could not decide. */
@@ -26,6 +28,9 @@ const STORE_FAILURE_DETAILS = {
 } as const;
 const RESULT_UNAVAILABLE_DETAIL =
   'The original request has completed, but its stored response cannot be read now. Retry with the same key.';
+const NEVER_FITS_DETAIL = 'The request costs more than this limit ever allows; waiting does not help.';
+/** A header field carries it twice per window. */
+const MAX_PARTITION_KEY = 256;
 const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 
 /** Makes the result of a request at a gate, a passage or an answer, and emits its event. */
@@ -38,12 +43,15 @@ export class GateEntries<Request> {
     this.#events = events;
   }
 
-  /** The result of a limit: a passage, or 429. */
+  /** The result of a limit: a passage, 429, or 422 if waiting does not help (S8, S11). */
   decided(request: Request, requestId: string | undefined, decision: Decision): GateAnswer | GatePassage {
     const id = this.idFor(requestId, !decision.accepted);
     if (this.#events.hasListener) this.#events.emit({ type: 'decision', requestId: id, decision });
-    const headers = rateLimitFields(decision, this.#options.headers ?? 'x-ratelimit');
+    const headers = rateLimitFields(decision, this.#options.headers, this.#partitionKeyOf(decision, id));
     if (decision.accepted) return this.#createPassage(id, decision, headers);
+    // The store that is away may know another max than the failure policy.
+    if (decision.impossible && !decision.degraded)
+      return this.answer(422, 'api/cost_exceeds_limit', NEVER_FITS_DETAIL, request, id, headers, decision);
     const detail = rejectionDetail(decision, headers);
     return this.answer(429, 'api/too_many_requests', detail, request, id, headers, decision);
   }
@@ -94,7 +102,7 @@ export class GateEntries<Request> {
     return (status, type, detail, headers) => this.answer(status, type, detail, request, requestId, headers).reply;
   }
 
-  /** An answer of the gate itself: its error object, or the result of the option `answer`. */
+  /** An answer of the gate itself: its error object, or what the options `answer` and `rejection` make of it. */
   answer<Status extends ErrorStatus>(
     status: Status,
     type: ErrorType<Status>,
@@ -104,9 +112,13 @@ export class GateEntries<Request> {
     headers: Reply['headers'] = NO_HEADERS,
     decision?: Decision,
   ): GateAnswer {
-    const { answer, problemMediaType } = this.#options;
+    const { answer, problemMediaType, rejection } = this.#options;
     const problem = createProblem(status, type, detail, requestId);
     const reply = problemReply(problem, headers, problemMediaType);
+    if (rejection === 'throw') {
+      const error = new RejectionError(problem, reply, decision);
+      return { kind: 'answer', reply: { ...reply, error }, decision };
+    }
     if (answer === undefined) return { kind: 'answer', reply, decision };
     try {
       const own = ownReply(answer, problem, reply, { request, requestId, decision });
@@ -122,13 +134,29 @@ export class GateEntries<Request> {
     return requestId ?? (isNeeded || this.#events.hasListener ? crypto.randomUUID() : '');
   }
 
+  #partitionKeyOf(decision: Decision, requestId: string): string | undefined {
+    const { partitionKey } = this.#options;
+    if (partitionKey === undefined) return undefined;
+    try {
+      const key: unknown = partitionKey(decision);
+      // No other code handles its rejection, which would end the process.
+      if (isPromise(key)) key.then(undefined, () => {});
+      if (key === undefined) return undefined;
+      if (typeof key === 'string' && key.length <= MAX_PARTITION_KEY) return key;
+      const reason = `must return undefined or a text of ${MAX_PARTITION_KEY} characters at most`;
+      throw new OptionError('partitionKey()', key, reason, typeof key === 'string' ? 'a longer text' : undefined);
+    } catch (error) {
+      this.#events.emitFailure({ requestId, stage: 'partitionKey', error });
+      return undefined;
+    }
+  }
+
   #createPassage(requestId: string, decision: Decision | undefined, headers: HeaderFields): GatePassage {
     return new GatePassage(decision, headers, requestId, this.#options, this.#events);
   }
 }
 
-function rejectionDetail({ impossible, blocked, shown }: Decision, headers: HeaderFields): string {
-  if (impossible) return 'The request costs more than this limit ever allows; waiting does not help.';
+function rejectionDetail({ blocked, shown }: Decision, headers: HeaderFields): string {
   const retry = 'retry-after' in headers ? `in ${headers['retry-after']} s` : 'later';
   if (blocked === undefined) {
     const state = (shown?.remaining ?? 0) > 0 ? 'has not enough left for this request' : 'is used up';

@@ -67,7 +67,7 @@ export interface ProviderRejectedEvent {
 }
 
 /**
- * A resolver, the cache hook, `answer` or the store failed. The request got a 500 or 503; or it had its answer, and
+ * A resolver, the cache hook, `partitionKey`, `answer` or the store failed. The request got a 500 or 503; or it had its answer, and
  * only its charge could not be settled. The failure is also written to the gate's `logger`.
  */
 export interface FailureEvent {
@@ -90,6 +90,7 @@ export interface FailureEvent {
     | 'settle'
     | 'finalCost'
     | 'providerAnswers'
+    | 'partitionKey'
     | 'answer';
   readonly error: unknown;
 }

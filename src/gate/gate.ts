@@ -3,6 +3,7 @@ import type { Decision } from '../core/decision.ts';
 import type { Reply } from '../http/problem.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';
 import type { ResponseRecording } from './recording.ts';
+import type { RejectionError } from './rejection-error.ts';
 import type { RouteOptions } from './route-options.ts';
 
 /** The facts that the gate needs about the response of the handler or the upstream. */
@@ -61,10 +62,16 @@ export interface Settlement {
   readonly stripRateLimit: boolean;
 }
 
+/** An answer of a gate. */
+export interface GateReply extends Reply {
+  /** If given, the adapter passes it to the framework in place of the answer: see the option `rejection`. */
+  readonly error?: RejectionError | undefined;
+}
+
 /** The gate answers the request itself. The request must not reach the handler. */
 export interface GateAnswer {
   readonly kind: 'answer';
-  readonly reply: Reply;
+  readonly reply: GateReply;
   /**
    * True if `reply` is the stored response of an earlier request with the same idempotency key (I4).
    * @default false
@@ -93,4 +100,6 @@ export interface Gate<Request> {
    * @throws OptionError
    */
   with(options: RouteOptions<Request>): Gate<Request>;
+  /** Whether the option `rejection` is `'throw'`. */
+  readonly throws?: boolean | undefined;
 }

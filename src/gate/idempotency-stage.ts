@@ -10,6 +10,7 @@ import type { OpenedClaim } from '../idempotency/open.ts';
 import type { Reconcile } from '../idempotency/reconcile.ts';
 import type { Refused } from '../idempotency/refusal.ts';
 import type { SettingsInput } from '../idempotency/settings.ts';
+import type { GateReply } from './gate.ts';
 import type { FingerprintedRequest } from './idempotent-request.ts';
 import type { CapturedResponse, ResponseRecording } from './recording.ts';
 
@@ -19,7 +20,7 @@ export type AnswerProblem = <Status extends ErrorStatus>(
   type: ErrorType<Status>,
   detail: string,
   headers?: Reply['headers'],
-) => Reply;
+) => GateReply;
 
 /** Options of {@link IdempotencyStage}. */
 export interface IdempotencyStageOptions {
@@ -54,7 +55,7 @@ export class IdempotencyStage {
   }
 
   /** Returns the stored response, or an error response if it was not stored (I7). */
-  replay({ status, value }: KeptResult, answer: AnswerProblem): Reply {
+  replay({ status, value }: KeptResult, answer: AnswerProblem): GateReply {
     const stored = value === undefined ? undefined : decodeResponse(value);
     if (stored === undefined) return answer(409, 'errors/already_used', notStoredDetail(status));
     const headers: Record<string, string | string[]> = {};
@@ -63,7 +64,7 @@ export class IdempotencyStage {
     return { status: stored.status, headers: Object.assign(headers, length, REPLAYED_HEADERS), body: stored.body };
   }
 
-  refuse(refused: Refused, { fingerprint }: FingerprintedRequest, answer: AnswerProblem): Reply {
+  refuse(refused: Refused, { fingerprint }: FingerprintedRequest, answer: AnswerProblem): GateReply {
     switch (refused.reason) {
       case 'mismatch': {
         const difference = describeDifference(refused.fingerprint, fingerprint) ?? 'the request differs';
@@ -93,7 +94,7 @@ export class IdempotencyStage {
   }
 
   /** Releases the key. If another owner's outcome is already stored, returns that: the client must get it instead. */
-  async release(claim: Claim, answer: AnswerProblem): Promise<Reply | undefined> {
+  async release(claim: Claim, answer: AnswerProblem): Promise<GateReply | undefined> {
     const release = await claim.abandon();
     return release.kind === 'settled' ? this.replay(release.result, answer) : undefined;
   }

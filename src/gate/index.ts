@@ -21,4 +21,5 @@ export type { NoAccountAnswer, OnNoAccount } from './no-account.ts';
 export type { HandlerRejection, HandlerResponse } from './options.ts';
 export type { AnswerContext, AnswerFunction, Rejection } from './own-answer.ts';
 export type { CapturedResponse, ResponseRecording } from './recording.ts';
+export { type RejectionError, rejectionOf } from './rejection-error.ts';
 export type { Resolver } from './resolver.ts';

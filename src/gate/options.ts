@@ -12,7 +12,7 @@ import { ROUTE_NEEDED } from '../limits/window-sets.ts';
 import type { GateEvent } from './events.ts';
 import type { IdempotentRequest } from './idempotent-request.ts';
 import { noAccountRefusal, type OnNoAccount } from './no-account.ts';
-import type { AnswerFunction } from './own-answer.ts';
+import type { AnswerFunction, Rejection } from './own-answer.ts';
 import type { Resolver } from './resolver.ts';
 
 /** A response that comes from behind a gate, as `finalCost` sees it. */
@@ -114,6 +114,13 @@ export interface GateOptions<Request> {
    */
   readonly headers?: RateLimitFields | undefined;
   /**
+   * What the counts belong to, for a client that uses several accounts: the parameter `pk` of `'ietf'`, in `headers`. The
+   * client reads it, so it should be no secret: 256 characters at most. It must not be asynchronous. Undefined, or if it
+   * fails: no `pk`.
+   * @default none
+   */
+  readonly partitionKey?: ((subject: Pick<Rejection, 'account' | 'route'>) => string | undefined) | undefined;
+  /**
    * Whether a 429 from behind the gate is the provider's own answer: then every rate-limit field is removed from it,
    * because no client may take the provider's limit for yours. If false, the 429 of a handler, or of a limiter of its
    * own, passes untouched. A function decides per response; it must not be asynchronous (S16).
@@ -132,6 +139,14 @@ export interface GateOptions<Request> {
    * @default the error object, as JSON
    */
   readonly answer?: AnswerFunction<Request> | undefined;
+  /**
+   * `throw`: each error that the gate would answer becomes an error in the framework's own error handling: exception
+   * filters in Nest, `next(error)` in Express, the error handler in Fastify, Koa, Hono, h3 and Elysia. `rejectionOf()` of
+   * `headgate/gate` finds its status, fields, error object and decision. Not with `answer`. Answers that replace the
+   * response of a handler that ran already are sent as usual.
+   * @default 'answer'
+   */
+  readonly rejection?: 'answer' | 'throw' | undefined;
   /** Receives every event, which is also published on `node:diagnostics_channel` as `headgate:gate`. */
   readonly onEvent?: ((event: GateEvent) => void) | undefined;
   /**
@@ -163,7 +178,7 @@ export const RESOLVERS = [
   'cached',
   'idempotent',
 ] as const;
-const FUNCTIONS = ['finalCost', 'isOutcome', 'keepsField', 'answer', 'onEvent'] as const;
+const FUNCTIONS = ['finalCost', 'isOutcome', 'keepsField', 'partitionKey', 'answer', 'onEvent'] as const;
 const LOGS = ['logger', 'validate'];
 const OTHERS = [
   'limiter',
@@ -173,6 +188,7 @@ const OTHERS = [
   'headers',
   'providerAnswers',
   'problemMediaType',
+  'rejection',
 ];
 
 /**
@@ -181,7 +197,7 @@ const OTHERS = [
  */
 export function checkGateOptions<Request>(options: GateOptions<Request>, hasRouteLimits = false): void {
   checkOptions(options, [...OTHERS, ...RESOLVERS, ...FUNCTIONS, ...LOGS], 'options');
-  const { limiter, headers = 'x-ratelimit', problemMediaType = 'application/json' } = options;
+  const { limiter, problemMediaType = 'application/json' } = options;
   if (typeof limiter?.consume !== 'function')
     throw new OptionError('limiter', limiter, 'must be what createLimiter() returns');
   for (const name of RESOLVERS) {
@@ -210,8 +226,23 @@ export function checkGateOptions<Request>(options: GateOptions<Request>, hasRout
   }
   noAccountRefusal(options.onNoAccount);
   createMisuseLog(options);
-  rateLimitStyles(headers);
+  checkAnswers(options);
   if (!MEDIA_TYPES.includes(problemMediaType)) {
     throw new OptionError('problemMediaType', problemMediaType, `must be one of ${MEDIA_TYPES.join(', ')}`);
   }
+}
+
+/** @throws OptionError */
+function checkAnswers({
+  headers = 'x-ratelimit',
+  partitionKey,
+  rejection = 'answer',
+  answer,
+}: GateOptions<never>): void {
+  if (!rateLimitStyles(headers).includes('ietf') && partitionKey !== undefined)
+    throw new OptionError('partitionKey', partitionKey, "needs 'ietf' in headers, or no field carries it");
+  if (rejection !== 'answer' && rejection !== 'throw')
+    throw new OptionError('rejection', rejection, "must be 'answer' or 'throw'");
+  if (rejection === 'throw' && answer !== undefined)
+    throw new OptionError('rejection', rejection, 'must not be given with answer: the error handler makes the answer');
 }

@@ -10,7 +10,16 @@ export interface RouteOptions<Request>
   extends Partial<
     Pick<
       GateOptions<Request>,
-      'account' | 'onNoAccount' | 'deny' | 'allow' | 'provider' | 'plan' | 'cached' | 'finalCost' | 'answer'
+      | 'account'
+      | 'onNoAccount'
+      | 'deny'
+      | 'allow'
+      | 'provider'
+      | 'plan'
+      | 'cached'
+      | 'finalCost'
+      | 'answer'
+      | 'rejection'
     >
   > {
   /**
@@ -39,7 +48,7 @@ export interface RouteGateOptions<Request> extends GateOptions<Request> {
   readonly limits?: Limit | undefined;
 }
 
-const OTHERS = ['onNoAccount', 'finalCost', 'limits', 'idempotency', 'requireKey', 'answer'];
+const OTHERS = ['onNoAccount', 'finalCost', 'limits', 'idempotency', 'requireKey', 'rejection', 'answer'];
 /** The names of the options of a route. */
 export const ROUTE_OPTIONS: readonly string[] = [...RESOLVERS, ...OTHERS];
 

@@ -26,7 +26,8 @@ export interface ErrorTypesByStatus {
   413: 'errors/payload_too_large';
   /** The body of a request for the Admin API is not JSON. */
   415: 'errors/unsupported_media_type';
-  422: 'errors/unprocessable_entity';
+  /** A body or an idempotency key that cannot be accepted, or a cost that never fits into its limit. */
+  422: 'errors/unprocessable_entity' | 'api/cost_exceeds_limit';
   /** A limit of headgate's, or the provider's own. */
   429: 'api/too_many_requests' | 'provider/too_many_requests';
   431: 'errors/headers_too_large';

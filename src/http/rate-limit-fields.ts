@@ -1,14 +1,26 @@
 import { OptionError } from '../base/errors.ts';
+import { getOrCreate } from '../base/get-or-create.ts';
 import type { Decision, WindowStatus } from '../core/decision.ts';
 import { formatDuration } from '../core/duration.ts';
+import type { WindowSet } from '../core/window-set.ts';
+import { base64 } from './platform.ts';
 
 /** Header fields, names in lower case. */
 export type HeaderFields = Readonly<Record<string, string>>;
 
-type FieldWriter = (fields: Record<string, string>, decision: Decision, shown: WindowStatus, reset: string) => void;
+type FieldWriter = (
+  fields: Record<string, string>,
+  decision: Decision,
+  shown: WindowStatus,
+  reset: string,
+  partitionKey: string | undefined,
+) => void;
 
 /** A set of rate-limit fields: `x-ratelimit-*`, or `RateLimit` and `RateLimit-Policy` of the IETF draft. */
 export type RateLimitStyle = 'x-ratelimit' | 'ietf';
+
+/** The names of the windows of a window set, as structured-field strings. */
+const POLICY_NAMES = /* @__PURE__ */ new WeakMap<WindowSet, readonly string[]>();
 
 /**
  * How each style writes a decision. `reset` is the time until the shown window ends, in whole seconds. The names of a
@@ -22,9 +34,16 @@ const STYLES: Readonly<Record<RateLimitStyle, FieldWriter>> = {
     fields['x-ratelimit-reset'] = reset;
   },
   // draft-ietf-httpapi-ratelimit-headers-10
-  ietf: (fields, { trace }) => {
-    fields['ratelimit-policy'] = trace.map(policy).join(', ');
-    fields.ratelimit = trace.map(serviceLimit).join(', ');
+  ietf: (fields, { trace, windowSet }, _shown, _reset, partitionKey) => {
+    const names = getOrCreate(POLICY_NAMES, windowSet, () => policyNames(windowSet));
+    const pk = partitionKey === undefined ? '' : `;pk=:${base64(new TextEncoder().encode(partitionKey))}:`;
+    // `w` and `t` count whole seconds, so they are rounded up.
+    fields['ratelimit-policy'] = trace
+      .map(({ max, durationMs }, at) => `${names[at]};q=${max};w=${wholeSeconds(durationMs)}${pk}`)
+      .join(', ');
+    fields.ratelimit = trace
+      .map(({ remaining, resetMs }, at) => `${names[at]};r=${remaining};t=${wholeSeconds(resetMs)}${pk}`)
+      .join(', ');
   },
 };
 
@@ -48,10 +67,16 @@ const NO_FIELDS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 
 /**
  * The header fields of a decision (S6 to S8): none if no window is shown, and none if it is degraded (S17). Any
- * other rejection has `retry-after`, whatever the styles. For a block, it is the only field (S21).
+ * other rejection has `retry-after`, whatever the styles, unless waiting does not help (S11). For a block, it is the
+ * only field (S21).
+ * @param partitionKey what the counts belong to, such as a digest of the account: the parameter `pk` of `'ietf'`
  * @throws OptionError for an unknown style
  */
-export function rateLimitFields(decision: Decision, styles: RateLimitFields = 'x-ratelimit'): HeaderFields {
+export function rateLimitFields(
+  decision: Decision,
+  styles: RateLimitFields = 'x-ratelimit',
+  partitionKey?: string,
+): HeaderFields {
   const shown = decision.degraded ? undefined : decision.shown;
   if (shown === undefined) {
     const { blocked, degraded } = decision;
@@ -68,8 +93,8 @@ export function rateLimitFields(decision: Decision, styles: RateLimitFields = 'x
     };
   }
   const fields: Record<string, string> = {};
-  for (const style of rateLimitStyles(styles)) STYLES[style](fields, decision, shown, reset);
-  if (!decision.accepted) fields['retry-after'] = reset;
+  for (const style of rateLimitStyles(styles)) STYLES[style](fields, decision, shown, reset, partitionKey);
+  if (!(decision.accepted || decision.impossible)) fields['retry-after'] = reset;
   return fields;
 }
 
@@ -93,17 +118,10 @@ function wholeSeconds(ms: number): string {
   return String(Math.ceil(ms / 1_000));
 }
 
-/** `"route-1m";q=10;w=60` (section 3 of the draft). `w` counts whole seconds, so it is rounded up. */
-function policy(window: WindowStatus): string {
-  return `${policyName(window)};q=${window.max};w=${wholeSeconds(window.durationMs)}`;
-}
-
-/** `"route-1m";r=9;t=60` (section 4 of the draft). */
-function serviceLimit(window: WindowStatus): string {
-  return `${policyName(window)};r=${window.remaining};t=${wholeSeconds(window.resetMs)}`;
-}
-
-/** A structured-field string. Limit names and durations contain no character that needs an escape. */
-function policyName({ limit, durationMs }: WindowStatus): string {
-  return `"${limit}-${formatDuration(durationMs)}"`;
+/** The name that the user chose, unless it is another window's already; else the limit and the duration. */
+function policyNames({ windows }: WindowSet): readonly string[] {
+  return windows.map(({ limit, durationMs, name }, at) => {
+    const isOwn = name !== undefined && windows.findIndex((other) => other.name === name) === at;
+    return `"${isOwn ? name : `${limit}-${formatDuration(durationMs)}`}"`;
+  });
 }

@@ -6,7 +6,7 @@
 export type { AdjustTarget } from '../core/adjustment.ts';
 export type { Block, BlockTarget } from '../core/block.ts';
 export { type Clock, monotonicClock } from '../core/clock.ts';
-export type { Limit, LimitName, LimitWindow, WindowInput } from '../core/limit.ts';
+export type { Limit, LimitName, LimitWindow, NamedWindowInput, WindowInput } from '../core/limit.ts';
 export { type MisuseCode, MisuseWarning } from '../core/misuse.ts';
 export type { WindowSet } from '../core/window-set.ts';
 export type { LayeredLimits, LayerInput, LimitSet, ScopedLimitInput } from './layers.ts';

@@ -6,7 +6,14 @@ import type { FailureEvent, GateEvent } from '../gate/events.ts';
 type Outcome = 'accepted' | 'rejected' | 'degraded' | 'unlimited' | 'replayed' | 'refused';
 
 /** A failure of these stages comes after the decision, and does not change what becomes of the request. */
-const LATE_STAGES: readonly FailureEvent['stage'][] = ['refund', 'settle', 'finalCost', 'providerAnswers', 'answer'];
+const LATE_STAGES: readonly FailureEvent['stage'][] = [
+  'refund',
+  'settle',
+  'finalCost',
+  'providerAnswers',
+  'partitionKey',
+  'answer',
+];
 
 /** Makes attributes of the active span, and counters, of the events of gates. */
 export class GateTelemetry {

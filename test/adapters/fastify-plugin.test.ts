@@ -124,7 +124,7 @@ describe('the Fastify plugin', () => {
     app.addHook('onSend', async (_, reply) => void reply.header('x-own', '1'));
     app.get('/x', async () => 'ok');
     const rejected = await ask('/x');
-    expect([rejected.status, rejected.own, JSON.parse(rejected.body).req_id]).toEqual([429, '1', 'req-1']);
+    expect([rejected.status, rejected.own, JSON.parse(rejected.body).req_id]).toEqual([422, '1', 'req-1']);
   });
 
   it('rejects before the body is parsed', async () => {
@@ -132,7 +132,7 @@ describe('the Fastify plugin', () => {
     await app.register(headgate(gate, { cost: 6 }));
     app.post('/x', async () => 'ok');
     const headers = { 'content-type': 'application/json' };
-    expect((await ask('/x', { method: 'POST', headers, body: '{ no json' })).status).toBe(429);
+    expect((await ask('/x', { method: 'POST', headers, body: '{ no json' })).status).toBe(422);
   });
 
   it('hook: preHandler: resolvers read the parsed body, and fingerprints are of the body that was sent', async () => {

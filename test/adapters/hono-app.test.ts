@@ -80,7 +80,7 @@ describe('routeOf', () => {
 
 describe('headgate in an app of Hono', () => {
   it("the gate's own answer has the fields that middleware in front sets, before or after next()", async () => {
-    const { gate } = parts({}, '0/1m');
+    const { gate } = parts({}, '1/1m');
     const app = new Hono()
       .use(cors({ origin: 'http://y', exposeHeaders: ['retry-after'] }))
       .use(async (c, next) => {
@@ -90,6 +90,7 @@ describe('headgate in an app of Hono', () => {
       })
       .use(headgate(gate))
       .get('/', (c) => c.text('ok'));
+    await app.request('/');
     const { status, headers } = await app.request('/', { headers: { origin: 'http://y' } });
     expect([status, headers.get('access-control-allow-origin')]).toEqual([429, 'http://y']);
     expect([headers.get('x-before'), headers.get('x-after'), headers.get('retry-after')]).toEqual(['1', '1', '60']);

@@ -63,13 +63,13 @@ function declareInFastify(given: unknown, options: unknown): void {
   fastify(given as never)({ addHook } as never, {}, () => {});
 }
 
-it('elysia: routes are named by templates, and beside limits by address they have only an answer', () => {
+it('elysia: routes are named by templates, and beside limits by address they have only an answer or a rejection', () => {
   for (const name of ['POST /emails', 'emails', '*'])
     expect(() => elysia(gate as never, { routes: { [name]: { limits: ['1/1m'] } } })).toThrow(
       `options.routes: must be named by templates, such as "/api/v1/emails", got ${JSON.stringify(name)}`,
     );
   expect(() => elysia(byAddress, { routes: { '/emails': { limits: ['1/1m'] } } })).toThrow(
-    'options.routes["/emails"].limits: unknown option: write it beside perAddress (expected answer), got an array',
+    'options.routes["/emails"].limits: unknown option: write it beside perAddress (expected answer or rejection), got an array',
   );
   expect(() => elysia(byAddress, { routes: { '/emails': { answer: () => undefined } } })).not.toThrow();
 });

@@ -156,7 +156,7 @@ it('limits by address from a factory must choose their place: behind guards, fai
       ...options,
       useFactory: async () => ({ perAddress: ['1/1m'] }),
     });
-    return (providers as [FactoryProvider])[0].useFactory();
+    return (providers as [FactoryProvider])[0].useFactory(new Map());
   };
   await expect(create({})).rejects.toThrow(/^as: must be 'guard' or 'interceptor' for limits by address/);
   expect(await create({ as: 'guard' })).toBeInstanceOf(HeadgateGuard);
@@ -291,6 +291,61 @@ describe.each(PLATFORMS)('idempotency keys in Nest on %s', (platform) => {
   });
 });
 
+describe('a hybrid application, whose microservice does not inherit guards and interceptors', () => {
+  class Messages {
+    sent() {
+      return 'sent';
+    }
+    list() {
+      return 'list';
+    }
+  }
+  class Inheriting extends Messages {}
+  class Skipped extends Messages {}
+  class Gateway {
+    received() {}
+  }
+  decorate(Messages, 'sent', MessagePattern('sent'));
+  decorate(Messages, 'list', Get());
+  // As @SubscribeMessage() of @nestjs/websockets does.
+  Reflect.defineMetadata('websockets:message_mapping', true, Gateway.prototype.received);
+  for (const type of [Messages, Inheriting, Skipped]) Controller()(type);
+  SkipHeadgate()(Skipped);
+
+  const create = (metadata: ModuleMetadata) => {
+    class App {}
+    Module({ imports: [HeadgateModule.forRoot(gateOf({ route: () => undefined }))], ...metadata })(App);
+    return NestFactory.create(App, { logger: false, abortOnError: false });
+  };
+
+  it.each<[string, ModuleMetadata, string]>([
+    ['a handler of messages', { controllers: [Messages] }, 'Messages.sent'],
+    ['an inherited one, and another', { controllers: [Inheriting, Messages] }, 'Inheriting.sent, Messages.sent'],
+    ['a handler of a WebSocket', { providers: [Gateway] }, 'Gateway.received'],
+  ])('does not start with %s', async (_what, metadata, names) => {
+    const error = await create(metadata).catch((thrown: unknown) => thrown);
+    expect(String(error)).toMatch(/a gate limits HTTP, and no messages: mark it with @SkipHeadgate\(\)/);
+    expect(String(error)).toContain(names);
+  });
+
+  it('starts with @SkipHeadgate(), and handles messages', async () => {
+    const app = await create({
+      controllers: [Skipped],
+      providers: [{ provide: 'factory', useFactory: () => new Gateway() }],
+    });
+    const options = { host: '127.0.0.1', port: await freePort() };
+    app.connectMicroservice({ transport: Transport.TCP, options });
+    await app.startAllMicroservices();
+    const client = ClientProxyFactory.create({ transport: Transport.TCP, options });
+    try {
+      expect(await firstValueFrom(client.send('sent', {}))).toBe('sent');
+    } finally {
+      client.close();
+      await app.close();
+    }
+  });
+});
+
 it('a message of a microservice is refused, unless its handler says @SkipHeadgate(); the log says what to do', async () => {
   const runs: string[] = [];
   class Messages {
@@ -305,7 +360,8 @@ it('a message of a microservice is refused, unless its handler says @SkipHeadgat
   decorate(Messages, 'skipped', SkipHeadgate());
   Controller()(Messages);
   class App {}
-  Module({ imports: [HeadgateModule.forRoot(gateOf())], controllers: [Messages] })(App);
+  const mounted = { provide: APP_INTERCEPTOR, useValue: new HeadgateInterceptor(gateOf()) };
+  Module({ providers: [mounted], controllers: [Messages] })(App);
   const logged: string[] = [];
   const log = (error: unknown) => void logged.push(String(error));
   const logger: LoggerService = { log: () => {}, error: log, warn: log };

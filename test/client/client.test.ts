@@ -125,6 +125,7 @@ describe('a retry', () => {
     ['422', respond(422, { 'retry-after': '1' })],
     ['500', respond(500)],
     ['a replayed response, because it does not change', respond(503, { 'idempotency-replayed': 'true' })],
+    ['a cost that never fits', respond(422, {}, 'api/cost_exceeds_limit')],
     ['a retry-after of more than maxRetryAfterMs', respond(429, { 'retry-after': '61' })],
   ])('does not follow %s', async (_what, step) => {
     const server = await startServer(step);

@@ -73,6 +73,39 @@ describe('limits', () => {
     expect(() => parseWindow(input as never)).toThrow(/^window: a window is "60\/1m" or/);
   });
 
+  it('a window can have a name, however its size is written; a parsed window is parsed again', () => {
+    const named = { max: 60, durationMs: 60_000, name: 'per-minute' };
+    for (const window of ['60/1m', { max: 60, durationMs: 60_000 }, { ...named, name: 'other' }])
+      expect(parseWindow({ name: 'per-minute', window })).toEqual(named);
+    expect(parseLimit(parseLimit([named, '5/1s']))).toEqual([{ max: 5, durationMs: 1_000 }, named]);
+    expect(formatWindow(parseWindow(named))).toBe('60/1m');
+  });
+
+  it.each([
+    [{ name: '', window: '1/1s' }, 'limit[0].name: a name has up to 64 letters, digits, ".", "_" and "-", got ""'],
+    [{ name: 'a"b', window: '1/1s' }, 'limit[0].name: a name has up to 64'],
+    [{ name: 'a b', window: '1/1s' }, 'limit[0].name: a name has up to 64'],
+    [{ name: 'a'.repeat(65), window: '1/1s' }, 'limit[0].name: a name has up to 64'],
+    [{ name: 5, window: '1/1s' }, 'limit[0].name: a name has up to 64'],
+    [{ window: '1/1s' }, 'limit[0].name: a name has up to 64'],
+    [
+      { name: 'route-1s', window: '1/1s' },
+      'limit[0].name: names that begin with "route-" or "all-methods-" are reserved',
+    ],
+    [{ name: 'a', window: '1/x' }, 'limit[0].window: a duration is'],
+    [{ name: 'a', window: '1/1s', max: 5 }, 'limit[0].max: unknown option'],
+    [{ name: 'a', windows: '1/1s' }, 'limit[0]: max must be'],
+  ])('%j is not a window with a name', (window, message) => {
+    expect(() => parseLimit([window as never])).toThrow(message);
+  });
+
+  it('two windows of one limit have distinct names', () => {
+    const twice = ['1/1s', '2/1m'].map((window) => ({ name: 'burst', window }));
+    expect(() => parseLimit(twice, 'limits.allMethods')).toThrow(
+      'limits.allMethods: two windows of one limit need distinct names, got "burst"',
+    );
+  });
+
   it('S9: a window can have max 0', () => {
     expect(parseWindow('0/1m')).toEqual({ max: 0, durationMs: 60_000 });
   });

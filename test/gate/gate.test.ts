@@ -2,7 +2,9 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { format } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
 import { StoreFullError } from '../../src/base/errors.ts';
+import { after } from '../../src/base/maybe-promise.ts';
 import type { Decision } from '../../src/core/decision.ts';
+import { decorateStore } from '../../src/core/decorate-store.ts';
 import type { LimitStore } from '../../src/core/ports.ts';
 import type { Gate, GateEntry, Passage } from '../../src/gate/gate.ts';
 import { GATE_CHANNEL, type GateEvent, type HandlerResponse } from '../../src/gate/index.ts';
@@ -85,8 +87,55 @@ describe('the stages', () => {
     expect(await remaining(limiter)).toBe(0);
   });
 
-  it('S11: for a cost that can never fit, the detail says that waiting does not help', async () => {
-    expect(problem(await gateOf({ cost: () => 3 }).gate.enter(REQUEST)).detail).toMatch(/waiting does not help/);
+  it('S8, S11: a cost that can never fit gets 422 with a type of its own and without retry-after', async () => {
+    const { gate, events, limiter } = gateOf({ cost: () => 3 });
+    const { headers, ...never } = problem(await gate.enter(REQUEST));
+    expect(never).toMatchObject({ status: 422, type: 'api/cost_exceeds_limit' });
+    expect(never.detail).toMatch(/waiting does not help/);
+    expect(headers).toMatchObject({ 'x-ratelimit-limit': '2', 'x-ratelimit-remaining': '2' });
+    expect(headers).not.toHaveProperty('retry-after');
+    expect(events).toMatchObject([{ type: 'decision', decision: { accepted: false, impossible: true } }]);
+    expect(await remaining(limiter)).toBe(2);
+  });
+
+  it('S9, S11: a max of 0 is such a limit; in a degraded decision it is a 429, without any field', async () => {
+    const store = createMemoryStore();
+    const closed = createLimiter({ store, limits: { allMethods: ['0/1m'] } });
+    expect(problem(await gateOf({ limiter: closed }).gate.enter(REQUEST)).type).toBe('api/cost_exceeds_limit');
+    const degraded = decorateStore(store, {
+      consume:
+        (consume) =>
+        (...given) =>
+          after(consume(...given), (decision) => decision.asDegraded()),
+    });
+    const local = createLimiter({ store: degraded, limits: { allMethods: ['0/1m'] } });
+    const { headers, ...later } = problem(await gateOf({ limiter: local }).gate.enter(REQUEST));
+    expect(later).toMatchObject({ status: 429, type: 'api/too_many_requests' });
+    expect(Object.keys(Object(headers)).filter((name) => /ratelimit|retry/.test(name))).toEqual([]);
+  });
+
+  it('the names of windows and the partition key are in the IETF fields; if the function fails, its key is missing', async () => {
+    const limiter = createLimiter({
+      store: createMemoryStore(),
+      limits: { allMethods: [{ name: 'per-minute', window: '9/1m' }] },
+    });
+    const fieldOf = async (partitionKey: GateOptions<Request>['partitionKey']) => {
+      const { gate, events } = gateOf({ limiter, headers: 'ietf', partitionKey });
+      const { headers } = passage(await gate.enter(REQUEST));
+      return [headers['ratelimit-policy'], events.flatMap((event) => (event.type === 'failure' ? event.stage : []))];
+    };
+    const without = '"per-minute";q=9;w=60';
+    expect(await fieldOf(({ account, route }) => `${account} ${route}`)).toEqual([`${without};pk=:YSBy:`, []]);
+    expect(await fieldOf(() => undefined)).toEqual([without, []]);
+    for (const bad of [boom, () => 5, async () => 'a', () => 'x'.repeat(257)])
+      expect(await fieldOf(bad as never)).toEqual([without, ['partitionKey']]);
+    expect(() => gateOf({ partitionKey: () => 'a' })).toThrow("partitionKey: needs 'ietf' in headers");
+  });
+
+  it('a limit that is adjusted has the names of its new windows', async () => {
+    const { gate, limiter } = gateOf({ headers: 'ietf' });
+    limiter.adjust({}, [{ name: 'per-minute', window: '5/1m' }]);
+    expect(passage(await gate.enter(REQUEST)).headers['ratelimit-policy']).toBe('"per-minute";q=5;w=60');
   });
 
   it('S12: a request that a cache will answer never reaches the limiter', async () => {

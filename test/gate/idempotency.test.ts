@@ -131,7 +131,7 @@ describe('the order of the stages', () => {
 
   it('I6: the claim is dispatched only after every stage before the handler has accepted the request', async () => {
     const { gate, line } = gateOf({ allMethods: ['0/1m'] });
-    expect(problem(await gate.enter(REQUEST)).status).toBe(429);
+    expect(problem(await gate.enter(REQUEST)).status).toBe(422);
     expect(line.sent).toEqual(['begin', 'abandon']);
   });
 

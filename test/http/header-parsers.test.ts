@@ -5,7 +5,7 @@ import { parseRateLimit } from 'ratelimit-header-parser';
 import { type InnerList, type Item, parseList } from 'structured-headers';
 import { afterEach, describe, expect, it } from 'vitest';
 import { withHeadgate } from '../../src/adapters/node.ts';
-import type { RateLimitFields } from '../../src/http/index.ts';
+import { type RateLimitFields, rateLimitFields } from '../../src/http/index.ts';
 import { createGate, createLimiter } from '../../src/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 
@@ -63,6 +63,34 @@ describe.each(Object.entries(CLIENTS))('ratelimit-header-parser, with a response
   it('finds nothing if the gate shows nothing', async () => {
     expect(parseRateLimit(await ask(await serve([])))).toBeUndefined();
   });
+});
+
+it('a parser of structured fields reads names and partition keys; a name of both limits is used once', () => {
+  const limiter = createLimiter({
+    store: createMemoryStore(),
+    limits: {
+      routes: { r: [{ name: 'burst', window: '5/1s' }, '9/1m'] },
+      allMethods: [
+        { name: 'burst', window: '60/1m' },
+        { name: 'daily', window: '5000/1d' },
+      ],
+    },
+  });
+  const decision = limiter.consumeSync({ account: 'a', route: 'r' });
+  const fields = rateLimitFields(decision, 'ietf', 'Zoë');
+  const names = ['burst', 'route-1m', 'all-methods-1m', 'daily'];
+  const pk = new TextEncoder().encode('Zoë').buffer;
+  const items = (name: string) => parseList(fields[name] as string) as Item[];
+  expect(items('ratelimit-policy').map(([name, parameters]) => [name, Object.fromEntries(parameters)])).toEqual([
+    ['burst', { q: 5, w: 1, pk }],
+    ['route-1m', { q: 9, w: 60, pk }],
+    ['all-methods-1m', { q: 60, w: 60, pk }],
+    ['daily', { q: 5000, w: 86_400, pk }],
+  ]);
+  expect(items('ratelimit').map(([name, parameters]) => [name, parameters.get('pk')])).toEqual(
+    names.map((name) => [name, pk]),
+  );
+  expect(rateLimitFields(decision, 'ietf').ratelimit).not.toContain('pk');
 });
 
 it('a parser of structured fields reads the fields of the IETF', async () => {

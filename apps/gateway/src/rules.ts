@@ -1,9 +1,12 @@
 import type { Idempotency } from 'headgate';
 import { createGate, createLimiter, isHeadgateError, type Limiter } from 'headgate';
+import { createClientIp } from 'headgate/client-ip';
+import type { FailureEvent } from 'headgate/gate';
 import { createShadowedLimiter } from 'headgate/internal';
 import type { SharedLimits } from 'headgate/shared-limits';
 import type { LimitStore } from 'headgate/stores';
 import { type Accounts, createAccounts } from './admission/accounts.ts';
+import { createAddressStage } from './admission/address-stage.ts';
 import { createAdmission } from './admission/admission.ts';
 import { createCors } from './admission/cors.ts';
 import { createKeys } from './admission/keys.ts';
@@ -47,9 +50,18 @@ export interface LimitedRules extends Rules {
 export function createRules(config: Config, parts: RuleParts): LimitedRules {
   const { log, metrics, traffic, limits, shadow, idempotency, shares, workBudget, upstreams } = parts;
   // Accounts, providers and routes of a request come from the config, which is checked separately.
-  const accounts = createAccounts(config.accounts);
+  const clientIp = createClientIp({
+    ...config.clientAddress,
+    logger: (message, err) => log.logger.warn({ err }, message),
+  });
+  const accounts = createAccounts(config, clientIp);
   const current = createLimiter({ store: limits, limits: parts.sharedLimits, validate: false });
   const limiter = createShadowedLimiter(current, () => shadow.checks);
+  const onFailure = (event: FailureEvent): void => {
+    // 'closed' means that a duplicate was still waiting when the process stopped: not an error.
+    const level = isHeadgateError(event.error, 'closed') ? 'info' : 'error';
+    log.logger[level]({ req_id: event.requestId, stage: event.stage, err: event.error }, 'gate failure');
+  };
   const gate = createGate<Exchange>({
     limiter,
     idempotency,
@@ -73,10 +85,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
       shadow.onEvent(event);
       if (event.type === 'decision') log.decisions.onDecision(event.requestId, event.decision, accounts.find);
       else if (event.type === 'refund' && event.refunded) log.decisions.onRefund(event.requestId, event.decision);
-      if (event.type !== 'failure') return;
-      // 'closed' means that a duplicate was still waiting when the process stopped: not an error.
-      const level = isHeadgateError(event.error, 'closed') ? 'info' : 'error';
-      log.logger[level]({ req_id: event.requestId, stage: event.stage, err: event.error }, 'gate failure');
+      else if (event.type === 'failure') onFailure(event);
     },
   });
   const settings: ForwardSettings = {
@@ -92,6 +101,22 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
   const choose = upstreamChoice(config.providers);
   return {
     cors: config.cors && createCors(config.cors, routes),
+    limitAddress:
+      config.perAddress &&
+      createAddressStage({
+        perAddress: config.perAddress,
+        config,
+        clientIp,
+        store: limits,
+        onDecision(requestId, decision) {
+          metrics.onAddress(decision);
+          if (!decision.accepted) traffic.onDecision({ type: 'decision', requestId, decision });
+        },
+        onFailure(event) {
+          metrics.onEvent(event);
+          onFailure(event);
+        },
+      }),
     admit: createAdmission({
       routes,
       keys: createKeys(config.keys),

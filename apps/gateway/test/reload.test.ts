@@ -45,6 +45,7 @@ const ROUTES = [
   { route: 'GET /api/special' },
   { route: 'GET /api/{name}' },
   { route: 'GET /elsewhere', upstream: 'other' },
+  { route: 'GET /by-address', account: 'address' },
 ];
 const NOWHERE = 'http://127.0.0.1:1';
 
@@ -97,6 +98,19 @@ const RELOADED: readonly [key: string, before: unknown, after: unknown, probe: P
     [200, 409],
   ],
   ['keys', undefined, [{ token: 'another', application: 'app_1' }], statusOf('GET', CHATS), [200, 401]],
+  ['perAddress', undefined, ['0/1m'], statusOf('GET', CHATS), [200, 422]],
+  [
+    'clientAddress',
+    undefined,
+    { trustedProxies: ['loopback'] },
+    async (gateway) => {
+      const replies = ['192.0.2.1', '192.0.2.2'].map((address) =>
+        gateway.ask('GET', '/by-address', { 'x-forwarded-for': address }),
+      );
+      return Math.min(...(await Promise.all(replies)).map((reply) => ratesOf(reply).remaining ?? 0));
+    },
+    [998, 999],
+  ],
   ['accounts', undefined, [], statusOf('GET', CHATS), [200, 404]],
   ['routes', undefined, ROUTES.slice(1), statusOf('GET', CHATS), [200, 404]],
   ['strictSiblings', undefined, true, statusOf('GET', '/api/SPECIAL'), [200, 404]],

@@ -41,6 +41,23 @@ export const GROUPS: readonly Group[] = [
     link: addressOf('docs/adapters/README.md'),
   },
   {
+    text: 'Coming from elsewhere',
+    entries: [
+      ['docs/from/README.md', 'All libraries'],
+      ...[
+        'express-rate-limit',
+        'rate-limiter-flexible',
+        'fastify-rate-limit',
+        'nestjs-throttler',
+        'upstash-ratelimit',
+        'hono-rate-limiter',
+        'bottleneck',
+      ].map((name): Entry => `docs/from/${name}.md`),
+    ],
+    collapsed: true,
+    link: addressOf('docs/from/README.md'),
+  },
+  {
     text: 'Limits in depth',
     entries: [
       'docs/reference.md',

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { after, type MaybePromise } from '../../base/maybe-promise.ts';
 import type { Gate, GateEntry, GateOutcome, Passage } from '../../gate/gate.ts';
+import type { RejectionError } from '../../gate/rejection-error.ts';
 import type { Reply } from '../../http/problem.ts';
 import { forgetBody } from '../shared/request.ts';
 import { AnswerCapture } from './capture.ts';
@@ -10,7 +11,7 @@ import { checkNodeResponse, isGone, type NodeResponse } from './http.ts';
 // Stored on the response itself: a WeakMap entry per request is work for the garbage collector.
 const PASSAGE = Symbol('headgate.passage');
 const FROM_CACHE = Symbol('headgate.fromCache');
-/** The status of a gate's own answer, for the gates in front of it. */
+/** The status of a gate's own answer, for the gates in front of it. 0: an error handler chooses the status. */
 const ANSWER = Symbol('headgate.answer');
 
 interface Marks {
@@ -26,6 +27,8 @@ export interface NodeExchange<Result> {
   readonly requestId?: string | undefined;
   /** Sends an answer of the gate's own. */
   answer(reply: Reply): MaybePromise<Result>;
+  /** Passes an error to the framework: see the option `rejection`. Absent if no gate of the adapter throws. */
+  reject?: ((error: RejectionError) => MaybePromise<Result>) | undefined;
   /**
    * Runs the handler, or returns control to the framework.
    * @param capture records the response, if retries will replay it; `fail()` reports a handler that threw and will not
@@ -63,8 +66,13 @@ export function enterGate<Subject, Result>(
 function leaveGate<Result>(entry: GateEntry, exchange: NodeExchange<Result>): MaybePromise<Result> {
   const response: ServerResponse & Marks = exchange.response;
   if (entry.kind === 'answer') {
-    response[ANSWER] = entry.reply.status;
-    return exchange.answer(entry.reply);
+    const { error, status } = entry.reply;
+    if (error === undefined || exchange.reject === undefined) {
+      response[ANSWER] = status;
+      return exchange.answer(entry.reply);
+    }
+    response[ANSWER] = 0;
+    return exchange.reject(error);
   }
   if (exchange.turnBack !== undefined) return exchange.turnBack(entry);
   const { recording } = entry;
@@ -84,7 +92,11 @@ function leaveGate<Result>(entry: GateEntry, exchange: NodeExchange<Result>): Ma
 }
 
 function outcomeOf(response: Marks, status: number): GateOutcome {
-  return { status, cached: response[FROM_CACHE] === true, fromGate: response[ANSWER] === status };
+  return {
+    status,
+    cached: response[FROM_CACHE] === true,
+    fromGate: response[ANSWER] === 0 || response[ANSWER] === status,
+  };
 }
 
 /** Adds the gate's fields when the head is written. */

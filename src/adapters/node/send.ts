@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
+import type { RejectionError } from '../../gate/rejection-error.ts';
 import type { Reply } from '../../http/problem.ts';
 import { replyFields } from '../shared/reply.ts';
 
@@ -8,6 +9,20 @@ import { replyFields } from '../shared/reply.ts';
 export function sendReply(response: ServerResponse, reply: Reply): void {
   if (response.headersSent || response.writableEnded) return;
   response.writeHead(reply.status, replyFields(reply.headers, response.req.method)).end(reply.body);
+}
+
+/**
+ * Puts the fields of an error on the response, so that every error handler sends them.
+ * @returns false if something in front answered while the gate waited for its store: then there is nothing to throw
+ */
+export function prepareRejection(response: ServerResponse | FastifyReply, { headers }: RejectionError): boolean {
+  if ('raw' in response) {
+    if (!response.sent) response.headers(headers);
+    return !response.sent;
+  }
+  if (response.headersSent || response.writableEnded) return false;
+  for (const name of Object.keys(headers)) response.setHeader(name, headers[name] as string);
+  return true;
 }
 
 /** Like {@link sendReply}, through Fastify, so that the hooks of the application see the answer. */

@@ -68,6 +68,15 @@ export function refuseMount(name: string, given: unknown, expected: string, done
   return done(error) as never;
 }
 
+/**
+ * Refuses a gate that throws in front of a handler that no framework calls: nothing would handle its errors.
+ * @throws OptionError
+ */
+export function checkAnswers(gate: Gate<never>): void {
+  if (gate.throws === true)
+    throw new OptionError('rejection', 'throw', "must be 'answer' here: no framework handles the errors of the gate");
+}
+
 /** @throws OptionError */
 export function checkHandler(handler: unknown): void {
   if (typeof handler !== 'function') throw new OptionError('handler', handler, 'must be a function');

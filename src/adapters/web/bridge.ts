@@ -1,6 +1,7 @@
 import { after, isPromise, type MaybePromise } from '../../base/maybe-promise.ts';
 import type { Gate, GateEntry, Passage } from '../../gate/gate.ts';
 import type { CapturedResponse, ResponseRecording } from '../../gate/recording.ts';
+import type { RejectionError } from '../../gate/rejection-error.ts';
 import type { Reply } from '../../http/problem.ts';
 import { type HeaderFields, RATE_LIMIT_FIELD_NAMES } from '../../http/rate-limit-fields.ts';
 import { forgetBody } from '../shared/request.ts';
@@ -11,7 +12,7 @@ import { createResponse, isResponse, type ResponseBody } from './response.ts';
 // Stored on the request itself: it is the only object that every handler gets.
 const PASSAGE = Symbol('headgate.passage');
 const FROM_CACHE = Symbol('headgate.fromCache');
-/** The status of a gate's own answer, for the gates in front of it. */
+/** The status of a gate's own answer, for the gates in front of it. 0: an error handler chooses the status. */
 const ANSWER = Symbol('headgate.answer');
 /** nginx's status for a client that is gone. No client sees it. */
 const CLIENT_GONE = 499;
@@ -50,6 +51,8 @@ export interface WebExchange {
    * @default createResponse
    */
   answer?(reply: Reply): unknown;
+  /** Passes an error to the framework: see the option `rejection`. Absent if no gate of the adapter throws. */
+  reject?: ((error: RejectionError) => unknown) | undefined;
   /** The meaning of results that are not a `Response`. Without it, they are a 500 of the runtime. */
   readonly results?: ResultReader | undefined;
   /** Keeps the runtime alive until work that continues after the response is done. */
@@ -82,8 +85,13 @@ export function enterGate<Subject>(
 function leaveGate(entry: GateEntry, exchange: WebExchange): MaybePromise<unknown> {
   const request: MarkedRequest = exchange.request;
   if (entry.kind === 'answer') {
-    request[ANSWER] = entry.reply.status;
-    return answer(entry.reply, exchange);
+    const { error, status } = entry.reply;
+    if (error === undefined || exchange.reject === undefined) {
+      request[ANSWER] = status;
+      return answer(entry.reply, exchange);
+    }
+    request[ANSWER] = 0;
+    return exchange.reject(error);
   }
   request[PASSAGE] = entry;
   forgetBody(request, true);
@@ -207,7 +215,7 @@ function settle(response: unknown, passage: Passage, exchange: WebExchange): unk
   const { headers, stripRateLimit } = passage.settle({
     status,
     cached: request[FROM_CACHE] === true,
-    fromGate: request[ANSWER] === status,
+    fromGate: request[ANSWER] === 0 || request[ANSWER] === status,
     header: (name) => (isResponse(response) ? (response.headers.get(name) ?? undefined) : undefined),
   });
   if (!isResponse(response) || isUpgrade(response)) return response;

@@ -39,7 +39,7 @@ describe('enterGate', () => {
     const response = newResponse();
     expect(enter({}, { response })).toBe('proceed');
     expect(passageOf(response)?.decision?.accepted).toBe(true);
-    expect(enter({ limiter: limiter(0) })).toBe('answer 429');
+    expect(enter({ limiter: limiter(0) })).toBe('answer 422');
   });
 
   it('waits for the gate if a resolver or a claim store answers later', async () => {
@@ -62,6 +62,6 @@ describe('enterGate', () => {
     const { writeHead } = response;
     expect(enter({}, { response, turnBack: ({ kind }) => `turn back ${kind}` })).toBe('turn back proceed');
     expect([response.writeHead, passageOf(response)]).toEqual([writeHead, undefined]);
-    expect(enter({ limiter: limiter(0) }, { turnBack: () => 'turn back' })).toBe('answer 429');
+    expect(enter({ limiter: limiter(0) }, { turnBack: () => 'turn back' })).toBe('answer 422');
   });
 });

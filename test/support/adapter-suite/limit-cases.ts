@@ -41,6 +41,16 @@ export const LIMIT_CASES: readonly AdapterCase[] = [
     },
   },
   {
+    name: 'S8, S11: a request that never fits gets 422 without retry-after, and never reaches the handler',
+    options: { limit: ['0/1m'] },
+    async run(fixture) {
+      const rejected = await fixture.send();
+      assertEqual(readProblem(rejected), [422, 'api/cost_exceeds_limit']);
+      const window = { 'x-ratelimit-limit': '0', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '60' };
+      assertEqual([limitFields(rejected), fixture.runs], [window, 0]);
+    },
+  },
+  {
     name: 'S7: a request after retry-after is accepted, and a request one second earlier is not',
     options: { limit: ['1/10s'] },
     async run(fixture) {

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { createGate, type Gate } from 'headgate';
 import { routeOf } from 'headgate/fastify';
-import { type Fingerprint, readIdempotencyKey } from 'headgate/http';
+import { createProblem, type Fingerprint, problemReply, readIdempotencyKey } from 'headgate/http';
 import type { Account } from '../accounts/accounts.ts';
 import type { SendResult } from '../journal/send-outcome.ts';
 import { limitProvider } from '../limits/book.ts';
@@ -53,6 +53,14 @@ export function createMethodsGate({ limiter, idempotency, sender, metrics }: Roo
       }
       return request.earlier !== null;
     },
+    // The specification knows one answer of its limits: 429 with `retry-after`, also for a max of 0.
+    answer: ({ type, detail }, { requestId, headers, decision }) =>
+      type !== 'api/cost_exceeds_limit'
+        ? undefined
+        : problemReply(createProblem(429, 'api/too_many_requests', detail, requestId), {
+            ...headers,
+            'retry-after': String(Math.ceil((decision?.shown?.resetMs ?? 0) / 1_000)),
+          }),
     // Only a verdict is an outcome. An error that the journal can settle later is not: the journal answers the retry.
     isOutcome: (status) => status === 201 || status === 403 || status === 422,
   });

@@ -8,7 +8,7 @@ import { sendPage } from './answers.tsx';
 import { type HereInApplication, unknown } from './here.ts';
 import { listed } from './list-page.ts';
 import { MailboxPage } from './pages/mailbox-page.tsx';
-import { MockEmailPage } from './pages/mock-email-page.tsx';
+import { FRAME_RIGHTS, MockEmailPage } from './pages/mock-email-page.tsx';
 import { accountPath } from './paths.ts';
 import type { Router } from './router.ts';
 
@@ -17,7 +17,7 @@ const LIMIT = 50;
 
 /**
  * The header fields of an email's HTML. It is the text of others: `sandbox` gives it no script, no form, no cookie and
- * no way to leave its frame, and it can load nothing, so that an open is not counted.
+ * no way to change the page around it. It can load nothing, so an open is not counted. Its links open new tabs.
  */
 const HTML_HEADERS = {
   'cache-control': 'no-store',
@@ -28,7 +28,7 @@ const HTML_HEADERS = {
     `base-uri 'none'`,
     `form-action 'none'`,
     `frame-ancestors 'self'`,
-    'sandbox',
+    `sandbox ${FRAME_RIGHTS}`,
   ].join('; '),
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
@@ -96,7 +96,7 @@ export function mailboxRoutes(router: Router, { accounts, mockMailbox, sends }: 
       return at.here.reply
         .headers(HTML_HEADERS)
         .type('text/html; charset=utf-8')
-        .send(html ?? unknown());
+        .send(html === null ? unknown() : `<!doctype html><base target="_blank">${html}`);
     },
   );
 }

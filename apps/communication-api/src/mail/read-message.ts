@@ -1,4 +1,4 @@
-import type { simpleParser } from 'mailparser';
+import type { Attachment, simpleParser } from 'mailparser';
 
 /** A header field, unfolded. Its encoded words are not decoded. */
 export interface HeaderField {
@@ -27,6 +27,11 @@ export interface ReadMessage extends ReadHead {
   readonly attachments: readonly AttachedFile[];
 }
 
+/** Most characters of embedded pictures. */
+const MAX_EMBEDDED = 4_194_304;
+/** The address of a picture that is part of the email. */
+const PICTURE = /\bcid:([^'"\s>)]{1,256})/g;
+
 type Parsed = Awaited<ReturnType<typeof simpleParser>>;
 
 /**
@@ -34,11 +39,12 @@ type Parsed = Awaited<ReturnType<typeof simpleParser>>;
  * @param pictures whether `cid:` addresses of inline pictures stay in the HTML, or become `data:` addresses
  */
 export async function readMessage(raw: Uint8Array, pictures: 'linked' | 'embedded'): Promise<ReadMessage> {
-  const parsed = await parse(raw, pictures === 'linked');
+  const parsed = await parse(raw);
+  const html = parsed.html || null;
   return {
     ...headOf(parsed),
     text: parsed.text || null,
-    html: parsed.html || null,
+    html: html === null || pictures === 'linked' ? html : withPictures(html, parsed.attachments),
     attachments: parsed.attachments.map(({ filename, contentType, size }) => ({
       filename: filename ?? null,
       contentType,
@@ -50,14 +56,30 @@ export async function readMessage(raw: Uint8Array, pictures: 'linked' | 'embedde
 /** Reads the head of an email from its first bytes. */
 export async function readHead(start: Uint8Array): Promise<ReadHead> {
   const end = Buffer.from(start).indexOf('\r\n\r\n');
-  return headOf(await parse(end === -1 ? start : start.subarray(0, end + 4), true));
+  return headOf(await parse(end === -1 ? start : start.subarray(0, end + 4)));
 }
 
-async function parse(raw: Uint8Array, keepCidLinks: boolean): Promise<Parsed> {
+async function parse(raw: Uint8Array): Promise<Parsed> {
   // Only mailboxes of the mock need the parser, so the service does not load it at its start.
   const { simpleParser } = await import('mailparser');
   // The text is not made from the HTML, nor the HTML from the text.
-  return simpleParser(Buffer.from(raw), { keepCidLinks, skipHtmlToText: true, skipTextToHtml: true });
+  return simpleParser(Buffer.from(raw), { keepCidLinks: true, skipHtmlToText: true, skipTextToHtml: true });
+}
+
+/** Embeds the pictures, up to {@link MAX_EMBEDDED}: an email may show one large picture thousands of times. */
+function withPictures(html: string, attachments: readonly Attachment[]): string {
+  const pictures = new Map(
+    attachments
+      .filter(({ contentType }) => /^image\/[\w.+-]+$/.test(contentType))
+      .map(({ cid, contentType, content }) => [cid, `data:${contentType};base64,${content.toString('base64')}`]),
+  );
+  let left = MAX_EMBEDDED;
+  return html.replace(PICTURE, (address, cid: string) => {
+    const picture = pictures.get(cid);
+    if (picture === undefined || picture.length > left) return address;
+    left -= picture.length;
+    return picture;
+  });
 }
 
 const headOf = ({ headerLines, from, subject }: Parsed): ReadHead => ({

@@ -88,6 +88,8 @@ function callOf(owner: Application, pick: number, operation: number, mark: strin
   const expires_at = inDays(1);
   const calls: readonly Call[] = [
     ['GET', `/v2/accounts/${account}`],
+    ['GET', `/v2/accounts/${account}/mock-emails`],
+    ['GET', `/v2/accounts/${account}/mock-emails/mock-${1 + (operation % 30)}`],
     ['GET', '/v2/accounts?limit=100'],
     ['GET', `/v2/accounts?scope_id=${scope}`],
     ['GET', `/v2/accounts?search=${owner.mark}`],

@@ -49,13 +49,25 @@ test('the HTML is shown in a frame that can do nothing, and is text on the page'
   expect(browser.page.html).toContain('<p style="color:red">Hi</p>');
   const policy = browser.page.headers.get('content-security-policy') ?? '';
   expect(policy.split('; ')).toEqual(
-    expect.arrayContaining(["default-src 'none'", 'img-src data:', "frame-ancestors 'self'", 'sandbox']),
+    expect.arrayContaining(["default-src 'none'", 'img-src data:', "frame-ancestors 'self'"]),
   );
+  expect(policy).toMatch(/; sandbox allow-popups allow-popups-to-escape-sandbox$/);
   expect(policy).not.toMatch(/script-src|https:|\*/);
   // No other page may be in a frame, or show one.
   await browser.open(path);
   expect(browser.page.headers.get('content-security-policy')).toMatch(/frame-ancestors 'none'/);
   expect(browser.page.headers.get('content-security-policy')).not.toMatch(/frame-src/);
+});
+
+test('a picture of the email is shown in the frame', async () => {
+  const picture = { filename: 'logo.png', content_type: 'image/png', content: 'iVBORw0KGgo=' };
+  const { browser, path } = await place({ body: '<img src="cid:logo.png">', attachments: [picture] });
+  await browser.open(`${path}/mailbox`);
+  const [, email = ''] = /<a class="title" href="([^"]+)">/.exec(browser.page.html) ?? [];
+  await browser.open(`${email}/html`);
+  expect(browser.page.html).toContain('src="data:image/png;base64,iVBORw0KGgo="');
+  await browser.open(email);
+  expect(browser.text).toContain('logo.png image/png, 8 bytes');
 });
 
 test('a long list has pages', async () => {

@@ -1,6 +1,7 @@
 import type { Idempotency, Limiter, Subject } from 'headgate';
 import type { SharedLimits } from 'headgate/shared-limits';
 import type { Accounts } from '../admission/accounts.ts';
+import { countsFor, isLimited } from '../config/account-source.ts';
 import type { Account, Config } from '../config/schema.ts';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
 import type { Health } from '../operations/health.ts';
@@ -39,17 +40,22 @@ export function accountOf({ accounts }: AdminContext, id: string): Account | Ref
   return accounts().find(id) ?? refuse(404, 'errors/invalid_resource_identifier', detail);
 }
 
-/** 404 if the config does not limit a route. */
-export function refuseRoute({ routes }: Config, name: string | undefined): Refusal | undefined {
-  if (name === undefined || routes.some(({ route, account }) => route === name && account !== undefined))
+/** 404 if the config does not limit a route, or does not count it by such accounts. */
+export function refuseRoute({ routes }: Config, name: string | undefined, of?: Account): Refusal | undefined {
+  const route = routes.find((each) => each.route === name);
+  if (name === undefined || (route && (of === undefined ? isLimited(route) : countsFor(route, of.id))))
     return undefined;
-  return refuse(404, 'errors/resource_not_found', 'The config has no such route with an account.');
+  const detail =
+    route && isLimited(route)
+      ? 'The route does not count by such accounts.'
+      : 'The config has no such route with an account.';
+  return refuse(404, 'errors/resource_not_found', detail);
 }
 
-/** The routes on which accounts are limited: one of them, or all. */
-export function limitedRoutes({ routes }: Config, only?: string): readonly string[] {
+/** The routes on which an account is limited: one of them, or all. */
+export function limitedRoutes({ routes }: Config, { id }: Account, only?: string): readonly string[] {
   if (only !== undefined) return [only];
-  return routes.filter(({ account }) => account !== undefined).map(({ route }) => route);
+  return routes.filter((route) => countsFor(route, id)).map(({ route }) => route);
 }
 
 /** Selects the limits that apply to requests of an account on a route. */

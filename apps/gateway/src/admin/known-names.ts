@@ -2,7 +2,9 @@ import { describe } from 'headgate/internal';
 import type { AdjustTarget } from 'headgate/limits';
 import { recommendedLimits } from 'headgate/recommended';
 import type { LimitChange } from 'headgate/shared-limits';
+import type { Accounts } from '../admission/accounts.ts';
 import { getOrCreate } from '../base/get-or-create.ts';
+import { countsFor, isLimited } from '../config/account-source.ts';
 import type { ConfigIssue } from '../config/config-error.ts';
 import type { Config } from '../config/schema.ts';
 import { didYouMean } from '../config/suggest.ts';
@@ -10,7 +12,7 @@ import type { AdminContext } from './context.ts';
 import { InputError } from './input.ts';
 
 /**
- * Refuses the limit of a name that is missing in the config: it would never apply. A provider with a recommendation is
+ * Refuses the limit of a name that is missing in the config, or of a route that does not count: it would never apply. A provider with a recommendation is
  * known. A reset is not refused, since the name may have been removed from the config.
  * @throws InputError
  */
@@ -19,25 +21,36 @@ export function refuseUnknownNames(
   changes: readonly LimitChange[],
 ): void {
   const known = new Map<string, ReadonlySet<string>>();
-  const namesOf = (field: keyof AdjustTarget) => getOrCreate(known, field, () => namesIn(config(), field));
+  const namesOf = (field: keyof AdjustTarget) => getOrCreate(known, field, () => namesIn(config(), accounts(), field));
   // The accounts of a config can be very many, so their names are listed only for a suggestion.
   const isKnown = (field: keyof AdjustTarget, name: string) =>
-    field === 'account' ? accounts().find(name) !== undefined : namesOf(field).has(name);
+    field === 'account' ? accounts().find(name)?.id === name : namesOf(field).has(name);
   const issues = changes.flatMap(({ target, windows }, i): ConfigIssue[] => {
     if (windows === 'recommended') return [];
-    return (Object.entries(target) as [keyof AdjustTarget, string][]).flatMap(([field, name]) => {
+    const place = (field: string) => (changes.length === 1 ? field : `changes[${i}].target.${field}`);
+    const unknown = (Object.entries(target) as [keyof AdjustTarget, string][]).flatMap(([field, name]) => {
       if (isKnown(field, name)) return [];
       const reason = `the config has no such ${field}: ${describe(name)}${didYouMean(name, [...namesOf(field)])}`;
-      return [{ path: changes.length === 1 ? field : `changes[${i}].target.${field}`, reason }];
+      return [{ path: place(field), reason }];
     });
+    const route = config().routes.find((each) => each.route === target.route);
+    if (unknown.length > 0 || route === undefined) return unknown;
+    const applies = target.account === undefined ? isLimited(route) : countsFor(route, target.account);
+    return applies
+      ? []
+      : [{ path: place('route'), reason: 'the route does not count by such an account, so this would never apply' }];
   });
   if (issues.length > 0) throw new InputError(issues);
 }
 
-function namesIn({ accounts, providers, limits, routes }: Config, field: keyof AdjustTarget): ReadonlySet<string> {
+function namesIn(
+  { accounts, providers, limits, routes }: Config,
+  { all }: Accounts,
+  field: keyof AdjustTarget,
+): ReadonlySet<string> {
   switch (field) {
     case 'account':
-      return new Set(accounts.map(({ id }) => id));
+      return new Set(all.map(({ id }) => id));
     case 'provider':
       return new Set([
         ...accounts.flatMap(({ provider }) => provider ?? []),

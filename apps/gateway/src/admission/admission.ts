@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { fieldValues, tooLarge } from 'headgate/internal';
 import type { MaybePromise } from 'headgate/stores';
+import type { Route } from '../config/routes.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { isRefusal, type Refusal, refuse, refuseBody } from '../exchange/refusal.ts';
 import { type BodyStageOptions, createBodyStage } from './body-stage.ts';
@@ -28,8 +29,16 @@ export function createAdmission(options: AdmissionOptions) {
   const readBody = createBodyStage(options);
   /** Undefined if the route is not limited, or takes the account from the body. */
   const findAccount = (request: IncomingMessage, target: Target, match: RouteMatch, key: ApiKey) => {
+    const consumer = accounts.ofConsumer(match.route.source, key, request);
+    if (consumer !== undefined) return consumer;
     const id = readAccount(request, target, match);
     return id === undefined || isRefusal(id) ? id : accounts.access(id, key);
+  };
+  const authenticate = (exchange: Exchange, { isPublic }: Route): ApiKey | Refusal => {
+    const key = keys.authenticate(tokenOf(exchange.request));
+    if (isRefusal(key)) return isPublic ? NO_KEY : key;
+    exchange.application = key.application;
+    return key;
   };
   return (exchange: Exchange): MaybePromise<Refusal | undefined> => {
     const { request } = exchange;
@@ -40,9 +49,8 @@ export function createAdmission(options: AdmissionOptions) {
     const match = routes.match(request.method ?? '', target.path);
     if (match === undefined) return refuse(404, 'errors/resource_not_found', 'There is no such route.');
     exchange.route = match.route;
-    const key = keys.authenticate(tokenOf(request));
+    const key = authenticate(exchange, match.route);
     if (isRefusal(key)) return key;
-    exchange.application = key.application;
     const account = findAccount(request, target, match, key);
     if (isRefusal(account)) return account;
     exchange.account = account;
@@ -50,6 +58,9 @@ export function createAdmission(options: AdmissionOptions) {
     return shares.enter(exchange, key.application) ?? readBody(exchange, { route: match.route, key, target });
   };
 }
+
+/** In place of the key, on a public route. Such requests share the bounds of one application, which has no name. */
+const NO_KEY: ApiKey = { name: '', application: '', role: 'account', scope: null };
 
 /**
  * The token of `X-API-KEY`, also if it is empty, otherwise the token of `Authorization: Bearer`. Then `Authorization`

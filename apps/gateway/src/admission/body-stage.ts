@@ -3,6 +3,7 @@ import type { IdempotentRequest } from 'headgate/gate';
 import { isBodyError, type KeyFault, readIdempotencyKey } from 'headgate/http';
 import { digestText, fieldValues, forEachField } from 'headgate/internal';
 import { readBody } from '../body/read-body.ts';
+import { isConsumer } from '../config/account-source.ts';
 import type { Route } from '../config/routes.ts';
 import { hasBody } from '../exchange/answers.ts';
 import { attachBody, type Exchange } from '../exchange/exchange.ts';
@@ -90,8 +91,10 @@ export function createBodyStage(options: BodyStageOptions) {
       run: (piece) => work.run(piece),
     });
     attachBody(exchange, body);
-    // On a route without an account, keys of different scopes are different callers.
-    const print = await work.run(() => fingerprint(field ?? exchange.account?.id ?? apiKey.scope ?? undefined));
+    // If the request names no account, keys of different scopes are different callers. A retry may come with a new key,
+    // or from another address.
+    const named = isConsumer(route.source?.place) ? undefined : exchange.account?.id;
+    const print = await work.run(() => fingerprint(field ?? named ?? apiKey.scope ?? undefined));
     if (key !== undefined && print !== undefined && route.idempotent !== undefined) {
       const scope = apiKey.application;
       const { settings } = route.idempotent;

@@ -7,6 +7,8 @@ export type Role = 'service' | 'account' | 'scoped';
 
 /** An API key without its secret. */
 export interface ApiKey {
+  /** Unique in the config. */
+  readonly name: string;
   /** A key reaches only accounts of its application. */
   readonly application: string;
   readonly role: Role;

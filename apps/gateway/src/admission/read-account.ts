@@ -8,7 +8,7 @@ import type { Target } from './target.ts';
 
 /**
  * The decoded account id of a request, or a refusal if it is missing, empty or given more than once (422).
- * Undefined if the route is not limited, or takes the account from the body.
+ * Undefined if no part of the head has to name it.
  */
 export function readAccount(
   request: IncomingMessage,

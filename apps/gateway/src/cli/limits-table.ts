@@ -3,6 +3,8 @@ import { formatWindow } from 'headgate';
 import { createMemoryStore } from 'headgate/memory';
 import type { NamedWindow } from 'headgate/stores';
 import { aligned, printable } from '../base/table.ts';
+import { countsFor, isLimited, isNamed } from '../config/account-source.ts';
+import { accountsIn } from '../config/consumers.ts';
 import { limiterOf, limitsOf } from '../config/limits.ts';
 import type { Config } from '../config/schema.ts';
 
@@ -20,16 +22,29 @@ export function limitsTable(config: Config): string {
   const named = new Set(Object.keys(layers.providers ?? {}));
   for (const { provider } of config.accounts) if (provider !== undefined) named.add(provider);
   const subjects: Subject[] = [
-    ...[...named].sort().map((provider) => ({ label: printable(provider), account: NO_ACCOUNT, provider })),
-    { label: '(any other)', account: NO_ACCOUNT },
+    ...[...named]
+      .sort()
+      .map((provider) => ({ label: printable(provider), account: NO_ACCOUNT, provider, has: isNamed })),
+    { label: '(any other)', account: NO_ACCOUNT, has: isLimited },
   ];
   const plans: Subject[] = Object.keys(layers.plans ?? {})
     .sort()
-    .map((plan) => ({ label: printable(plan), account: NO_ACCOUNT, plan }));
+    .map((plan) => ({
+      label: printable(plan),
+      account: NO_ACCOUNT,
+      plan,
+      has: ({ account }) => account !== 'address',
+    }));
   const overridden = new Set(Object.keys(layers.accounts ?? {}));
-  const special: Subject[] = config.accounts
+  const special: Subject[] = accountsIn(config)
     .filter(({ id }) => overridden.has(id))
-    .map(({ id, provider, plan }) => ({ label: printable(id), account: id, provider, plan }));
+    .map(({ id, provider, plan }) => ({
+      label: printable(id),
+      account: id,
+      provider,
+      plan,
+      has: (route) => countsFor(route, id),
+    }));
   const tables = [aligned(rows('PROVIDER', subjects, config, limiter))];
   if (plans.length > 0) tables.push(aligned(rows('PLAN', plans, config, limiter)));
   if (special.length > 0) tables.push(aligned(rows('ACCOUNT', special, config, limiter)));
@@ -39,18 +54,22 @@ export function limitsTable(config: Config): string {
 interface Subject {
   readonly label: string;
   readonly account: string;
+  /** Whether it can be the account of a request for this limited route. */
+  readonly has: (route: Config['routes'][number]) => boolean;
   readonly provider?: string | undefined;
   readonly plan?: string | undefined;
 }
 
 function rows(title: string, subjects: readonly Subject[], config: Config, limiter: Limiter): string[][] {
-  const body = subjects.flatMap(({ label, account, provider, plan }) =>
-    config.routes.map(({ route, account: source }) => {
-      if (source === undefined) return [label, route, 'not limited (no account)', ''];
+  const body = subjects.flatMap(({ label, account, provider, plan, has }) =>
+    config.routes.flatMap((of) => {
+      const { route } = of;
+      if (!isLimited(of)) return [[label, route, 'not limited (no account)', '']];
+      if (!has(of)) return [];
       const { windows, allMethodsScope } = limiter.windowSet({ account, route, provider, plan });
       const allMethods = windowsOf(windows, 'all-methods');
       const isShared = allMethods !== NONE && allMethodsScope === 'account';
-      return [label, route, windowsOf(windows, 'route'), isShared ? `${allMethods} (shared by routes)` : allMethods];
+      return [[label, route, windowsOf(windows, 'route'), isShared ? `${allMethods} (shared by routes)` : allMethods]];
     }),
   );
   return [[title, 'ROUTE', 'ROUTE LIMIT', 'ALL METHODS'], ...body];

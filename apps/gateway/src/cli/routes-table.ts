@@ -1,4 +1,5 @@
 import { aligned, printable } from '../base/table.ts';
+import { isNamed } from '../config/account-source.ts';
 import type { Config } from '../config/schema.ts';
 import { upstreamChoice, upstreamUrls } from '../config/upstreams.ts';
 
@@ -13,10 +14,10 @@ export function routesTable(config: Config): string {
     return `${printable(urls.get(name) as string)} (${printable(name)})`;
   };
   const providers = Object.keys(config.providers).sort();
-  const routes = config.routes.map(({ route, account, idempotent = false, upstream }) => {
-    const isByProvider = upstream === undefined && account !== undefined && providers.length > 0;
+  const routes = config.routes.map(({ route, account, public: isPublic, idempotent = false, upstream }) => {
+    const isByProvider = upstream === undefined && isNamed({ account }) && providers.length > 0;
     const to = `${target(upstream)}${isByProvider ? ', or by provider' : ''}`;
-    return [route, account ?? '-', idempotent === false ? '-' : 'yes', to];
+    return [route, `${account ?? '-'}${isPublic ? ' (public)' : ''}`, idempotent === false ? '-' : 'yes', to];
   });
   const tables = [aligned([['ROUTE', 'ACCOUNT', 'IDEMPOTENT', 'UPSTREAM'], ...routes])];
   if (providers.length > 0) {

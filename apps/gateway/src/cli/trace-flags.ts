@@ -5,9 +5,11 @@ import { isHeadgateError, parseDuration } from 'headgate';
 import { type FieldMap, type Policy, readTrace, shownJson, type Trace, type TraceFormat } from 'headgate-simulate';
 import { checkConfig } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
-import { isObject, readJson } from '../config/json.ts';
+import { accountsIn } from '../config/consumers.ts';
+import { arrayOrEmpty, isObject, objectOrEmpty, readJson } from '../config/json.ts';
 import { limitsOf } from '../config/limits.ts';
 import { type Config, configSchema } from '../config/schema.ts';
+import { digestOfToken } from '../config/token-digest.ts';
 import { readConfigFile } from './config-file.ts';
 import type { Terminal } from './terminal.ts';
 import { UsageError } from './usage.ts';
@@ -38,7 +40,17 @@ export interface TraceValues {
 export class FileError extends Error {}
 
 /** The sections that limits depend on. The rest of a config, secrets included, is not read. */
-const OF_LIMITS = ['$schema', 'upstream', 'upstreams', 'providers', 'accounts', 'routes', 'strictSiblings', 'limits'];
+const OF_LIMITS = [
+  '$schema',
+  'upstream',
+  'upstreams',
+  'providers',
+  'clientAddress',
+  'accounts',
+  'routes',
+  'strictSiblings',
+  'limits',
+];
 /** A shorter log is read before its progress could be read. In bytes. */
 const LONG_LOG = 20_000_000;
 const PROGRESS_MS = 500;
@@ -69,12 +81,19 @@ export async function readLimits(name: string): Promise<Config> {
   if (!isObject(value)) return checkConfig(value, name);
   const known = Object.keys(configSchema.shape);
   const kept = Object.entries(value).filter(([key]) => OF_LIMITS.includes(key) || !known.includes(key));
-  return checkConfig(Object.fromEntries(kept), name);
+  const keys = arrayOrEmpty(objectOrEmpty(value).keys).map(withoutSecret);
+  return checkConfig({ ...Object.fromEntries(kept), keys }, name);
+}
+
+/** What limits depend on: a key's name, application and plan. The secret may be on another machine. */
+function withoutSecret(value: unknown, index: number): object {
+  const { name, application, plan, sha256 } = objectOrEmpty(value);
+  return { name, application, plan, sha256: typeof sha256 === 'string' ? sha256 : digestOfToken(String(index)) };
 }
 
 /** The limits of a config, and the provider and plan of each of its accounts. */
 export function policyOf(config: Config): Policy {
-  const accounts = new Map(config.accounts.map(({ id, provider, plan }) => [id, { provider, plan }]));
+  const accounts = new Map(accountsIn(config).map(({ id, provider, plan }) => [id, { provider, plan }]));
   return { limits: limitsOf(config), account: (id) => accounts.get(id) };
 }
 

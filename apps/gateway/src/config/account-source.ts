@@ -1,16 +1,61 @@
 import { isOwnField } from './request-fields.ts';
 
-/** The part of a request that names its account. */
+/** What a route can count by without any name in the request. */
+export const CONSUMERS = ['key', 'application', 'address'] as const;
+
+/** The API key that was used, its application, or the address of the client. */
+export type Consumer = (typeof CONSUMERS)[number];
+
+/** The part of a request that names its account, or the consumer that is its account. */
 export interface AccountSource {
-  readonly place: 'path' | 'query' | 'header' | 'body';
-  /** Name of the parameter, header or field; of a header in lower case. */
+  readonly place: 'path' | 'query' | 'header' | 'body' | Consumer;
+  /** Name of the parameter, header or field; of a header in lower case. Empty for a consumer. */
   readonly name: string;
 }
 
+/** `account` of a route that is not limited. */
+export const NO_ACCOUNT = 'none';
 export const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-/** Reads `path.NAME`, `query.NAME`, `header.NAME` or `body.NAME`; the schema has checked this form. */
-export function parseAccountSource(text: string): AccountSource {
+export function isConsumer(text: string | undefined): text is Consumer {
+  return (CONSUMERS as readonly (string | undefined)[]).includes(text);
+}
+
+/** Whether requests of a route are limited, as its `account` says. */
+export function isLimited({ account = NO_ACCOUNT }: { readonly account?: string | undefined }): boolean {
+  return account !== NO_ACCOUNT;
+}
+
+/** Whether a request of the route must name its account. */
+export function isNamed(route: { readonly account?: string | undefined }): boolean {
+  return isLimited(route) && !isConsumer(route.account);
+}
+
+/** The id of a consumer's account. No account of a config has such an id, so the two never share a count. */
+export function consumerId(consumer: Consumer, name: string): string {
+  return `${consumer}:${name}`;
+}
+
+/** The consumer with this id; undefined for an account of a config. */
+export function consumerOf(id: string): { readonly consumer: Consumer; readonly name: string } | undefined {
+  const colon = id.indexOf(':');
+  const consumer = colon === -1 ? undefined : id.slice(0, colon);
+  return isConsumer(consumer) ? { consumer, name: id.slice(colon + 1) } : undefined;
+}
+
+/** Whether requests of a route can count for the account with this id. */
+export function countsFor(route: { readonly account?: string | undefined }, id: string): boolean {
+  const consumer = consumerOf(id)?.consumer;
+  return consumer === undefined ? isNamed(route) : route.account === consumer;
+}
+
+/**
+ * Reads `key`, `application`, `address`, `path.NAME`, `query.NAME`, `header.NAME` or `body.NAME`; the schema has checked
+ * this form. Undefined if the route is not limited.
+ */
+export function parseAccountSource(text = NO_ACCOUNT): AccountSource | undefined {
+  if (text === NO_ACCOUNT) return undefined;
+  if (isConsumer(text)) return { place: text, name: '' };
   const dot = text.indexOf('.');
   const place = text.slice(0, dot) as AccountSource['place'];
   const name = text.slice(dot + 1);

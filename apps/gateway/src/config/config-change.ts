@@ -48,6 +48,8 @@ export const EFFECTS: Effects<Config> = {
   onStoreFailure: 'restart',
   idempotency: 'reload',
   perApplication: 'restart',
+  perAddress: 'reload',
+  clientAddress: 'reload',
   keys: 'reload',
   accounts: 'reload',
   routes: 'reload',

@@ -8,6 +8,7 @@ import { unlimitedCandidateIssues, unlimitedIssues } from './limits.ts';
 import { type Config, configSchema } from './schema.ts';
 import { readSecrets, type WithSecrets } from './secrets.ts';
 import { readTlsFiles } from './tls-files.ts';
+import { unusedLimits, withDefaultAccount } from './unused-limits.ts';
 
 /** Values of command-line flags; each wins over the file. */
 export interface Overrides {
@@ -55,12 +56,14 @@ export function checkConfig(input: unknown, source: string, overrides: Overrides
   const given = isObject(input) ? withFlags(input, overrides) : input;
   const { file: read, issues: unread, origins } = readReferences(objectOrEmpty(given), dirname(source));
   const file = isObject(given) ? read : given;
-  const checked = checkJson(configSchema, file, SECRET);
+  const parsed = checkJson(configSchema, file, SECRET);
+  const checked = 'value' in parsed ? { value: withDefaultAccount(parsed.value) } : parsed;
   const issues = [
     ...unread,
     ...('issues' in checked ? checked.issues : []),
     ...crossChecks(objectOrEmpty(file)),
     ...('value' in checked ? unlimitedIssues(checked.value, objectOrEmpty(file)) : []),
+    ...('value' in checked ? unusedLimits(checked.value) : []),
     ...('value' in checked && checked.value.shadow ? unlimitedCandidateIssues(checked.value.shadow) : []),
   ];
   if ('value' in checked && issues.length === 0) return checked.value;

@@ -1,7 +1,8 @@
 import { parseLimit } from 'headgate';
+import { createClientIp } from 'headgate/client-ip';
 import { describe } from 'headgate/internal';
 import { parametersOf, shapeOf } from 'headgate-simulate/routes';
-import { HEADER_NAME, unusableSource } from './account-source.ts';
+import { consumerId, consumerOf, HEADER_NAME, NO_ACCOUNT, unusableSource } from './account-source.ts';
 import { adminIssues } from './admin-checks.ts';
 import { type ConfigIssue, formatPath } from './config-error.ts';
 import { arrayOrEmpty, isObject, type JsonObject, objectOrEmpty } from './json.ts';
@@ -9,13 +10,17 @@ import { isOwnField } from './request-fields.ts';
 import { parseRoute } from './routes.ts';
 import { parseStoreUrl } from './store-url.ts';
 import { didYouMean } from './suggest.ts';
-import { tokenIssues } from './token-checks.ts';
+import { nameOfKey, tokenIssues } from './token-checks.ts';
 import { DEFAULT_UPSTREAM } from './upstreams.ts';
 
 const RESERVED = `${DEFAULT_UPSTREAM} is the name of the config's upstream: choose another one`;
 const NO_WILDCARD = 'with credentials, browsers do not accept "*": list the values';
 /** Scheme and host, perhaps a port; no path. */
 const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^\s/?#@\\,*]+$/i;
+const NO_KEY = 'a public route has no API key that may reach an account: use "address" or "none"';
+const NO_OWNER = 'must not be given for a public route, because without an API key nobody owns an idempotency key';
+/** A network is an IPv6 /48. */
+const NETWORK_BITS = 48;
 const NO_DEFAULT = 'must be given with plans: it has the limits of accounts without a plan';
 
 /**
@@ -25,9 +30,11 @@ const NO_DEFAULT = 'must be given with plans: it has the limits of accounts with
  */
 export function crossChecks(file: JsonObject): ConfigIssue[] {
   return [
-    ...keyIssues(arrayOrEmpty(file.keys)),
+    ...keyIssues(file),
     ...adminIssues(file),
-    ...accountIssues(arrayOrEmpty(file.accounts), Object.keys(objectOrEmpty(objectOrEmpty(file.limits).plans))),
+    ...clientAddressIssues(objectOrEmpty(file.clientAddress)),
+    ...perAddressIssues(file),
+    ...accountIssues(arrayOrEmpty(file.accounts), plansIn(file)),
     ...routeIssues(arrayOrEmpty(file.routes)),
     ...limitIssues('limits', objectOrEmpty(file.limits), namesIn(file)),
     ...(isObject(file.shadow) ? shadowIssues(objectOrEmpty(file.shadow), file) : []),
@@ -41,8 +48,20 @@ export function crossChecks(file: JsonObject): ConfigIssue[] {
   ];
 }
 
-function keyIssues(keys: readonly unknown[]): ConfigIssue[] {
-  const issues = tokenIssues(keys, 'keys', 'key', new Map());
+function plansIn({ limits }: JsonObject): string[] {
+  return Object.keys(objectOrEmpty(objectOrEmpty(limits).plans));
+}
+
+function keyIssues(file: JsonObject): ConfigIssue[] {
+  const keys = arrayOrEmpty(file.keys);
+  const issues = [
+    ...tokenIssues(keys, 'keys', 'key', new Map()),
+    ...repeated(keys.map((key) => objectOrEmpty(key).name)).map(([index, first]) => ({
+      path: `keys[${index}].name`,
+      reason: `is also the name of keys[${first}]`,
+    })),
+    ...planIssues(keys, file),
+  ];
   for (const [index, key] of keys.entries()) {
     const { role, scope } = objectOrEmpty(key);
     const path = `keys[${index}].scope`;
@@ -55,10 +74,67 @@ function keyIssues(keys: readonly unknown[]): ConfigIssue[] {
   return issues;
 }
 
+/** No reason shows the plan, because a value of a key may be a token in the wrong place. */
+function planIssues(keys: readonly unknown[], file: JsonObject): ConfigIssue[] {
+  const plans = plansIn(file);
+  const countsApplications = arrayOrEmpty(file.routes).some((route) => objectOrEmpty(route).account === 'application');
+  const first = new Map<unknown, number>();
+  return keys.flatMap((key, index) => {
+    const { application, plan } = objectOrEmpty(key);
+    const path = `keys[${index}].plan`;
+    const before = first.get(application) ?? index;
+    first.set(application, before);
+    if (typeof plan === 'string' && plan !== '' && !plans.includes(plan))
+      return [{ path, reason: `limits.plans has no such plan${plans.length === 0 ? '' : `: ${plans.join(', ')}`}` }];
+    const isSame = plan === objectOrEmpty(keys[before]).plan;
+    const reason = `must be that of keys[${before}], of the same application, because a route counts by application`;
+    return issueIf(path, countsApplications && !isSame ? reason : undefined);
+  });
+}
+
+/** The schema reports values of another type. */
+function clientAddressIssues({ trustedProxies, header }: JsonObject): ConfigIssue[] {
+  const options = [
+    ...(Array.isArray(trustedProxies) ? trustedProxies.map((one) => ({ trustedProxies: [one] })) : []),
+    ...(typeof header === 'string' ? [{ header }] : []),
+  ];
+  return options.flatMap((option, index) => {
+    try {
+      createClientIp({ ...option, validate: false });
+      return [];
+    } catch (error) {
+      const { message } = error as Error;
+      const path = 'header' in option ? 'header' : `trustedProxies[${index}]`;
+      return [{ path: `clientAddress.${path}`, reason: message.slice(message.indexOf(': ') + 2) }];
+    }
+  });
+}
+
+function perAddressIssues({ perAddress, clientAddress }: JsonObject): ConfigIssue[] {
+  const { ipv6Prefix = NETWORK_BITS + 1 } = objectOrEmpty(clientAddress);
+  const [path, { windows, perNetwork }] = Array.isArray(perAddress)
+    ? [['perAddress'], { windows: perAddress, perNetwork: undefined }]
+    : [['perAddress', 'windows'], objectOrEmpty(perAddress)];
+  const isEmpty = Array.isArray(windows) && windows.length === 0;
+  const hasNoNetworks = perNetwork !== undefined && typeof ipv6Prefix === 'number' && ipv6Prefix <= NETWORK_BITS;
+  const needed = `needs a clientAddress.ipv6Prefix of more than ${NETWORK_BITS} bits`;
+  return [
+    ...issueIf(formatPath(path), isEmpty ? 'must have a window, such as "600/1m"' : undefined),
+    ...durationIssues(path, windows),
+    ...durationIssues(['perAddress', 'perNetwork'], perNetwork),
+    ...issueIf('perAddress.perNetwork', hasNoNetworks ? needed : undefined),
+  ];
+}
+
 /** @param plans the names that the limits of the file list */
 function accountIssues(accounts: readonly unknown[], plans: readonly string[]): ConfigIssue[] {
   const ids = accounts.map((account) => objectOrEmpty(account).id);
   return [
+    ...ids.flatMap((id, index) => {
+      const consumer = typeof id === 'string' ? consumerOf(id)?.consumer : undefined;
+      const reason = `must not begin with ${consumer}:, because such ids are of what "account": "${consumer}" counts`;
+      return issueIf(`accounts[${index}].id`, consumer === undefined ? undefined : reason);
+    }),
     ...repeated(ids).map(([index, first]) => ({
       path: `accounts[${index}].id`,
       reason: `${describe(ids[index])} is also the id of accounts[${first}]`,
@@ -77,7 +153,7 @@ function accountIssues(accounts: readonly unknown[], plans: readonly string[]): 
 function routeIssues(routes: readonly unknown[]): ConfigIssue[] {
   const issues: ConfigIssue[] = [];
   const shapes = routes.map((value, index) => {
-    const { route, account } = objectOrEmpty(value);
+    const { route, account, public: isPublic, idempotent = false } = objectOrEmpty(value);
     if (typeof route !== 'string') return undefined;
     const template = parseRoute(route);
     if ('reason' in template) {
@@ -90,6 +166,10 @@ function routeIssues(routes: readonly unknown[]): ConfigIssue[] {
     }
     const reason = typeof account === 'string' ? unusableSource(account, parametersOf(template.segments)) : undefined;
     issues.push(...issueIf(`routes[${index}].account`, reason));
+    if (isPublic === true && typeof account === 'string' && account !== 'address' && account !== NO_ACCOUNT)
+      issues.push({ path: `routes[${index}].account`, reason: NO_KEY });
+    if (isPublic === true && idempotent !== false)
+      issues.push({ path: `routes[${index}].idempotent`, reason: NO_OWNER });
     return shapeOf(template);
   });
   for (const [index, first] of repeated(shapes)) {
@@ -105,7 +185,11 @@ interface Names {
 }
 
 function namesIn(file: JsonObject): Names {
-  return { accounts: textsOf(file.accounts, 'id'), routes: textsOf(file.routes, 'route') };
+  const consumers = arrayOrEmpty(file.keys).flatMap((value) => {
+    const key = objectOrEmpty(value);
+    return [consumerId('key', nameOfKey(key) ?? ''), consumerId('application', String(key.application))];
+  });
+  return { accounts: [...textsOf(file.accounts, 'id'), ...consumers], routes: textsOf(file.routes, 'route') };
 }
 
 /**
@@ -115,7 +199,8 @@ function namesIn(file: JsonObject): Names {
 export function shadowIssues({ limits, store }: JsonObject, file: JsonObject): ConfigIssue[] {
   const { plans } = objectOrEmpty(limits);
   const known = Object.keys(objectOrEmpty(plans));
-  const needed = new Set(arrayOrEmpty(file.accounts).map((account) => objectOrEmpty(account).plan));
+  const payers = [...arrayOrEmpty(file.accounts), ...arrayOrEmpty(file.keys)];
+  const needed = new Set(payers.map((payer) => objectOrEmpty(payer).plan));
   const missing = [...needed].filter(
     (plan): plan is string => typeof plan === 'string' && plan !== '' && !known.includes(plan),
   );
@@ -123,7 +208,9 @@ export function shadowIssues({ limits, store }: JsonObject, file: JsonObject): C
     ...limitIssues('shadow.limits', objectOrEmpty(limits), namesIn(file)),
     ...issueIf(
       'shadow.limits.plans',
-      missing[0] === undefined ? undefined : `must have ${describe(missing[0])}, which accounts of the file have`,
+      missing[0] === undefined
+        ? undefined
+        : `must have ${describe(missing[0])}, which accounts or keys of the file have`,
     ),
     ...issueIf('shadow.store', store === 'memory' ? shadowStoreFlaw(file) : undefined),
   ];
@@ -175,7 +262,8 @@ function unknownNames(
   noun: 'route' | 'account',
 ): ConfigIssue[] {
   const listed = new Set(known);
-  const unknown = Object.keys(values).filter((name) => !listed.has(name));
+  // Addresses cannot be listed.
+  const unknown = Object.keys(values).filter((name) => !listed.has(name) && consumerOf(name)?.consumer !== 'address');
   return unknown.map((name) => ({
     path: formatPath([...path, name]),
     reason: `the file has no such ${noun}${didYouMean(name, known)}`,

@@ -2,6 +2,7 @@ import { createLimiter, type Limiter } from 'headgate';
 import type { LayeredLimits, LimitSet } from 'headgate/limits';
 import { recommendedLimits } from 'headgate/recommended';
 import type { LimitStore } from 'headgate/stores';
+import { isLimited } from './account-source.ts';
 import type { ConfigIssue } from './config-error.ts';
 import type { JsonObject } from './json.ts';
 import type { Config, ShadowConfig } from './schema.ts';
@@ -41,7 +42,7 @@ export function limitsOf({ limits, routes }: Pick<Config, 'limits' | 'routes'>):
 export function unlimitedIssues({ limits, routes }: Config, file: JsonObject): ConfigIssue[] {
   if (hasWindows(limits))
     return limits.unlimited ? [{ path: 'limits.unlimited', reason: 'must not be given beside windows' }] : [];
-  const isNeeded = file.limits !== undefined || routes.some(({ account }) => account !== undefined);
+  const isNeeded = file.limits !== undefined || routes.some(isLimited);
   return isNeeded && !limits.unlimited ? [{ path: 'limits', reason: NO_WINDOWS }] : [];
 }
 
@@ -53,7 +54,7 @@ export function unlimitedCandidateIssues({ limits }: ShadowConfig): ConfigIssue[
 }
 
 /** Whether any limit contains a window. */
-function hasWindows({ recommended, default: common, plans, providers, accounts }: Config['limits']): boolean {
+export function hasWindows({ recommended, default: common, plans, providers, accounts }: Config['limits']): boolean {
   const layers = [common, ...Object.values(plans), ...Object.values(providers), ...Object.values(accounts)];
   return recommended || layers.some(layerHasWindows);
 }

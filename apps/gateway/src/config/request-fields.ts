@@ -4,12 +4,13 @@ import { isHopByHop } from 'headgate/internal';
 export const FORWARDED_FIELDS = ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto'] as const;
 
 /** The gateway removes these fields, or sets them itself. */
-export const NOT_FORWARDED: ReadonlySet<string> = new Set(['x-api-key', 'host', 'expect', 'x-request-id']);
+export const NOT_FORWARDED: ReadonlySet<string> = new Set(['host', 'expect', 'x-request-id']);
 
 /** The gateway reads, sets or replaces these fields itself. */
 const OWN_FIELDS: ReadonlySet<string> = new Set([
   ...FORWARDED_FIELDS,
   ...NOT_FORWARDED,
+  'x-api-key',
   'authorization',
   'idempotency-key',
   'content-length',

@@ -9,8 +9,10 @@ import type { Config } from './schema.ts';
 export interface Route {
   /** As written in the config, such as `GET /api/v1/chats/{chat_id}`. Limits, metrics and the log use this name. */
   readonly name: string;
-  /** The part of the request that names the account; undefined if the route is not limited. */
+  /** By what its requests are counted; undefined if the route is not limited. */
   readonly source: AccountSource | undefined;
+  /** Whether its requests need no API key. */
+  readonly isPublic: boolean;
   /** Undefined if the route is not idempotent. */
   readonly idempotent: RouteIdempotency | undefined;
   /** Name of the upstream for its requests; undefined if the route does not set one. */
@@ -28,13 +30,14 @@ export interface RouteIdempotency {
 
 /** The routes of a checked config. */
 export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idempotency'>): Route[] {
-  return routes.map(({ route, account, idempotent = false, upstream }) => {
+  return routes.map(({ route, account, public: isPublic, idempotent = false, upstream }) => {
     const own = typeof idempotent === 'boolean' ? {} : idempotent;
     const { required = false, lateAnswerMs = idempotency.lateAnswerMs, ...given } = own;
     const settings = settingsOf(given, settingsIn(idempotency));
     return {
       name: route,
-      source: account === undefined ? undefined : parseAccountSource(account),
+      source: parseAccountSource(account),
+      isPublic,
       idempotent: idempotent === false ? undefined : { settings, lateAnswerMs, required },
       upstream,
     };

@@ -2,6 +2,7 @@ import type { RateLimitFields } from 'headgate/http';
 import { RATE_LIMIT_STYLES, rateLimitStyles } from 'headgate/internal';
 import { z } from 'zod';
 import { admin } from './schema/admin.ts';
+import { clientAddress, perAddress } from './schema/client-address.ts';
 import { cors } from './schema/cors.ts';
 import { idempotency } from './schema/idempotency.ts';
 import { key } from './schema/key.ts';
@@ -122,6 +123,10 @@ export const configSchema = z.strictObject({
   perApplication: perApplication
     .prefault({})
     .describe('The most that one application can use of what all of them share'),
+  perAddress: perAddress
+    .optional()
+    .describe('The allowance of each client address, all requests together, also those without a valid key or route'),
+  clientAddress: clientAddress.prefault({}).describe('How the gateway finds the address of a client'),
   keys: z.array(key).default([]),
   accounts: z.array(account).default([]),
   routes: z.array(route).default([]).describe('A request for any other route gets 404'),

@@ -1,6 +1,6 @@
 import type { ConfigIssue } from './config-error.ts';
 import { isObject, type JsonObject } from './json.ts';
-import { digestOfToken } from './token-digest.ts';
+import { digestOfToken, keyName } from './token-digest.ts';
 
 /**
  * Checks that each credential of a list contains one secret, and that no two credentials share a secret.
@@ -27,6 +27,12 @@ export function tokenIssues(
     else issues.push({ path: place, reason: `is the same ${noun} as ${first}` });
   }
   return issues;
+}
+
+/** The name of a key as written in the file; undefined if it has neither a name nor a secret. */
+export function nameOfKey({ name, sha256, token }: JsonObject): string | undefined {
+  const digest = digestOf(sha256, token);
+  return typeof name === 'string' ? name : digest && keyName(digest);
 }
 
 function digestOf(sha256: unknown, token: unknown): string | undefined {

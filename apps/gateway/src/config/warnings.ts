@@ -1,5 +1,6 @@
 import { recommendedLimits } from 'headgate/recommended';
 import type { RouteTemplate } from 'headgate-simulate/routes';
+import { isLimited, isNamed } from './account-source.ts';
 import { type ConfigIssue, formatPath } from './config-error.ts';
 import { withoutSecrets } from './hide-secrets.ts';
 import { layerHasWindows } from './limits.ts';
@@ -17,12 +18,17 @@ const GOOD_SECRET_LENGTH = 16;
 /** Settings that are valid but probably mistakes. The gateway serves with them. */
 export function warningsFor(config: Config): ConfigIssue[] {
   const { keys, accounts, routes, limits, idempotency, admin, maxBodyBytes, maxBufferedBytes, perApplication } = config;
-  const hasAccountRoute = routes.some(({ account }) => account !== undefined);
+  const hasAccountRoute = routes.some(isNamed);
   const providers = new Set(accounts.flatMap(({ provider }) => provider ?? []));
-  const plans = new Set(accounts.flatMap(({ plan }) => plan ?? []));
+  const payers = [...accounts, ...keys];
+  const plans = new Set(payers.flatMap(({ plan }) => plan ?? []));
   const applications = new Set(keys.map(({ application }) => application));
   return withoutSecrets([
-    ...warnIf(keys.length === 0, 'keys', 'the config has no keys, so every request is refused'),
+    ...warnIf(
+      keys.length === 0 && !(routes.length > 0 && routes.every((route) => route.public)),
+      'keys',
+      `the config has no keys, so every request ${routes.some((route) => route.public) ? 'for a route that is not public ' : ''}is refused`,
+    ),
     ...warnIf(routes.length === 0, 'routes', 'the config has no routes, so every request is refused'),
     ...warnIf(
       hasAccountRoute && accounts.length === 0,
@@ -44,7 +50,7 @@ export function warningsFor(config: Config): ConfigIssue[] {
       ),
     ),
     ...unlimitedAccounts(config),
-    ...limitsWithoutAccount(config),
+    ...unlimitedRoutes(config),
     ...warnIf(
       config.store === 'memory' && routes.some(({ idempotent }) => Boolean(idempotent)),
       'store',
@@ -65,9 +71,9 @@ export function warningsFor(config: Config): ConfigIssue[] {
     ),
     ...Object.keys(limits.plans).flatMap((name) =>
       warnIf(
-        accounts.length > 0 && !plans.has(name),
+        payers.length > 0 && !plans.has(name),
         formatPath(['limits', 'plans', name]),
-        `no account of the file has this plan${didYouMean(name, [...plans])}`,
+        `no account or key of the file has this plan${didYouMean(name, [...plans])}`,
       ),
     ),
     ...unusedUpstreams(config),
@@ -126,21 +132,14 @@ function unusedUpstreams({ upstreams, routes, providers }: Config): ConfigIssue[
   );
 }
 
-/** Only requests for an account are limited. */
-function limitsWithoutAccount({ routes, limits }: Config): ConfigIssue[] {
-  const free = new Set(routes.flatMap(({ route, account }) => (account === undefined ? route : [])));
-  const named = (['plans', 'providers', 'accounts'] as const).flatMap((kind) =>
-    Object.entries(limits[kind]).map(([name, layer]) => [['limits', kind, name], layer] as const),
-  );
-  return [[['limits', 'default'], limits.default] as const, ...named].flatMap(([path, layer]) =>
-    Object.keys(layer.routes ?? {}).flatMap((route) =>
-      warnIf(
-        free.has(route),
-        formatPath([...path, 'routes', route]),
-        'the route has no account, so this never applies',
-      ),
-    ),
-  );
+/** Without the word, a forgotten account looks the same. One warning, because there may be many such routes. */
+function unlimitedRoutes({ routes, limits }: Config): ConfigIssue[] {
+  const unlimited = routes.filter(({ account }) => account === undefined);
+  const [first] = unlimited;
+  if (first === undefined || !layerHasWindows(limits.default) || !routes.some(isLimited)) return [];
+  const others = unlimited.length === 1 ? '' : `, nor are ${unlimited.length - 1} others`;
+  const reason = `no account, so the route is not limited${others}: write "account": "key" to count per API key, or "none" if this is meant`;
+  return [{ path: `routes[${routes.indexOf(first)}]`, reason }];
 }
 
 /** A parameter or a wildcard beside a route takes other spellings of its paths, and so avoids that route's limits. */

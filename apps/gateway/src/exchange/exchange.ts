@@ -31,7 +31,7 @@ export interface Exchange {
   /** Undefined if nothing is traced. */
   trace: RequestTrace | undefined;
   route: Route | undefined;
-  /** Application of the API key. */
+  /** Application of the API key. Undefined without a valid key, which only a public route admits. */
   application: string | undefined;
   account: Account | undefined;
   /** The stored body, if it had to be read before forwarding; otherwise the body is streamed. */

@@ -1,4 +1,5 @@
 import { STATUS_CODES } from 'node:http';
+import type { Decision } from 'headgate';
 import type { GateEvent } from 'headgate/gate';
 import type { IdempotencyEvent } from 'headgate/idempotency';
 import { decorateStore } from 'headgate/internal';
@@ -22,6 +23,8 @@ export interface Metrics {
   /** The same as data, which can be added to the metrics of other processes. */
   families(): Promise<readonly MetricFamily[]>;
   onEvent(event: GateEvent): void;
+  /** An address was limited before its request was known. */
+  onAddress(decision: Decision): void;
   onIdempotency(event: IdempotencyEvent): void;
   /**
    * Begins the series that alerts use at 0. `rate()` sees the first event of a series only if the series was there before.
@@ -133,6 +136,11 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
       'Checks of a candidate in which its store failed, or did not answer in time',
     ),
   };
+  const addressDecisions = counter(
+    'address_decisions_total',
+    'Requests by the decision of perAddress about their address: accepted, rejected or degraded',
+    'outcome',
+  );
   const refunds = counter('refunds_total', 'Refunded charges, by route', 'route');
   const failures = counter('failures_total', 'Internal errors in the gate, by stage', 'stage');
   const claims = counter(
@@ -241,9 +249,9 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     onEvent(event) {
       switch (event.type) {
         case 'decision': {
-          const { route, shown, accepted, degraded, blocked } = event.decision;
-          const outcome = degraded ? 'degraded' : accepted ? 'accepted' : 'rejected';
-          decisions.inc({ route, limit: shown?.limit ?? (blocked === undefined ? 'none' : 'block'), outcome });
+          const { route, shown, blocked } = event.decision;
+          const limit = shown?.limit ?? (blocked === undefined ? 'none' : 'block');
+          decisions.inc({ route, limit, outcome: outcomeOf(event.decision) });
           break;
         }
         case 'provider_rejected':
@@ -257,6 +265,7 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
           break;
       }
     },
+    onAddress: (decision) => addressDecisions.inc({ outcome: outcomeOf(decision) }),
     onRequest: (route, status) => requests.inc({ route: route ?? 'none', status: statusLabel(status) }),
     onUpstreamFailure: (upstream, cause) => upstreamErrors.inc({ upstream, cause }),
     onUpstream: (route, seconds) => upstreamSeconds.observe({ route }, seconds),
@@ -275,6 +284,11 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
         onCall?.(seconds);
       }),
   };
+}
+
+function outcomeOf({ accepted, degraded }: Decision): 'accepted' | 'rejected' | 'degraded' {
+  if (degraded) return 'degraded';
+  return accepted ? 'accepted' : 'rejected';
 }
 
 /** An upstream may answer with any number. Each label is a series, so a status without a name counts by its class. */

@@ -49,8 +49,8 @@ function metricsWith<Stats>(prefix: string, stats: () => Stats): { counter: Make
   };
 }
 
-export function memoryLimitMetrics(stats: () => MemoryStoreStats): ScrapedMetric[] {
-  const { counter, gauge } = metricsWith('memory_store', stats);
+export function memoryLimitMetrics(stats: () => MemoryStoreStats, name = 'memory_store'): ScrapedMetric[] {
+  const { counter, gauge } = metricsWith(name, stats);
   return [
     gauge('keys', 'Pairs of account and route in memory', ({ keys }) => keys),
     gauge('max_keys', 'Most pairs of account and route in memory', ({ maxKeys }) => maxKeys),

@@ -10,6 +10,10 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** Characters that a field value may contain, as Latin-1 (RFC 9110, section 5.5). */
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
+const KEY_FIELD: readonly string[] = ['x-api-key'];
+const KEY_FIELDS: readonly string[] = [...KEY_FIELD, 'authorization'];
+const NO_FIELDS: readonly string[] = [];
+
 /** The treatment of a client's field by its name: `obeyed` is passed only if the config or the route names it. */
 interface RequestName {
   readonly lowerName: string;
@@ -47,10 +51,10 @@ function append(list: string | undefined, value: string): string {
  * another request. The gateway appends what it knows to `x-forwarded-for`, `-host` and `-proto`.
  * @param listed names in lower case that are forwarded although an upstream may obey them
  */
-export function requestFields({ request, id, idempotent, route }: Exchange, listed: ReadonlySet<string>): string[] {
+export function requestFields(exchange: Exchange, listed: ReadonlySet<string>): string[] {
+  const { request, id, idempotent, route } = exchange;
   const { rawHeaders, headers, socket } = request;
-  // Then the API key is in `Authorization`: without any key, the request would not be forwarded.
-  const isBearer = headers['x-api-key'] === undefined;
+  const credentials = ownCredentials(exchange);
   const named = namedByConnection(rawHeaders);
   // The upstream must act for the account that was charged.
   const accountField = route?.source?.place === 'header' ? route.source.name : undefined;
@@ -62,7 +66,7 @@ export function requestFields({ request, id, idempotent, route }: Exchange, list
     const value = rawHeaders[i + 1] as string;
     const { lowerName, use } = requestName(name);
     if (use === 'dropped' || named.has(lowerName)) continue;
-    if (lowerName === replaced || (isBearer && lowerName === 'authorization')) continue;
+    if (lowerName === replaced || credentials.includes(lowerName)) continue;
     if (use === 'appended') {
       forwarded ??= {};
       if (value !== '') forwarded[lowerName] = append(forwarded[lowerName], value);
@@ -73,6 +77,13 @@ export function requestFields({ request, id, idempotent, route }: Exchange, list
   if (idempotent !== undefined) fields.push('Idempotency-Key', idempotent.forwardedKey);
   fields.push('x-request-id', id);
   return fields;
+}
+
+/** The fields that belong to the gateway, in lower case, and not to the upstream. */
+function ownCredentials({ request, route, application }: Exchange): readonly string[] {
+  if (application === undefined && route?.isPublic) return NO_FIELDS;
+  // Without the first, the API key is in `Authorization`: without any key, the request would not be forwarded.
+  return request.headers['x-api-key'] === undefined ? KEY_FIELDS : KEY_FIELD;
 }
 
 /** Adds the `x-forwarded-` fields: the client's values, and then the gateway's. */

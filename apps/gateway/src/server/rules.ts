@@ -1,5 +1,5 @@
 import type { Gate } from 'headgate';
-import type { Passage } from 'headgate/gate';
+import type { GateAnswer, Passage } from 'headgate/gate';
 import type { Reply } from 'headgate/http';
 import type { MaybePromise } from 'headgate/stores';
 import type { Exchange } from '../exchange/exchange.ts';
@@ -12,6 +12,8 @@ import type { Refusal } from '../exchange/refusal.ts';
 export interface Rules {
   /** Prepares the answer for pages of other origins, and returns that to a preflight. Undefined without CORS. */
   readonly cors?: ((exchange: Exchange) => Reply | undefined) | undefined;
+  /** Limits addresses in front of all other stages. Undefined without `perAddress`. */
+  readonly limitAddress?: ((exchange: Exchange) => MaybePromise<GateAnswer | undefined>) | undefined;
   /** The stages in front of the gate. Returns the first refusal. */
   readonly admit: (exchange: Exchange) => MaybePromise<Refusal | undefined>;
   readonly gate: Pick<Gate<Exchange>, 'enter'>;

@@ -94,7 +94,17 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       sendReply(exchange, preflight);
       return;
     }
-    onResult(exchange, rules, draining ? DRAINING : rules.admit(exchange), enterGate);
+    if (draining) enterGate(exchange, rules, DRAINING);
+    else onResult(exchange, rules, rules.limitAddress?.(exchange), admit);
+  };
+  const admit = (exchange: Exchange, rules: Rules, rejection: GateAnswer | undefined): void => {
+    if (rejection === undefined) {
+      onResult(exchange, rules, rules.admit(exchange), enterGate);
+      return;
+    }
+    exchange.trace?.onRefused();
+    exchange.decision = labelOf(rejection);
+    sendAnswer(exchange, rejection);
   };
   const enterGate = (exchange: Exchange, rules: Rules, refusal: Refusal | undefined): void => {
     const { trace, route } = exchange;
@@ -193,7 +203,7 @@ function newId(): string {
 function labelOf(entry: GateEntry): DecisionLabel {
   if (entry.kind === 'answer') {
     if (entry.replayed === true) return 'replayed';
-    return entry.reply.status === 429 ? 'rejected' : 'refused';
+    return entry.decision !== undefined || entry.reply.status === 429 ? 'rejected' : 'refused';
   }
   if (entry.decision === undefined) return 'unlimited';
   return entry.decision.degraded ? 'degraded' : 'accepted';

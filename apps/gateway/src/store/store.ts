@@ -8,7 +8,13 @@ import {
   createMemoryStore,
   type MemoryClaimStoreOptions,
 } from 'headgate/memory';
-import { createRedisAdjustments, createRedisClaimStore, createRedisStore, MIN_BYTES_PER_MS } from 'headgate/redis';
+import {
+  createRedisAdjustments,
+  createRedisClaimStore,
+  createRedisStore,
+  MIN_BYTES_PER_MS,
+  type RedisStoreStats,
+} from 'headgate/redis';
 import type { AdjustmentStore, ClaimStore, LimitStore } from 'headgate/stores';
 import { createWindowSet } from 'headgate/stores';
 import { ConfigError } from '../config/config-error.ts';
@@ -25,6 +31,7 @@ import {
   type ScrapedMetric,
   storeUp,
 } from '../operations/store-metrics.ts';
+import { withAddresses } from './address-store.ts';
 import { examineStore } from './doctor.ts';
 import { FleetBoard } from './fleet-board.ts';
 import { answers, connected, createRedisClient } from './redis-client.ts';
@@ -68,6 +75,8 @@ const PROBE = createWindowSet([], parseLimit(['1/1s']));
  * reach the store, so the config bounds them. A reload adds to them, and must never find the store full (S18).
  */
 const MAX_PAIRS = 16_000_000;
+/** Most pairs of address and route in memory: about 150 MB. Clients choose their addresses. */
+const MAX_ADDRESSES = 1_000_000;
 /** Most idempotency keys in memory, and the least share of one application if the others use few. */
 const MAX_CLAIMS = 100_000;
 const MIN_SHARE = 10_000;
@@ -87,11 +96,13 @@ export async function openStore(config: Config, log: Log): Promise<GatewayStore>
 
 async function openMemory(config: Config): Promise<GatewayStore> {
   const limits = createMemoryStore({ maxKeys: MAX_PAIRS });
+  const addresses = createMemoryStore({ maxKeys: MAX_ADDRESSES });
   const claims = createMemoryClaimStore(claimBounds(config));
   const health = async () => 'ok' as const;
   const metrics = [
     storeUp(health),
     ...memoryLimitMetrics(() => limits.stats()),
+    ...memoryLimitMetrics(() => addresses.stats(), 'memory_addresses'),
     ...memoryClaimMetrics(() => claims.stats()),
   ];
   const setApplications = (next: Config): void => claims.setShares(claimBounds(next));
@@ -100,9 +111,9 @@ async function openMemory(config: Config): Promise<GatewayStore> {
     adjustments: await openAdjustments(config.adjustments.file),
     keptFile: undefined,
     fleet: undefined,
-    openShadow: () => createMemoryStore({ maxKeys: MAX_PAIRS }),
+    openShadow: openShadowInMemory,
     breaker: () => 'closed',
-    limits,
+    limits: withAddresses(limits, addresses),
     claims,
     metrics,
     setApplications,
@@ -139,7 +150,11 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
   });
   const { storeDeadlineMs: deadlineMs, onStoreFailure, perApplication } = config;
   const { maxClaims: maxClaimsPerScope, maxLargeBytes: maxBytesPerScope } = perApplication;
-  const limits = createRedisStore(client, { deadlineMs, onStoreFailure, onError, logger, localMaxKeys: MAX_PAIRS });
+  const openLimits = (localMaxKeys: number, log: typeof logger | false) =>
+    createRedisStore(client, { deadlineMs, onStoreFailure, onError, logger: log, localMaxKeys });
+  const limits = openLimits(MAX_PAIRS, logger);
+  // The same counters. While Redis is down, addresses have separate room in memory.
+  const addresses = openLimits(MAX_ADDRESSES, false);
   const claims = createRedisClaimStore(client, {
     deadlineMs,
     onError,
@@ -169,13 +184,17 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
     fleet,
     openShadow: (where) =>
       where === 'memory'
-        ? createMemoryStore({ maxKeys: MAX_PAIRS })
+        ? openShadowInMemory()
         : // A failure policy would decide in place of the store, and the failure would stay unnoticed.
           createRedisStore(client, { prefix: SHADOW_PREFIX, deadlineMs, onStoreFailure: 'refuse', logger: false }),
     breaker: () => limits.stats().breaker,
-    limits,
+    limits: withAddresses(limits, addresses),
     claims,
-    metrics: [storeUp(health), ...redisLimitMetrics(() => limits.stats()), ...redisClaimMetrics(() => claims.stats())],
+    metrics: [
+      storeUp(health),
+      ...redisLimitMetrics(() => sumOf(limits.stats(), addresses.stats())),
+      ...redisClaimMetrics(() => claims.stats()),
+    ],
     health,
     // The bound per application is the same in each process, however many applications there are.
     setApplications() {},
@@ -184,6 +203,23 @@ async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<Gatew
       client.disconnect();
       largeClient.disconnect();
     },
+  };
+}
+
+function openShadowInMemory(): LimitStore {
+  return withAddresses(createMemoryStore({ maxKeys: MAX_PAIRS }), createMemoryStore({ maxKeys: MAX_ADDRESSES }));
+}
+
+/** @param limits with the circuit breaker that counts: that of addresses may wait for a request */
+function sumOf(limits: RedisStoreStats, addresses: RedisStoreStats): RedisStoreStats {
+  return {
+    calls: limits.calls + addresses.calls,
+    coalesced: limits.coalesced + addresses.coalesced,
+    localRejections: limits.localRejections + addresses.localRejections,
+    timeouts: limits.timeouts + addresses.timeouts,
+    late: limits.late + addresses.late,
+    degraded: limits.degraded + addresses.degraded,
+    breaker: limits.breaker,
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Decision } from 'headgate';
-import type { GateEvent } from 'headgate/gate';
+import type { DecisionEvent, GateEvent } from 'headgate/gate';
 import type { IdempotencyEvent } from 'headgate/idempotency';
 import type { AdjustmentEntry, ClaimId } from 'headgate/stores';
 import type { DecisionLabel } from '../exchange/exchange.ts';
@@ -48,14 +48,22 @@ export class Traffic {
 
   onEvent(event: GateEvent): void {
     if (this.#memory === undefined) return;
-    const { top, decisions, feed, series } = this.#memory;
+    const { top, series } = this.#memory;
     const atMs = this.now();
     if (event.type === 'decision') {
-      const { decision, requestId } = event;
-      top.add(decision, atMs);
-      decisions.add({ requestId, atMs, decision });
-      feed.add({ type: 'decision', event }, atMs);
+      top.add(event.decision, atMs);
+      this.onDecision(event);
     } else if (event.type === 'provider_rejected') series.count('provider_rejected', atMs);
+  }
+
+  /** A decision that is in no list of accounts. */
+  onDecision(event: DecisionEvent): void {
+    if (this.#memory === undefined) return;
+    const { decisions, feed } = this.#memory;
+    const { decision, requestId } = event;
+    const atMs = this.now();
+    decisions.add({ requestId, atMs, decision });
+    feed.add({ type: 'decision', event }, atMs);
   }
 
   onIdempotency(event: IdempotencyEvent): void {

@@ -6,7 +6,7 @@ import { startUpstream, type Upstream } from 'headgate-testbed/upstream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AdminAsk, type AdminGateway, startAdminGateway, TOKENS } from '../support/admin.ts';
 import { type Document, documentOf, expectDescribedFields } from '../support/described.ts';
-import { expectProblem, ratesOf, TOKEN } from '../support/gateway.ts';
+import { expectProblem, ratesOf, sha256, TOKEN } from '../support/gateway.ts';
 
 const CHATS = 'GET /api/v1/chats';
 const SECRET = 'the-secret-of-fingerprints';
@@ -140,7 +140,9 @@ describe('the process', () => {
     expect(value).toEqual({
       keys: [
         {
+          name: sha256(TOKEN).slice(0, 12),
           application: 'app_1',
+          plan: null,
           role: 'account',
           scope: null,
           sha256: expect.stringMatching(/^\w{8}$/),
@@ -288,7 +290,7 @@ describe('limits of an account', () => {
     const { value } = await ask('POST', '/v1/explain', { json });
     expect(value).toMatchObject({
       accepted: false,
-      status: 429,
+      status: 422,
       passesInMs: null,
       rejectedBy: { limit: 'route', max: 3 },
     });
@@ -337,7 +339,14 @@ describe('traffic', () => {
   it('the trace of a decision by its req_id', async () => {
     const reply = await chats('acc_8');
     const { value } = await ask('GET', `/v1/decisions?req_id=${reply.headers['x-request-id']}`, { as: 'viewer' });
-    expect(value).toMatchObject({ at, outcome: 'accepted', account: 'acc_8', route: CHATS, cost: 1 });
+    expect(value).toMatchObject({
+      at,
+      outcome: 'accepted',
+      account: 'acc_8',
+      route: CHATS,
+      cost: 1,
+      impossible: false,
+    });
     expect(value.trace).toMatchObject([
       { limit: 'route', used: 1 },
       { limit: 'all-methods', used: 1 },

@@ -25,13 +25,13 @@ it.each([undefined, 'a secret of the config'])(
     request.push(null);
     const exchange = createExchange('id-1', request, new ServerResponse(request), false);
     const stage = createBodyStage({
-      accounts: createAccounts([]),
+      accounts: createAccounts(config, () => undefined),
       maxBodyBytes: 1_000,
       clientTimeoutMs: 1_000,
       workBudget: new WorkBudget(1_000),
       fingerprintSecret: secret,
     });
-    const key = { application: 'app_1', role: 'account', scope: null, expiresAtMs: 0 } as const;
+    const key = { name: 'one', application: 'app_1', role: 'account', scope: null, expiresAtMs: 0 } as const;
     expect(await stage(exchange, { route, key, target: { path: '/api/v1/emails', query: undefined } })).toBeUndefined();
     expect(exchange.idempotent?.request).toMatchObject({
       scope: 'app_1',

@@ -5,7 +5,7 @@ import { type ApiKey, createKeys } from '../../src/admission/keys.ts';
 import { checkConfig } from '../../src/config/config.ts';
 import { isRefusal } from '../../src/exchange/refusal.ts';
 
-const { keys: config, accounts: accountsConfig } = checkConfig(
+const checked = checkConfig(
   {
     keys: [
       { sha256: createHash('sha256').update('one').digest('hex').toUpperCase(), application: 'app_1', role: 'service' },
@@ -22,6 +22,8 @@ const { keys: config, accounts: accountsConfig } = checkConfig(
 );
 
 const typeOf = (value: unknown) => (isRefusal(value) ? value.problem('id').type : value);
+
+const config = checked.keys;
 
 describe('keys', () => {
   let now = Date.parse('2026-12-31T23:59:59.999Z');
@@ -51,6 +53,7 @@ describe('keys', () => {
       const many = createKeys(
         Array.from({ length: count }, (_, i) => ({
           sha256: createHash('sha256').update(String(i)).digest('hex'),
+          name: String(i),
           application: 'a',
           role: 'account' as const,
           scope: null,
@@ -76,8 +79,9 @@ describe('keys', () => {
 });
 
 describe('accounts', () => {
-  const accounts = createAccounts(accountsConfig);
+  const accounts = createAccounts(checked, () => undefined);
   const key = (role: ApiKey['role'], application: string, scope: string | null = null): ApiKey => ({
+    name: 'one',
     role,
     application,
     scope,

@@ -3,7 +3,12 @@ import { readAccount } from '../../src/admission/read-account.ts';
 import type { Refusal } from '../../src/exchange/refusal.ts';
 
 describe('an account in the query', () => {
-  const route = { name: 'GET /', source: { place: 'query', name: 'a' }, idempotent: undefined } as const;
+  const route = {
+    name: 'GET /',
+    source: { place: 'query', name: 'a' },
+    isPublic: false,
+    idempotent: undefined,
+  } as const;
   const read = (query: string) => readAccount({} as never, { path: '/', query }, { route, parameters: new Map() });
 
   it.each([

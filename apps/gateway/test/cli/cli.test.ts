@@ -44,7 +44,7 @@ describe('check', () => {
       routes: [
         { route: 'POST /x', account: 'query.a', idempotent: { required: true } },
         { route: 'GET /files/*', account: 'query.a', upstream: 'files \u001b' },
-        { route: 'GET /free' },
+        { route: 'GET /free', account: 'none' },
       ],
       limits: { unlimited: true },
     });
@@ -54,7 +54,7 @@ describe('check', () => {
       'ROUTE         ACCOUNT  IDEMPOTENT  UPSTREAM',
       'POST /x       query.a  yes         http://main:9000 (default), or by provider',
       'GET /files/*  query.a  -           https://files ("files \\u001b")',
-      'GET /free     -        -           http://main:9000 (default)',
+      'GET /free     none     -           http://main:9000 (default)',
       '',
       'PROVIDER  UPSTREAM',
       'linkedin  http://social:9000/base (social)',
@@ -75,7 +75,7 @@ describe('check', () => {
       routes: [
         { route: 'POST /x', account: 'query.a' },
         { route: 'GET /y/{z}', account: 'path.z' },
-        { route: 'GET /free' },
+        { route: 'GET /free', account: 'none' },
       ],
       limits: {
         default: { allMethods: ['60/1m'], routes: { 'POST /x': ['10/1m', '200/1d'] } },
@@ -157,7 +157,7 @@ describe('check', () => {
         '',
       ],
     });
-    expect(error).toContain('limits.plans.free: no account of the file has this plan');
+    expect(error).toContain('limits.plans.free: no account or key of the file has this plan');
   });
 
   it('without limits for an account there is no table of accounts', async () => {
@@ -194,7 +194,7 @@ describe('check', () => {
         { id: 'acc_2', application: 'b', provider: 'outlook' },
       ],
       routes: [{ route: 'GET /chats/:id', account: 'query.a' }],
-      limits: { providers: { 'out look': { allMethods: ['1/1s'] }, mock: {} } },
+      limits: { providers: { 'out look': { allMethods: ['1/1s'] }, mock: { allMethods: ['1/1s'] } } },
     });
     const { code, out, error } = await run('check', '--config', config);
     expect([code, limitsIn(out).startsWith('PROVIDER ')]).toEqual([0, true]);

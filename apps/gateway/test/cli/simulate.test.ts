@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 import type { TraceFigures } from 'headgate-simulate';
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { runCli } from '../../src/cli/cli.ts';
-import { progress } from '../../src/cli/trace-flags.ts';
+import { policyOf, progress, readLimits } from '../../src/cli/trace-flags.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-simulate-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -51,6 +51,15 @@ const LOG = [0, 1, 2, 3].map(line).join('');
 const now = config('now.json', ['9/1m']);
 const next = config('new.json', ['3/1m']);
 const log = file('access.log.gz', gzipSync(LOG));
+
+it('knows the plans of keys and applications, without their secrets', async () => {
+  const keys = [{ name: 'one', token: { env: 'NOT_SET' }, application: 'a', plan: 'pro' }];
+  const routes = ['key', 'application', 'none'].map((account) => ({ route: `GET /${account}`, account }));
+  const plans = { pro: { allMethods: ['9/1m'] } };
+  const text = JSON.stringify({ keys, routes, limits: { default: { allMethods: ['1/1m'] }, plans } });
+  const { account } = policyOf(await readLimits(file('keys.json', text)));
+  expect(['key:one', 'application:a', 'key:two'].map((id) => account?.(id)?.plan)).toEqual(['pro', 'pro', undefined]);
+});
 
 describe('headgate simulate', () => {
   it('prints a report, and writes it as a page', async () => {

@@ -78,6 +78,7 @@ describe('defaults', () => {
         maxRefusedWorkMs: 2_000,
       },
       keys: [],
+      clientAddress: { trustedProxies: 0, header: 'x-forwarded-for', ipv6Prefix: 56 },
       accounts: [],
       routes: [],
       strictSiblings: false,
@@ -92,7 +93,13 @@ describe('defaults', () => {
       'test',
     );
     expect(config.admin).toEqual({ ...ADMIN, host: '127.0.0.1', port: 8081 });
-    expect(config.keys[0]).toEqual({ sha256: HASH, application: 'a', role: 'account', scope: null });
+    expect(config.keys[0]).toEqual({
+      sha256: HASH,
+      name: 'aaaaaaaaaaaa',
+      application: 'a',
+      role: 'account',
+      scope: null,
+    });
     expect(config.accounts[0]).toEqual({ id: 'x', application: 'a', scope: null });
   });
 });
@@ -379,7 +386,7 @@ describe('errors', () => {
     [{ route: 'HEAD /livez' }, 'routes[0].route: the gateway itself answers /livez'],
     [
       { route: 'GET /x', account: 'cookie.x' },
-      'routes[0].account: must be path.NAME, query.NAME, header.NAME or body.NAME, got "cookie.x"',
+      'routes[0].account: must be key, application, address or none, or path.NAME, query.NAME, header.NAME or body.NAME, got "cookie.x"',
     ],
     [{ route: 'GET /{a}', account: 'path.b' }, 'routes[0].account: the route has no parameter {b}'],
     [{ route: 'GET /x', account: 'header.a b' }, 'routes[0].account: "a b" is not a header name'],
@@ -463,11 +470,20 @@ describe('errors', () => {
     expect(issuesOf({ routes: [{ route: 'POST /x' }], limits })).toEqual([
       'limits.default.routes["POST /x"][1]: a duration is a whole number and a unit of ms, s, m, h, d, such as "30s", got "x"',
       'limits.default.routes["POST /x"][2].max: must be at least 0, got -1',
-      'limits.default.routes["POST /x"][3].z: unknown option (expected max or durationMs)',
+      'limits.default.routes["POST /x"][3].z: unknown option (expected max, durationMs or name)',
       'limits.default.routes["POST /x"][4]: must be "60/1m" or { "max": 60, "durationMs": 60000 }, got 7',
       'limits.providers.p.allMethods: must be an array of windows, or { "windows": […], "scope": "account" }, got "5/1s"',
       'limits.default.allMethods: two windows of one limit need distinct durations, got "1s"',
     ]);
+  });
+
+  it('limits: windows with a name', () => {
+    const named = (name: unknown) => ({ default: { allMethods: [{ max: 60, durationMs: 60_000, name }, '5000/1d'] } });
+    expect(issuesOf({ limits: named('per-minute') })).toEqual([]);
+    expect(issuesOf({ limits: named('per minute') })).toEqual([
+      'limits.default.allMethods[0].name: a name has up to 64 letters, digits, ".", "_" and "-", got "per minute"',
+    ]);
+    expect(issuesOf({ limits: named('route-1m') })).toEqual([expect.stringContaining('are reserved')]);
   });
 
   it('S1: limits for all methods with a scope', () => {
@@ -509,7 +525,7 @@ describe('errors', () => {
 it('a token is not in the checked config: its hash is', () => {
   const config = checkConfig({ keys: [{ token: 'hush-hush', application: 'a' }] }, 'test');
   const sha256 = createHash('sha256').update('hush-hush').digest('hex');
-  expect(config.keys).toEqual([{ sha256, application: 'a', role: 'account', scope: null }]);
+  expect(config.keys).toEqual([{ sha256, name: sha256.slice(0, 12), application: 'a', role: 'account', scope: null }]);
   expect(inspect(config, { depth: null, showHidden: true })).not.toContain('hush');
 });
 
@@ -589,18 +605,18 @@ describe('warnings', () => {
     expect(paths).toEqual([[], []]);
   });
 
-  it('a limit for a route that has no account is a warning', () => {
-    const layer = { routes: { 'GET /free': ['1/1m'], 'GET /x': ['1/1m'] } };
-    const config = {
-      routes: [{ route: 'GET /free' }, { route: 'GET /x', account: 'query.id' }],
-      limits: { default: layer, providers: { p: layer } },
-    };
-    expect(warningsOf(config, /^limits/)).toEqual(
-      ['limits.default', 'limits.providers.p'].map((path) => ({
-        path: `${path}.routes["GET /free"]`,
-        reason: 'the route has no account, so this never applies',
-      })),
-    );
+  it('a route without an account beside routes with one is a warning, unless it says that it is not limited', () => {
+    const configWith = (account?: string) => ({
+      routes: [
+        { route: 'GET /free', account },
+        { route: 'GET /x', account: 'query.id' },
+      ],
+      limits: { default: { allMethods: ['1/1m'] } },
+    });
+    expect(warningsOf(configWith(), /^routes/)).toEqual([
+      { path: 'routes[0]', reason: expect.stringContaining('write "account": "key"') },
+    ]);
+    expect(warningsOf(configWith('none'), /^routes/)).toEqual([]);
   });
 
   it('idempotent routes with the store memory are a warning', () => {
@@ -794,7 +810,10 @@ describe('names such as __proto__', () => {
 describe('limits without any window', () => {
   const NO_WINDOW =
     'limits: has no window, so no request is limited: add one, such as "default": { "allMethods": ["60/1m"] }, or say so with "unlimited": true';
-  const accounts = [{ id: 'acc_1', application: 'app_1' }];
+  const accounts = [
+    { id: 'acc_1', application: 'app_1', provider: 'p' },
+    { id: 'acc_2', application: 'app_1', provider: 'google' },
+  ];
   const limited = [{ route: 'GET /x', account: 'header.x-account' }, { route: 'GET /y' }];
 
   it.each([

@@ -1,6 +1,8 @@
 import { filesIn, namesOf, read, rowsOf } from 'headgate-testbed/docs';
 import { describe, expect, it } from 'vitest';
+import { parseConfig } from '../../src/config/config.ts';
 import { OBEYED_FIELDS } from '../../src/config/request-fields.ts';
+import { warningsFor } from '../../src/config/warnings.ts';
 import { createMetrics } from '../../src/operations/metrics.ts';
 import { poolMetrics } from '../../src/workers/primary.ts';
 import { startInProcess } from '../support/in-process.ts';
@@ -39,6 +41,15 @@ describe('tables of the pages', () => {
     const listed = [...read('apps/gateway/docs/metrics.md').matchAll(/^\| `(headgate_\w+)` \| (\w+) \|/gm)];
     expect(listed.map(([, name, type]) => `${name} ${type}`).sort()).toEqual([...new Set(served)].sort());
   });
+});
+
+it.each(['README.md', 'docs/gateway.md'])('the configs of %s are valid, without a warning', (page) => {
+  const blocks = [...read(`apps/gateway/${page}`).matchAll(/^```json\n(.*?)\n```$/gms)].map(([, text = '']) => text);
+  expect(blocks.length).toBeGreaterThan(0);
+  for (const text of blocks) {
+    const warnings = warningsFor(parseConfig(text, page));
+    expect(warnings.filter(({ path }) => path !== 'store')).toEqual([]);
+  }
 });
 
 it("every line of the gateway's log is on its page", () => {

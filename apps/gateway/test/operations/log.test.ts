@@ -39,7 +39,7 @@ it('has one JSON line per request: the decision and the duration, but no headers
   const fd = openSync(file, 'w');
   const log = createLog(fd);
   const whole = exchangeOf(true);
-  whole.route = { name: 'POST /x/{id}', source: undefined, idempotent: undefined };
+  whole.route = { name: 'POST /x/{id}', source: undefined, isPublic: false, idempotent: undefined };
   whole.decision = 'accepted';
   log.request(whole, 200);
   log.request(exchangeOf(false), 499);

@@ -180,7 +180,7 @@ describe('a wildcard beside a limited route', () => {
 
   it('the limit applies in every encoding; what the wildcard takes arrives as it was sent', async () => {
     for (const path of ['/api/v1/chats', '/api/v1/ch%61ts', '/%61pi/v1/chats'])
-      expectProblem(await open.ask('GET', `${path}?account_id=acc_1`), 429, 'api/too_many_requests');
+      expectProblem(await open.ask('GET', `${path}?account_id=acc_1`), 422, 'api/cost_exceeds_limit');
     expect(upstream.seen).toHaveLength(0);
     for (const path of ['/', '//', '/x//y/', '/a%20b/c?d=/e/../f', '/api/v1/CHATS?account_id=acc_1']) {
       expect((await open.ask('GET', path)).status).toBe(200);
@@ -200,7 +200,7 @@ describe('a literal route beside a parameter', () => {
   it('has its limit in every encoding; what passes arrives as it was sent', async () => {
     const limited = await startGateway(configOf(upstream.url, { routes, limits }));
     for (const path of ['/v1/mail:send', '/v1/mail%3Asend', '/v1/mail%3asend', '/v1/%6Dail%3A%73end']) {
-      expectProblem(await post(limited, path), 429, 'api/too_many_requests');
+      expectProblem(await post(limited, path), 422, 'api/cost_exceeds_limit');
     }
     expect(upstream.seen).toHaveLength(0);
     for (const path of ['/v1/mail%253Asend', '/v1/MAIL%3Asend']) {

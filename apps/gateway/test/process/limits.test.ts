@@ -98,11 +98,12 @@ it('S6: no plan, no header', async () => {
   expect(ratesOf(reply)).toEqual(NO_RATES);
 });
 
-it('S9: max 0 rejects always, and its reset is its whole duration', async () => {
+it('S8, S9: max 0 rejects always with 422, its reset is its whole duration, and waiting does not help', async () => {
   for (const reply of await askTimes(3, 'acc_5')) {
-    expectProblem(reply, 429, 'api/too_many_requests');
-    expect(ratesOf(reply)).toEqual({ limit: 0, remaining: 0, reset: 60, retryAfter: 60 });
+    expectProblem(reply, 422, 'api/cost_exceeds_limit');
+    expect(ratesOf(reply)).toEqual({ limit: 0, remaining: 0, reset: 60, retryAfter: undefined });
   }
+  expect(gateway.log()).toContainEqual(expect.objectContaining({ status: 422, decision: 'rejected' }));
 });
 
 it('S1: each route has its own count for all methods, and accounts never share', async () => {

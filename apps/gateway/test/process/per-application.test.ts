@@ -36,7 +36,7 @@ describe.each(stores)('the idempotency keys of one application, with the store i
 
   it('I6, I13: rejected requests leave room for every other request, of this application and of the others', async () => {
     for (let i = 0; i < 5 * MAX_CLAIMS; i++)
-      expectProblem(await post(gateway, freshKey(), LIMITED), 429, 'api/too_many_requests');
+      expectProblem(await post(gateway, freshKey(), LIMITED), 422, 'api/cost_exceeds_limit');
     expect(upstream.seen).toHaveLength(0);
     const key = freshKey();
     const original = await post(gateway, key);

@@ -12,7 +12,7 @@ const forwarded = (rawHeaders: string[], listed = NONE, accountHeader?: string):
   const exchange = createExchange('id-1', request as unknown as IncomingMessage, {} as never, false);
   if (accountHeader !== undefined) {
     const source = { place: 'header' as const, name: accountHeader };
-    exchange.route = { name: 'GET /x', source, idempotent: undefined };
+    exchange.route = { name: 'GET /x', source, isPublic: false, idempotent: undefined };
   }
   return requestFields(exchange, listed);
 };

@@ -8,6 +8,9 @@ import { accountPath, emailPath } from '../paths.ts';
 import { ApplicationLayout } from './application-layout.tsx';
 import { Fact, seen, Text, Time } from './parts.tsx';
 
+/** The rights of the frame with the HTML. A link opens a tab that is no sandbox. */
+export const FRAME_RIGHTS = 'allow-popups allow-popups-to-escape-sandbox';
+
 interface MockEmailPageProps {
   readonly here: Here;
   readonly application: Application;
@@ -38,9 +41,14 @@ export function MockEmailPage(props: MockEmailPageProps): JSX.Element {
       {read.html === null ? null : (
         <section aria-labelledby="html">
           <h2 id="html">HTML</h2>
-          <iframe class="email" src={`${path}/${providerIdOf(message)}/html`} title="The email as HTML" sandbox="" />
+          <iframe
+            class="email"
+            src={`${path}/${providerIdOf(message)}/html`}
+            title="The email as HTML"
+            sandbox={FRAME_RIGHTS}
+          />
           <p class="soft">
-            It is shown without scripts and without pictures from elsewhere. Its links do not work here.
+            It is shown without scripts and without pictures from elsewhere. Its links open in a new tab.
           </p>
           <Source summary="The HTML" text={read.html} />
         </section>

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { newId } from '../../../src/domain/ids.ts';
+import { clientOf } from '../../support/client.ts';
 import { type Answer, type MailClient, mailClient, type Part, part } from '../../support/mail-client.ts';
 import { startService } from '../../support/service.ts';
 
@@ -167,6 +168,17 @@ test('the eleventh send within a minute is refused before the mock, and its key 
   expect(rows).toEqual([]);
   // The refusal is not stored under the key: the request is judged again.
   expect(await json({}, 'eleventh')).toMatchObject(problem(429, 'api/too_many_requests'));
+});
+
+test('a limit of 0 rejects as the specification says: 429 with retry-after', async () => {
+  const own = await service.application();
+  const { accountId, json } = await mailClient(service, own);
+  const change = { account_id: accountId, route: 'POST /api/v1/emails', windows: ['0/1m'] };
+  const { status } = await clientOf(service.url, own.token)('PUT', '/v2/limits', change);
+  expect(status).toBe(200);
+  const answer = await json({}, 'zero');
+  expect(answer).toMatchObject(problem(429, 'api/too_many_requests'));
+  expect(limitFields(answer)).toEqual(['0', '0', '60', '60']);
 });
 
 test('the provider’s own 429 does not show our numbers', async () => {

@@ -14,8 +14,8 @@ const account = z.object({
 });
 export type ListedAccount = z.output<typeof account>;
 
-/** The accounts of the config. */
-export function accountOperations({ config }: AdminContext): Operation[] {
+/** The accounts of the config, its keys and its applications. */
+export function accountOperations({ accounts }: AdminContext): Operation[] {
   return [
     operation({
       id: 'listAccounts',
@@ -23,14 +23,14 @@ export function accountOperations({ config }: AdminContext): Operation[] {
       path: '/v1/accounts',
       role: 'viewer',
       tag: 'Limits',
-      summary: 'The accounts of the config, sorted by id',
+      summary: 'The accounts of the config, sorted by id; also keys and applications if routes count by them',
       query: z.strictObject({
         prefix: z.string().max(MAX_NAME).default('').describe('Only accounts whose ids begin with it'),
         ...paging,
       }),
       answer: z.object({ accounts: z.array(account), next }),
       async run({ query }) {
-        const all = await sortedAccounts(config().accounts);
+        const all = await sortedAccounts(accounts().all);
         const { entries, next } = pageOf(accountsWithPrefix(all, query.prefix), query);
         return { accounts: entries.map(shownAccount), next };
       },

@@ -40,10 +40,10 @@ export function blockOperations(context: AdminContext): Operation[] {
   const targetOf = (query: BlockTarget): Target | Refusal => {
     const of = accountOf(context, query.account);
     if (isRefusal(of)) return of;
-    return refuseRoute(config(), query.route) ?? { of, route: query.route };
+    return refuseRoute(config(), query.route, of) ?? { of, route: query.route };
   };
   const unlimited = ({ of, route }: Target): string[] =>
-    limitedRoutes(config(), route).filter((name) => limiter().windowSet(subjectOf(of, name)).windows.length === 0);
+    limitedRoutes(config(), of, route).filter((name) => limiter().windowSet(subjectOf(of, name)).windows.length === 0);
   const stateOf = async (at: Target): Promise<z.input<typeof answer>> => {
     const read = await blocksOf(limiter(), at.of);
     return { account: at.of.id, route: at.route ?? null, blocked: await read(at.route), unlimited: unlimited(at) };
@@ -105,7 +105,7 @@ export function blockOperations(context: AdminContext): Operation[] {
         const at = targetOf(query as BlockTarget);
         if (isRefusal(at)) return at;
         const forMs = durationOf(body);
-        if (unlimited(at).length === limitedRoutes(config(), at.route).length)
+        if (unlimited(at).length === limitedRoutes(config(), at.of, at.route).length)
           return refuse(
             409,
             'errors/conflict',

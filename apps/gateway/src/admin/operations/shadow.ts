@@ -4,6 +4,7 @@ import { shadowIssues } from '../../config/cross-checks.ts';
 import { unlimitedCandidateIssues } from '../../config/limits.ts';
 import { shadow as shadowSchema } from '../../config/schema/shadow.ts';
 import type { ShadowConfig } from '../../config/schema.ts';
+import { unusedIn } from '../../config/unused-limits.ts';
 import { refuse } from '../../exchange/refusal.ts';
 import { layersOf } from '../../shadow/candidate.ts';
 import type { RunningCandidate } from '../../shadow/shadow-runner.ts';
@@ -23,7 +24,11 @@ export function shadowOperations(context: AdminContext): Operation[] {
   const { config, shadow, traffic } = context;
   /** @throws InputError */
   const check = (settings: ShadowConfig): void => {
-    const issues = [...shadowIssues(settings, config()), ...unlimitedCandidateIssues(settings)];
+    const issues = [
+      ...shadowIssues(settings, config()),
+      ...unlimitedCandidateIssues(settings),
+      ...unusedIn('shadow.limits', settings.limits, config()),
+    ];
     const relative = issues.map(({ path, reason }) => ({ path: path.replace(PLACE, ''), reason }));
     if (relative.length > 0) throw new InputError(relative);
   };

@@ -63,7 +63,9 @@ const status = z.object({
 export type Status = z.output<typeof status>;
 
 const key = z.object({
+  name: z.string().describe('Its account is `key:` and this name'),
   application: z.string(),
+  plan: z.string().nullable(),
   role: z.enum(['service', 'account', 'scoped']),
   scope: z.string().nullable(),
   sha256: z.string().describe('The first 8 digits'),
@@ -120,8 +122,10 @@ export function statusOperations(context: AdminContext): Operation[] {
       answer: z.object({ keys: z.array(key), next }),
       run({ query }) {
         const page = pageOf(config().keys, query);
-        const keys = page.entries.map(({ application, role, scope, sha256, expiresAt = null }) => ({
+        const keys = page.entries.map(({ name, application, plan = null, role, scope, sha256, expiresAt = null }) => ({
+          name,
           application,
+          plan,
           role,
           scope,
           sha256: sha256.slice(0, 8),

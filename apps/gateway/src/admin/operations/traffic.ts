@@ -63,6 +63,7 @@ const decision = z.object({
     .object({ forMs: z.int().describe('How much longer it would have lasted'), reason: z.string().nullable() })
     .nullable()
     .describe('The block that rejected before any window was checked'),
+  impossible: z.boolean().describe('Rejected, and waiting does not help: the cost is more than the max of the window'),
   trace: z.array(windowState).describe('Every window that was checked, in order, after the charge'),
 });
 export type Decision = z.output<typeof decision>;
@@ -142,7 +143,7 @@ export function trafficOperations(context: AdminContext): Operation[] {
         if (traced === undefined)
           return refuse(404, 'errors/resource_not_found', 'None of the last 1,000 decisions has this req_id.');
         const { atMs, decision } = traced;
-        const { account, route, cost, blocked, trace } = decision;
+        const { account, route, cost, blocked, impossible, trace } = decision;
         return {
           req_id: query.req_id,
           at: new Date(atMs).toISOString(),
@@ -151,6 +152,7 @@ export function trafficOperations(context: AdminContext): Operation[] {
           route,
           cost,
           blocked: blocked === undefined ? null : { forMs: blocked.forMs, reason: blocked.reason ?? null },
+          impossible,
           trace: trace.map(stateOf),
         };
       },

@@ -11,7 +11,7 @@ import { peekEach, rounded, stateOf } from '../window-state.ts';
 
 const tag = 'Limits';
 
-const account = named('An account of the config');
+const account = named('An account of the config, or `key:NAME`, `application:NAME`, `address:ADDRESS`');
 const route = named('A route of the config, such as `POST /api/v1/emails`');
 const from = z.enum(LAYERS).describe('The layer that the limit comes from');
 const adjusted = z.boolean().describe('Whether an operator has set it');
@@ -47,7 +47,9 @@ const effective = z.object({
 
 const explanation = z.object({
   accepted: z.boolean(),
-  status: z.literal([200, 429]).describe('What the limits would answer. 200: the request would pass'),
+  status: z
+    .literal([200, 422, 429])
+    .describe('What the limits would answer. 200: the request would pass; 422: its cost never fits'),
   rejectedBy: windowState.nullable().describe('The window without room'),
   blocked,
   passesInMs: z.int().nullable().describe('When it would pass, if nothing else comes; null: never'),
@@ -82,8 +84,8 @@ export function windowOperations(context: AdminContext): Operation[] {
       errors: [404],
       run({ query }) {
         const of = accountOf(context, query.account);
-        const refusal = refuseRoute(config(), query.route);
         if (isRefusal(of)) return of;
+        const refusal = refuseRoute(config(), query.route, of);
         return refusal ?? { ...namesOf(of), route: query.route, limits: originsOf(sharedLimits, of, query.route) };
       },
     }),
@@ -100,9 +102,9 @@ export function windowOperations(context: AdminContext): Operation[] {
       async run({ query }) {
         const of = accountOf(context, query.account);
         if (isRefusal(of)) return of;
-        const refusal = refuseRoute(config(), query.route);
+        const refusal = refuseRoute(config(), query.route, of);
         if (refusal !== undefined) return refusal;
-        const names = limitedRoutes(config(), query.route);
+        const names = limitedRoutes(config(), of, query.route);
         const blockOn = await blocksOf(limiter(), of);
         const { accepted, rejected } = traffic.rate(of.id);
         const perMinute = { accepted: rounded(accepted), rejected: rounded(rejected) };
@@ -132,13 +134,13 @@ export function windowOperations(context: AdminContext): Operation[] {
         if (fault !== undefined) return fault;
         const of = body.account === undefined ? undefined : accountOf(context, body.account);
         if (isRefusal(of)) return of;
-        const refusal = refuseRoute(config(), body.route);
+        const refusal = refuseRoute(config(), body.route, of);
         if (refusal !== undefined) return refusal;
         await limiter().reset({
-          ...(body.account === undefined ? {} : { account: body.account }),
+          ...(of === undefined ? {} : { account: of.id }),
           ...(body.route === undefined ? {} : { route: body.route }),
         });
-        const shown = config().log.account ? { account: body.account ?? null } : {};
+        const shown = config().log.account ? { account: of?.id ?? null } : {};
         audit(context, caller, 'windows reset', { ...shown, route: body.route ?? null, reason: body.reason });
         traffic.onState({ state: 'windows_reset', by: caller.name });
         return { reset: true as const };
@@ -157,7 +159,7 @@ export function windowOperations(context: AdminContext): Operation[] {
       async run({ body }) {
         const of = accountOf(context, body.account);
         if (isRefusal(of)) return of;
-        const refusal = refuseRoute(config(), body.route);
+        const refusal = refuseRoute(config(), body.route, of);
         if (refusal !== undefined) return refusal;
         const statuses = await limiter().peek(subjectOf(of, body.route));
         const blocked = statuses.length === 0 ? null : await (await blocksOf(limiter(), of))(body.route);
@@ -166,9 +168,10 @@ export function windowOperations(context: AdminContext): Operation[] {
         const waits = [...full.map(({ resetMs }) => resetMs), ...(blocked === null ? [] : [blocked.forMs])];
         const accepted = waits.length === 0;
         const [first] = full;
+        const neverFits = blocked === null && first !== undefined && first.max < body.cost;
         return {
           accepted,
-          status: accepted ? (200 as const) : (429 as const),
+          status: accepted ? (200 as const) : neverFits ? (422 as const) : (429 as const),
           rejectedBy: blocked !== null || first === undefined ? null : stateOf(first),
           blocked,
           passesInMs: isImpossible ? null : Math.max(0, ...waits),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { keyName } from '../token-digest.ts';
 import { tokenShape, withDigest } from './token.ts';
 import { name } from './values.ts';
 
@@ -8,9 +9,18 @@ const keyAsWritten = z.strictObject({
   sha256,
   token,
   application: name.describe('Application that the key belongs to. The key reaches only accounts of this application'),
+  name: name
+    .optional()
+    .describe('Names the account key:NAME of the key. Without it, the first 12 digits of its SHA-256 do'),
+  plan: name
+    .optional()
+    .describe('What the customer pays for: selects one of limits.plans for routes that count by key or application'),
   role: z.enum(['service', 'account', 'scoped']).default('account'),
   scope: name.nullable().default(null).describe('The one scope of a scoped key'),
   expiresAt: expiresAt.describe('From this time on the key is refused. Without it the key never expires'),
 });
 
-export const key = keyAsWritten.transform(withDigest);
+export const key = keyAsWritten.transform((written) => {
+  const checked = withDigest(written);
+  return { ...checked, name: checked.name ?? keyName(checked.sha256) };
+});

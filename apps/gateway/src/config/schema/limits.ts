@@ -10,6 +10,11 @@ const windowText = z
 const windowObject = z.strictObject({
   max: z.int().min(0).describe('Largest number of requests in the window. 0 rejects every request'),
   durationMs: z.int().min(1).describe('Length of the window in milliseconds'),
+  name: z
+    .string()
+    .check(readableBy((name) => parseWindow({ max: 1, durationMs: 1, name })))
+    .optional()
+    .describe('Name in the fields RateLimit-Policy and RateLimit. By default the limit and the duration: route-1m'),
 });
 
 /** One limit. */

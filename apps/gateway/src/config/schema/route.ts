@@ -2,6 +2,9 @@ import { z } from 'zod';
 import { routeIdempotency } from './idempotency.ts';
 import { name } from './values.ts';
 
+const ACCOUNT = /^(key|application|address|none|(path|query|header|body)\..+)$/s;
+const FORMS = 'must be key, application, address or none, or path.NAME, query.NAME, header.NAME or body.NAME';
+
 /** A route of the config. */
 export const route = z.strictObject({
   route: z
@@ -11,11 +14,15 @@ export const route = z.strictObject({
     ),
   account: z
     .string()
-    .regex(/^(path|query|header|body)\..+$/s, 'must be path.NAME, query.NAME, header.NAME or body.NAME')
+    .regex(ACCOUNT, FORMS)
     .optional()
     .describe(
-      'Where requests give the account: path.NAME, query.NAME, header.NAME or body.NAME. Without it: not limited',
+      'By what requests are counted: key (the API key), application, address (of the client), or where requests name the account: path.NAME, query.NAME, header.NAME or body.NAME. none: not limited. Without it: key if no route of the config names an account, else not limited',
     ),
+  public: z
+    .boolean()
+    .default(false)
+    .describe('Whether its requests need no API key. It counts by address or not at all, and is not idempotent'),
   idempotent: z.union([z.boolean(), routeIdempotency], { error: 'must be true, false or an object' }).optional(),
   upstream: name.optional().describe('Name of an upstream of upstreams, or default. It wins over that of the provider'),
 });

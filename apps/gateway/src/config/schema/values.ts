@@ -13,7 +13,7 @@ export function readableBy<Value>(read: (value: Value) => unknown): z.core.Check
     try {
       read(value);
     } catch (error) {
-      const message = (error as Error).message.replace(/^(window|headers): /, '');
+      const message = (error as Error).message.replace(/^(window(\.name)?|headers): /, '');
       issues.push({ code: 'custom', message, input: value });
     }
   };

@@ -42,7 +42,7 @@ export function ExplainForm({ account, routes }: { account: string; routes: read
   );
 }
 
-function sentenceOf({ accepted, rejectedBy, blocked, passesInMs, windows }: Explanation): string {
+function sentenceOf({ accepted, status, rejectedBy, blocked, passesInMs, windows }: Explanation): string {
   if (accepted) return windows.length === 0 ? 'Accepted: it has no limit.' : 'Accepted: every window has room for it.';
   const by = rejectedBy === null ? 'a block' : `${windowName(rejectedBy)}, with ${rejectedBy.remaining} left`;
   const reason = blocked?.reason ? ` (${blocked.reason})` : '';
@@ -50,5 +50,5 @@ function sentenceOf({ accepted, rejectedBy, blocked, passesInMs, windows }: Expl
     passesInMs === null
       ? 'It never passes: its cost is more than the limit.'
       : `It passes in ${spanText(passesInMs)}, if nothing else comes.`;
-  return `Rejected with 429 by ${by}${reason}. ${passes}`;
+  return `Rejected with ${status} by ${by}${reason}. ${passes}`;
 }

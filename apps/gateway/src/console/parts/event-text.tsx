@@ -7,7 +7,7 @@ import { targetText } from './target.ts';
 import { windowName } from './verdict.ts';
 import type { ShownWindow } from './window-bar.tsx';
 
-interface DecisionData extends Omit<Decision, 'trace' | 'blocked'> {
+interface DecisionData extends Omit<Decision, 'trace' | 'blocked' | 'impossible'> {
   readonly tightest?: Omit<ShownWindow, 'used'>;
   readonly blocked?: { readonly forMs: number; readonly reason?: string };
 }

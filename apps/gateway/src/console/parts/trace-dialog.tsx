@@ -41,6 +41,9 @@ export function TraceDialog({ requestId, onClose }: { requestId: string; onClose
               {value.blocked.reason === null ? '.' : `: ${value.blocked.reason}`}
             </p>
           )}
+          {value.impossible && (
+            <p class="notice bad">It never passes: its cost is more than the limit of the last window below.</p>
+          )}
           {!value.blocked && <h3>Every window that was checked, in order, as it was then</h3>}
           {!value.blocked && value.trace.length === 0 && (
             <p class="soft">None: the decision was made without the store.</p>

@@ -27,18 +27,22 @@ export function Keys() {
               <tr>
                 <th>SHA-256 begins</th>
                 <th>Application</th>
+                <th>Account</th>
+                <th>Plan</th>
                 <th>Role</th>
                 <th>Scope</th>
                 <th>Expires</th>
               </tr>
             </thead>
             <tbody>
-              {value.keys.map(({ sha256, application, role, scope, expiresAt }) => (
+              {value.keys.map(({ name, sha256, application, plan, role, scope, expiresAt }) => (
                 <tr key={`${sha256} ${application}`}>
                   <td>
                     <code>{sha256}</code>
                   </td>
                   <td>{application}</td>
+                  <td>key:{name}</td>
+                  <td>{plan ?? '–'}</td>
                   <td>{role}</td>
                   <td>{scope ?? '–'}</td>
                   <td>

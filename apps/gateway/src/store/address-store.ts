@@ -1,0 +1,33 @@
+import { decorateStore } from 'headgate/internal';
+import type { LimitStore } from 'headgate/stores';
+import { isPromise } from '../base/is-promise.ts';
+import { consumerId } from '../config/account-source.ts';
+
+const ADDRESS = consumerId('address', '');
+
+/**
+ * A store whose accounts of addresses are in another store. Clients choose their addresses, and the config bounds all
+ * other accounts. So only new addresses are refused if there are too many.
+ */
+export function withAddresses(store: LimitStore, addresses: LimitStore): LimitStore {
+  const storeOf = (account: string): LimitStore => (account.startsWith(ADDRESS) ? addresses : store);
+  return decorateStore(store, {
+    consume:
+      () =>
+      (account, ...rest) =>
+        storeOf(account).consume(account, ...rest),
+    peek:
+      () =>
+      (account, ...rest) =>
+        storeOf(account).peek(account, ...rest),
+    settle: () => (decision, cost) => storeOf(decision.account).settle(decision, cost),
+    reset: () => (target) => {
+      const stores = target.account === undefined ? [store, addresses] : [storeOf(target.account)];
+      const pending = stores.map((each) => each.reset(target)).filter(isPromise);
+      return pending.length === 0 ? undefined : Promise.all(pending).then(() => undefined);
+    },
+    block: () => (target, block) => storeOf(target.account).block?.(target, block),
+    unblock: () => (target) => storeOf(target.account).unblock?.(target),
+    blocked: () => (target) => storeOf(target.account).blocked?.(target),
+  });
+}
