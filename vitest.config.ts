@@ -22,7 +22,7 @@ const BENCH = ['test/bench/*.test.ts'];
 const MODEL = ['test/model/*.test.ts'];
 
 /** The built package, as users install it. */
-const BUILT = ['test/{coming-from.nightly,consumers,durable-object.nightly,examples,package,tree-shaking}.test.ts'];
+const BUILT = ['test/{coming-from.nightly,consumers,examples,package,tree-shaking,workers.nightly}.test.ts'];
 
 /** Stores on real Redis servers. */
 const REDIS = [

@@ -16,4 +16,5 @@ export {
   type RedisStoreOptions,
   type RedisStoreStats,
 } from './stores/redis/limits.ts';
+export type { UpstashClient } from './stores/redis/upstash.ts';
 export type { OnStoreFailure } from './stores/shared/failover.ts';

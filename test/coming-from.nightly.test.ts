@@ -26,9 +26,8 @@ const PAIRS: readonly Pair[] = PAGES.flatMap((page) =>
   readFileSync(join(ROOT, 'docs/from', page), 'utf8')
     .split(/^## /m)
     .flatMap((section) => {
-      const [before, after] = ['typescript', 'ts'].map(
-        (language) => new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'ms').exec(section)?.[1],
-      );
+      // A program that needs another library is `typescript`, so that examples.test.ts does not run it.
+      const [before, after] = [...section.matchAll(/^```(?:typescript|ts)\n(.*?)^```/gms)].map(([, code]) => code);
       if (before === undefined || after === undefined) return [];
       return [{ name: `${page.replace('.md', '')}: ${section.split('\n', 1)[0]}`, before, after }];
     }),
@@ -265,6 +264,8 @@ beforeAll(async () => {
     { name: programOf(name, 'before'), code: before },
     { name: programOf(name, 'after'), code: after },
   ]);
+  const [, overHttp = ''] = /^```typescript\n(.*?)^```/ms.exec(readFileSync(join(ROOT, 'docs/redis.md'), 'utf8')) ?? [];
+  samples.push({ name: 'redis-over-http', code: overHttp });
   // The port is the reader's. Each program gets a free one, and prints it.
   const free = samples.map(({ name, code }) => ({ name, code: code.replace(/(listen\((?:\{ port: )?)\d+/, '$10') }));
   faults = await compileSamples(FOLDER, free);

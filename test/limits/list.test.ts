@@ -1,5 +1,6 @@
 /** S28: limits that are a list of windows count all requests of an account together. */
 import { describe, expect, it } from 'vitest';
+import { rateLimitFields } from '../../src/http/index.ts';
 import { createLimiter, isHeadgateError, type LimiterOptions } from '../../src/index.ts';
 import { withShadow } from '../../src/shadow/shadow.ts';
 import { createSharedLimits } from '../../src/shared-limits/index.ts';
@@ -24,6 +25,13 @@ describe('a list of windows', () => {
     expect(accepted.filter(Boolean)).toHaveLength(40);
     const decision = limiter.consumeSync({ account: 'b' });
     expect(decision).toMatchObject({ accepted: true, route: '*', shown: { limit: 'all-methods', remaining: 4999 } });
+  });
+
+  it('S28: its windows can have names', () => {
+    const limiter = limiterOf([{ name: 'per-minute', window: '40/1m' }, '5000/1d']);
+    expect(rateLimitFields(limiter.consumeSync({ account: 'a' }), 'ietf').ratelimit).toBe(
+      '"per-minute";r=39;t=60, "all-methods-1d";r=4999;t=86400',
+    );
   });
 
   it('S28: needs no route in any method, and requests with and without one share the count', async () => {

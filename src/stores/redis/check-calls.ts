@@ -84,9 +84,14 @@ export class CheckCalls {
     cost: number,
     keys: readonly string[],
   ): Promise<Decision> {
-    return traceCall('limits', 'consume', this.#parts.breaker, (call) =>
-      this.#batcher.add({ keys, account, route, windowSet, cost, call }),
-    );
+    return traceCall('limits', 'consume', this.#parts.breaker, (call) => {
+      if (!this.#parts.commands.isOverHttp) return this.#batcher.add({ keys, account, route, windowSet, cost, call });
+      // On Workers, a request must not wait for the call of another request, whose end would end that call.
+      return new Promise((resolve, reject) => {
+        const check = { keys, account, route, waiting: [{ call, resolve, reject }] };
+        void this.#decide({ windowSet, cost, checks: [check], position: 0 });
+      });
+    });
   }
 
   /**

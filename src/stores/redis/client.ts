@@ -68,6 +68,8 @@ export interface ScanPage {
 export interface Commands {
   /** Whether a script can touch keys of one hash slot only. */
   readonly isCluster: boolean;
+  /** Whether each command is an HTTP request. Scripts then reply in hexadecimal digits, and each check is sent alone. */
+  readonly isOverHttp?: boolean;
   /** Whether the client would send a command now, and not queue it. */
   isReady(): boolean;
   /** Listens to the errors of the client. Returns what stops it. */

@@ -23,6 +23,7 @@ import { fillOptions, type RedisStoreOptions } from './options.ts';
 import { readBlockReply, readSettleReply } from './reply.ts';
 import { createScript, scriptTime } from './script.ts';
 import { traceCall } from './store-tracer.ts';
+import { fromUpstash, isUpstash, type UpstashClient } from './upstash.ts';
 
 export type { RedisStoreOptions } from './options.ts';
 
@@ -68,7 +69,7 @@ const EFFECTS: Readonly<Record<OnStoreFailure, string>> = {
 /** Plan and subject of a call that only tests the server. It charges nothing. */
 const PROBE = /* @__PURE__ */ createWindowSet([{ max: 1, durationMs: 1_000 }], []);
 const PROBED = 'headgate:ready';
-const identities = /* @__PURE__ */ new WeakMap<RedisClient, Map<string, object>>();
+const identities = /* @__PURE__ */ new WeakMap<RedisClient | UpstashClient, Map<string, object>>();
 
 const settleScript = /* @__PURE__ */ createScript(settleSource);
 const blockScript = /* @__PURE__ */ createScript(blockSource);
@@ -78,13 +79,14 @@ const MAX_BLOCKED_ROUTES = 100;
 
 /**
  * Creates a store in Redis. It stores one string per (account, route). A decision is one atomic script and one round
- * trip, whatever the number of windows. The store never connects, configures or closes the client.
+ * trip, whatever the number of windows. The store never connects, configures or closes the client: ioredis, node-redis,
+ * or, over HTTP, `@upstash/redis`.
  * @throws OptionError
  */
-export function createRedisStore(client: RedisClient, options: RedisStoreOptions = {}): RedisStore {
+export function createRedisStore(client: RedisClient | UpstashClient, options: RedisStoreOptions = {}): RedisStore {
   const { prefix, deadlineMs, onStoreFailure, localMaxKeys, onError, log, denyCacheMaxMs, denyCacheMaxKeys, clock } =
     fillOptions(options);
-  const commands = commandsOf('client', client);
+  const commands = isUpstash(client) ? fromUpstash(client) : commandsOf('client', client);
   const { isReady } = commands;
   const effect = EFFECTS[onStoreFailure];
   const outages = new OutageLog({ what: 'rate limits', effect, isReady, log, onError, isHarmless });
@@ -108,7 +110,7 @@ export function createRedisStore(client: RedisClient, options: RedisStoreOptions
 }
 
 /** An object for each client and prefix, which stores with the same counters share. */
-function identityOf(client: RedisClient, prefix: string): object {
+function identityOf(client: RedisClient | UpstashClient, prefix: string): object {
   let byPrefix = identities.get(client);
   if (byPrefix === undefined) {
     byPrefix = new Map();

@@ -1,5 +1,5 @@
 import type { Limiter } from 'headgate';
-import { formatWindow } from 'headgate';
+import { formatWindow, parseLimit } from 'headgate';
 import { createMemoryStore } from 'headgate/memory';
 import type { NamedWindow } from 'headgate/stores';
 import { aligned, printable } from '../base/table.ts';
@@ -13,7 +13,8 @@ const NO_ACCOUNT = '';
 const NONE = '-';
 
 /**
- * The effective limits of a config: per provider and route, then per plan, then per account with its own limits. Ends
+ * The effective limits of a config: per provider and route, then per plan, then per account with its own limits,
+ * then per address. Ends
  * with a line break.
  */
 export function limitsTable(config: Config): string {
@@ -48,6 +49,16 @@ export function limitsTable(config: Config): string {
   const tables = [aligned(rows('PROVIDER', subjects, config, limiter))];
   if (plans.length > 0) tables.push(aligned(rows('PLAN', plans, config, limiter)));
   if (special.length > 0) tables.push(aligned(rows('ACCOUNT', special, config, limiter)));
+  if (config.perAddress !== undefined) {
+    const { windows, perNetwork } = config.perAddress;
+    const ofNetwork = perNetwork === undefined ? '16 times as much' : textOf(parseLimit(perNetwork));
+    tables.push(
+      aligned([
+        ['PER ADDRESS', 'PER IPV6 /48'],
+        [textOf(parseLimit(windows)), ofNetwork],
+      ]),
+    );
+  }
   return tables.join('\n');
 }
 
@@ -76,6 +87,9 @@ function rows(title: string, subjects: readonly Subject[], config: Config, limit
 }
 
 function windowsOf(windows: readonly NamedWindow[], limit: NamedWindow['limit']): string {
-  const texts = windows.filter((window) => window.limit === limit).map(formatWindow);
-  return texts.length === 0 ? NONE : texts.join(', ');
+  return textOf(windows.filter((window) => window.limit === limit));
+}
+
+function textOf(windows: readonly Parameters<typeof formatWindow>[0][]): string {
+  return windows.length === 0 ? NONE : windows.map(formatWindow).join(', ');
 }

@@ -17,16 +17,21 @@ const NOT_NAMED =
 const NO_REQUEST = 'so no request is limited: add limits of "default"';
 
 /**
- * A config with limits whose routes name no account counts per key, and requests without a key per address. Otherwise
- * none of its limits would apply.
+ * Public routes count per address unless they say otherwise. All others count per key if none of them says anything:
+ * the limits would not apply to any of them.
  */
 export function withDefaultAccount(config: Config): Config {
   const { keys, routes, limits, shadow } = config;
   const hasLimits = hasWindows(limits) || (shadow !== undefined && hasWindows(shadow.limits));
-  const hasRequests = keys.length > 0 || routes.some((route) => route.public);
-  if (!hasRequests || !hasLimits || routes.some(isLimited)) return config;
-  const accountOf = (route: Config['routes'][number]) => route.account ?? (route.public ? 'address' : 'key');
-  return { ...config, routes: routes.map((route) => ({ ...route, account: accountOf(route) })) };
+  if (!hasLimits) return config;
+  const forKeys = keys.length > 0 && !routes.some((route) => !route.public && isLimited(route)) ? 'key' : undefined;
+  return {
+    ...config,
+    routes: routes.map((route) => {
+      const account = route.account ?? (route.public ? 'address' : forKeys);
+      return account === undefined ? route : { ...route, account };
+    }),
+  };
 }
 
 /** Limits that can never apply are faults: the config would look limited, and would limit nothing. */

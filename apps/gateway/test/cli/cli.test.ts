@@ -166,6 +166,33 @@ describe('check', () => {
     expect(limitsIn(out)).toBe('PROVIDER     ROUTE   ROUTE LIMIT  ALL METHODS\n(any other)  GET /x  -            -\n');
   });
 
+  it('what counts by key or address has no provider; then the limits per address', async () => {
+    const routes = [
+      { route: 'POST /login', public: true },
+      { route: 'GET /x', account: 'key' },
+      { route: 'GET /y', account: 'query.a' },
+    ];
+    const keys = [{ name: 'one', token: 'one', application: 'a' }];
+    const accounts = [{ id: 'acc_1', application: 'a', provider: 'mock' }];
+    const limits = { default: { allMethods: ['5/1m'] }, accounts: { 'key:one': { allMethods: ['9/1m'] } } };
+    const config = { keys, accounts, routes, limits, perAddress: { windows: ['60/1m', '900/1h'], perNetwork: [] } };
+    const { out } = await run('check', '--config', file(config));
+    expect(limitsIn(out).split('\n')).toEqual([
+      'PROVIDER     ROUTE        ROUTE LIMIT  ALL METHODS',
+      'mock         GET /y       -            5/1m',
+      '(any other)  POST /login  -            5/1m',
+      '(any other)  GET /x       -            5/1m',
+      '(any other)  GET /y       -            5/1m',
+      '',
+      'ACCOUNT  ROUTE   ROUTE LIMIT  ALL METHODS',
+      'key:one  GET /x  -            9/1m',
+      '',
+      'PER ADDRESS    PER IPV6 /48',
+      '60/1m, 900/1h  -',
+      '',
+    ]);
+  });
+
   it('S1: marks a limit for all methods that the routes of an account share', async () => {
     const routes = [{ route: 'GET /x', account: 'query.a' }];
     const limits = { default: { allMethods: { windows: ['5/1m'], scope: 'account' } } };

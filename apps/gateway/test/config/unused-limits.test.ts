@@ -38,6 +38,12 @@ describe('routes without an account', () => {
     const routes = [{ route: 'POST /login', public: true }, { route: 'GET /x' }];
     expect(accountsOf({ keys: KEYS, routes, limits: LIMITS })).toEqual(['address', 'key']);
     expect(accountsOf({ routes: routes.slice(0, 1), limits: LIMITS })).toEqual(['address']);
+    expect(accountsOf({ routes: [...routes.slice(0, 1), ...BY_NAME], limits: LIMITS })).toEqual([
+      'address',
+      'header.x-account',
+    ]);
+    const byAddress = [{ route: 'POST /login', public: true, account: 'address' }, { route: 'GET /x' }];
+    expect(accountsOf({ keys: KEYS, routes: byAddress, limits: LIMITS })).toEqual(['address', 'key']);
   });
 
   it('are not limited without limits, and beside a route with an account', () => {

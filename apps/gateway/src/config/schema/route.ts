@@ -17,7 +17,7 @@ export const route = z.strictObject({
     .regex(ACCOUNT, FORMS)
     .optional()
     .describe(
-      'By what requests are counted: key (the API key), application, address (of the client), or where requests name the account: path.NAME, query.NAME, header.NAME or body.NAME. none: not limited. Without it: key if no route of the config names an account, else not limited',
+      'By what requests are counted: key (the API key), application, address (of the client), or where requests name the account: path.NAME, query.NAME, header.NAME or body.NAME. none: not limited. Without it: address for a public route; key if no route that needs a key has an account; else not limited',
     ),
   public: z
     .boolean()

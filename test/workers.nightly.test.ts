@@ -1,11 +1,12 @@
-/** The sample of docs/runtimes.md that counts in Durable Objects, in Cloudflare's simulator. */
+/** Limits that hold on Workers, in Cloudflare's simulator: the sample of docs/runtimes.md, and Redis over HTTP. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build } from 'esbuild';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startRedisRest } from 'headgate-testbed/redis-rest';
+import { afterAll, beforeAll, expect, inject, it, onTestFinished } from 'vitest';
 import { ROOT } from './support/package.ts';
 
 /** The parts of Miniflare that this test uses. */
@@ -33,17 +34,17 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Starts the sample in a new process, on the stored objects of `name`. */
-async function start(name: string, change = (text: string) => text): Promise<Miniflare> {
+/** Starts a worker in a new process. `from` is the folder of the packages that it imports. */
+async function startWorker(code: string, options: object, from = join(ROOT, 'test')): Promise<Miniflare> {
   const { outputFiles } = await build({
-    stdin: { contents: change(script), loader: 'ts', resolveDir: join(ROOT, 'test') },
+    stdin: { contents: code, loader: 'ts', resolveDir: from },
     bundle: true,
     write: false,
     format: 'esm',
     platform: 'neutral',
     conditions: ['workerd', 'worker', 'browser'],
     mainFields: ['browser', 'module', 'main'],
-    external: ['cloudflare:*'],
+    external: ['cloudflare:*', 'node:*'],
     logLevel: 'error',
   });
   const { Miniflare } = createRequire(join(PACKAGES, 'package.json'))('miniflare');
@@ -51,12 +52,18 @@ async function start(name: string, change = (text: string) => text): Promise<Min
     modules: true,
     script: outputFiles[0]?.text ?? '',
     compatibilityDate: '2026-07-01',
-    durableObjects: { COUNTERS: { className: 'Counters', useSQLite: true } },
-    durableObjectsPersist: join(folder, name),
+    ...options,
   });
   running.add(worker);
   return worker;
 }
+
+/** Starts the sample on the stored objects of `name`. */
+const start = (name: string, change = (text: string) => text): Promise<Miniflare> =>
+  startWorker(change(script), {
+    durableObjects: { COUNTERS: { className: 'Counters', useSQLite: true } },
+    durableObjectsPersist: join(folder, name),
+  });
 
 const stop = async (worker: Miniflare): Promise<void> => {
   running.delete(worker);
@@ -157,4 +164,30 @@ it('answers 503 if the object does not answer in time', async () => {
   );
   expect((await ask(worker, 'ann')).status).toBe(503);
   await stop(worker);
+});
+
+it('Redis over HTTP counts the requests of all workers exactly', async () => {
+  const { installPeers } = await import(new URL('../packages/bench/src/peers.mjs', import.meta.url).href);
+  installPeers();
+  const rest = await startRedisRest(inject('redis').port);
+  onTestFinished(() => rest.close());
+  const code = `
+    import { Redis } from '@upstash/redis/cloudflare';
+    import { createGate, createLimiter } from 'headgate';
+    import { withHeadgate } from 'headgate/fetch';
+    import { createRedisStore } from 'headgate/redis';
+
+    const client = new Redis({ url: '${rest.url}', token: '${rest.token}', retry: false });
+    const options = { prefix: 'workers-${process.pid}', deadlineMs: 30_000, onStoreFailure: 'refuse' } as const;
+    const gate = createGate<Request>({
+      limiter: createLimiter({ store: createRedisStore(client, options), limits: ['7/1h'] }),
+      account: (request) => request.headers.get('x-account') ?? undefined,
+    });
+    export default { fetch: withHeadgate(gate, () => new Response('ok')) };
+  `;
+  const options = { compatibilityFlags: ['nodejs_compat'] };
+  const workers = await Promise.all([1, 2].map(() => startWorker(code, options, join(ROOT, 'packages/bench/versus'))));
+  const answers = await Promise.all(workers.flatMap((worker) => Array.from({ length: 10 }, () => ask(worker, 'ann'))));
+  expect(answers.map(({ status }) => status).sort()).toEqual([...Array(7).fill(200), ...Array(13).fill(429)]);
+  await Promise.all(workers.map(stop));
 });
