@@ -3,6 +3,7 @@ import { createLogger, type Logger } from '../base/logger.ts';
 
 /** The mistake that a {@link MisuseWarning} reports. `docs/misuse.md` explains each code in a section. */
 export type MisuseCode =
+  | 'HG_ADJUSTMENT_HIDES'
   | 'HG_GATE_TWICE'
   | 'HG_LIMITER_PER_REQUEST'
   | 'HG_NO_ACCOUNT'

@@ -32,6 +32,11 @@ export interface WindowSet {
   readonly shows: ShownWindow;
 }
 
+/** Whether a request is counted in windows that all routes of its account share. */
+export function hasSharedCount({ windows, routeWindows, allMethodsScope }: WindowSet): boolean {
+  return allMethodsScope === 'account' && windows.length > routeWindows;
+}
+
 /**
  * Puts the windows of a route's own limit and of All methods into the order of checking. Either may be empty; a window
  * set without windows limits nothing.

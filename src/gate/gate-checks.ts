@@ -31,7 +31,7 @@ export class GateChecks {
     if (this.#isTwice || decision === undefined) return;
     this.#isTwice = outer.hasCharged(decision, limiter);
     if (!this.#isTwice) return;
-    const reason = 'One request was counted twice for one account and route';
+    const reason = 'One request was counted twice for one account';
     this.#misuse.warn('HG_GATE_TWICE', `${reason}: mount the gate for the application or in the route, not both.`);
   }
 }

@@ -1,6 +1,7 @@
 import { OptionError } from '../base/errors.ts';
 import { isPromise } from '../base/maybe-promise.ts';
 import type { Decision } from '../core/decision.ts';
+import { hasSharedCount } from '../core/window-set.ts';
 import type { Reply } from '../http/problem.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';
 import { checkCost, type Limiter } from '../limits/limiter.ts';
@@ -87,10 +88,11 @@ export class GatePassage implements Passage {
   }
 
   /** Whether a gate of this request already counted it in the same counters: the limiter's, of this decision. */
-  hasCharged({ account, route }: Decision, limiter: Limiter): boolean {
-    return (this.#stack ?? [this]).some(
-      ({ decision: one, options }) => one?.account === account && one.route === route && options.limiter === limiter,
-    );
+  hasCharged({ account, route, windowSet }: Decision, limiter: Limiter): boolean {
+    return (this.#stack ?? [this]).some(({ decision: one, options }) => {
+      if (one?.account !== account || options.limiter !== limiter) return false;
+      return one.route === route || (hasSharedCount(one.windowSet) && hasSharedCount(windowSet));
+    });
   }
 
   settle(outcome: GateOutcome): Settlement {

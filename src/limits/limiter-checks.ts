@@ -1,8 +1,9 @@
 import { describe } from '../base/errors.ts';
+import type { AdjustTarget } from '../core/adjustment.ts';
 import type { MisuseLog } from '../core/misuse.ts';
 import type { LimitStore } from '../core/ports.ts';
 import { LatestLimiters } from './latest-limiters.ts';
-import { isWindowSetSource, type Limits, type WindowSetSource } from './window-sets.ts';
+import { isWindowSetSource, type Limits, placeOfTarget, type WindowSetSource } from './window-sets.ts';
 
 /** Decisions after which every route with limits of its own should have been seen. */
 const DECISIONS = 1_000;
@@ -64,6 +65,12 @@ export class LimiterChecks {
   unknownProvider(provider: string): void {
     const reason = `limits.providers has no ${describe(provider)}, so the default limits apply`;
     this.#misuse.warn('HG_PROVIDER_WITHOUT_LIMITS', `${reason}: correct the name, or add it as {}.`);
+  }
+
+  /** Call it if the function `limits` changed a limit that an adjustment hides. */
+  hidden(target: AdjustTarget): void {
+    const reason = `The function \`limits\` changed a limit that adjust() hides, ${placeOfTarget(target)}`;
+    this.#misuse.warn('HG_ADJUSTMENT_HIDES', `${reason}: reset the adjustment with 'recommended', if it is outdated.`);
   }
 
   #look(account: string, route: string, isCounted: boolean, decisions: number): void {

@@ -163,6 +163,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
       windowSets.onUnknownProvider = undefined;
       checks.unknownProvider(provider);
     };
+    windowSets.onHidden = (target) => checks.hidden(target);
   }
   const limiter = new StoreLimiter(store, windowSets, checks);
   return withParts(limiter, { store, windowSets, resolve: limiter.resolve });

@@ -99,6 +99,10 @@ export class WindowSets implements WindowSetSource {
   readonly needsRoute: boolean = false;
   /** Called if a subject names a provider without a layer, although others are listed. */
   onUnknownProvider: ((provider: string) => void) | undefined;
+  /** Called if the function `limits` returns other limits for an account than before, and an adjustment hides them. */
+  onHidden: ((target: AdjustTarget) => void) | undefined;
+  /** What the function returned last for each account with adjustments. */
+  readonly #beneath: WeakMap<Layer, { readonly names: string; readonly layer: Layer }> = new WeakMap();
 
   /**
    * @param limits other window sets are copied: equal limits share their window set objects, and each is adjusted
@@ -118,6 +122,7 @@ export class WindowSets implements WindowSetSource {
       this.#windowSetsByRouteLimits = limits.#windowSetsByRouteLimits;
       this.needsRoute = limits.needsRoute;
       this.onUnknownProvider = limits.onUnknownProvider;
+      this.onHidden = limits.onHidden;
       return;
     }
     if (typeof limits === 'function') {
@@ -177,8 +182,27 @@ export class WindowSets implements WindowSetSource {
       limits === undefined ? this.#windowSetsOfDefault(defaults) : this.#windowSetsOfRouteLimits(limits, defaults);
     if (plan !== undefined) windowSets = windowSets.withLayer(this.#layerOfCustomerPlan(plan));
     if (provider !== undefined) windowSets = windowSets.withLayer(this.#providerLayer(provider));
-    if (this.#accounts !== undefined) windowSets = windowSets.withLayer(this.#accounts.get(account));
+    if (this.#accounts !== undefined) {
+      const own = this.#accounts.get(account);
+      if (own !== undefined && this.mayWait) this.#watchBeneath(own, defaults, subject);
+      windowSets = windowSets.withLayer(own);
+    }
     return windowSets.windowSetFor(route);
+  }
+
+  /** @param own the account's layer, which has only adjustments, because the function returns all else */
+  #watchBeneath(own: Layer, layer: Layer, { account, route, provider, plan }: Subject): void {
+    const before = this.#beneath.get(own);
+    if (before?.layer === layer) return;
+    const names = JSON.stringify([route, provider, plan]);
+    // For other names the function may return other limits, which is no change.
+    if (before !== undefined && before.names !== names) return;
+    this.#beneath.set(own, { names, layer });
+    if (before === undefined) return;
+    for (const target of [{ account }, ...(route === undefined ? [] : [{ account, route }])]) {
+      const isHidden = limitOf(own, target) !== undefined;
+      if (isHidden && !areEqual(limitOf(before.layer, target), limitOf(layer, target))) this.onHidden?.(target);
+    }
   }
 
   /** @throws LimitError, OptionError */
@@ -397,6 +421,16 @@ function textOf(limits: LayerInput): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** The limit of a layer that a target names. */
+export function limitOf(layer: Layer | undefined, { route }: AdjustTarget): Limit | undefined {
+  return route === undefined ? layer?.allMethods?.windows : layer?.routeLimit(route);
+}
+
+/** Whether two limits have the same windows. */
+export function areEqual(one: Limit | undefined, other: Limit | undefined): boolean {
+  return one === other || JSON.stringify(one) === JSON.stringify(other);
 }
 
 /** A layer that only adjustments created is deleted with the last of them. */

@@ -1,9 +1,9 @@
 import { getOrCreate } from '../base/get-or-create.ts';
 import { inSlices } from '../base/slices.ts';
-import { type Adjustment, type AdjustTarget, layerOf } from '../core/adjustment.ts';
+import { type Adjustment, type AdjustTarget, layerOf, targetKey } from '../core/adjustment.ts';
 import type { Limit } from '../core/limit.ts';
 import type { WindowSet } from '../core/window-set.ts';
-import { type Limits, type Subject, WindowSets } from '../limits/window-sets.ts';
+import { areEqual, type Limits, limitOf, type Subject, WindowSets } from '../limits/window-sets.ts';
 import { type CheckedChange, checkChanges, type LimitChange } from './change.ts';
 import { explainLimits, type LimitOrigin } from './explanation.ts';
 import { type LimitPreview, previewChange } from './preview.ts';
@@ -14,6 +14,7 @@ type Adjustments = ReadonlyMap<string, Adjustment>;
 /** The window sets of a base with adjustments over it. */
 export class AdjustedWindowSets {
   readonly #isOver: (adjustment: Adjustment) => boolean;
+  readonly #onHidden: ((adjustments: readonly Adjustment[]) => void) | undefined;
   #windowSets: WindowSets;
   /** The adjustments of the window sets, by `targetKey`. */
   #applied = new Map<string, Adjustment>();
@@ -26,11 +27,17 @@ export class AdjustedWindowSets {
 
   /**
    * @param isOver whether an adjustment reached its end, and does not apply any more
+   * @param onHidden is called with adjustments whose limits in the base changed
    * @throws LimitError, OptionError
    */
-  constructor(base: Limits | WindowSets, isOver: (adjustment: Adjustment) => boolean) {
-    this.#windowSets = new WindowSets(base, 'base');
+  constructor(
+    base: Limits | WindowSets,
+    isOver: (adjustment: Adjustment) => boolean,
+    onHidden?: (adjustments: readonly Adjustment[]) => void,
+  ) {
     this.#isOver = isOver;
+    this.#onHidden = onHidden;
+    this.#windowSets = this.#watched(new WindowSets(base, 'base'));
   }
 
   /** The same list until something changes. */
@@ -94,13 +101,19 @@ export class AdjustedWindowSets {
     return (current = adjustments) => {
       // Another base, or a change of adjustments, came in between.
       const hasMissed = this.#changes !== before;
+      const earlier = this.#windowSets;
       if (base !== undefined || !hasMissed) {
         this.#changes++;
-        this.#windowSets = next.#windowSets;
+        this.#windowSets = this.#watched(next.#windowSets);
         this.#applied = next.#applied;
         this.#unfit = next.#unfit;
       }
       if (hasMissed) this.apply(new Set([...this.#applied.keys(), ...this.#unfit, ...current.keys()]), current);
+      if (base === undefined) return;
+      const hidden = this.applied.filter(
+        ({ target }) => !areEqual(limitOfBase(earlier, target), limitOfBase(this.#windowSets, target)),
+      );
+      if (hidden.length > 0) this.#onHidden?.(hidden);
     };
   }
 
@@ -121,6 +134,14 @@ export class AdjustedWindowSets {
     return explainLimits(subject, this.#windowSets, this.#applied);
   }
 
+  #watched(windowSets: WindowSets): WindowSets {
+    windowSets.onHidden = (target) => {
+      const adjustment = this.#applied.get(targetKey(target));
+      if (adjustment !== undefined) this.#onHidden?.([adjustment]);
+    };
+    return windowSets;
+  }
+
   #fitting(key: string, adjustment: Adjustment | undefined): Adjustment | undefined {
     this.#unfit.delete(key);
     if (adjustment === undefined || this.#isOver(adjustment)) return undefined;
@@ -128,4 +149,9 @@ export class AdjustedWindowSets {
     this.#unfit.add(key);
     return undefined;
   }
+}
+
+/** The limit of the base that an adjustment of this target replaces, if its layer has one. */
+function limitOfBase(windowSets: WindowSets, target: AdjustTarget): Limit | undefined {
+  return limitOf(windowSets.layer(layerOf(target))?.unadjusted, target);
 }

@@ -67,3 +67,13 @@ export function textOfLost({ version, by, limits }: AdjustmentEntry): string {
   const places = limits.map(({ target }) => placeOfTarget(target)).join(', ');
   return `headgate: the change ${version} by ${by} is gone, the store has another history: ${places}`;
 }
+
+/** Most adjustments that one line of the log names. */
+const SHOWN = 5;
+
+/** The log's text about adjustments beneath which the base changed. */
+export function textOfHidden(adjustments: readonly Adjustment[]): string {
+  const shown = adjustments.slice(0, SHOWN).map(({ target, by }) => `${placeOfTarget(target)} by ${by}`);
+  const others = adjustments.length > SHOWN ? `, and ${adjustments.length - SHOWN} more` : '';
+  return `headgate: the base changed beneath adjustments, which go on to apply: ${shown.join(', ')}${others}`;
+}

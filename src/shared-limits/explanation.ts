@@ -1,7 +1,7 @@
 import { type Adjustment, type TargetLayer, targetKey } from '../core/adjustment.ts';
 import type { Limit, LimitName } from '../core/limit.ts';
 import { type Layer, layerOfRoute } from '../limits/layers.ts';
-import type { Subject, WindowSets } from '../limits/window-sets.ts';
+import { limitOf, type Subject, type WindowSets } from '../limits/window-sets.ts';
 
 /** A limit, and its layer. */
 export interface LimitSource {
@@ -65,8 +65,7 @@ export function sourcesOf(
   });
   return [...named, { layer: 'default' as const, name: '', limits: defaults }].flatMap(({ layer, name, limits }) => {
     const adjustment = adjustments.get(targetKey({ ...(layer === 'default' ? {} : { [layer]: name }), route }));
-    const base = limits?.unadjusted;
-    const windows = route === undefined ? base?.allMethods?.windows : base?.routeLimit(route);
+    const windows = limitOf(limits?.unadjusted, { route });
     return [
       ...(adjustment === undefined ? [] : [{ layer, name, windows: adjustment.windows, adjustment }]),
       ...(windows === undefined ? [] : [{ layer, name, windows, adjustment: undefined }]),

@@ -43,7 +43,8 @@ export interface SharedLimitsOptions {
   /** Is called with everything that happens, for metrics and logs. Its errors are logged. */
   readonly onEvent?: ((event: SharedLimitsEvent) => void) | undefined;
   /**
-   * Is called if changes are lost after a fork, or cannot be read. False: nothing is logged.
+   * Is called if changes are lost after a fork, or cannot be read, and if adjustments hide a change of the base. False:
+   * nothing is logged.
    * @default console.error
    */
   readonly logger?: Logger | false | undefined;
@@ -60,6 +61,11 @@ export type SharedLimitsEvent =
   | { readonly type: 'restored'; readonly revision: string }
   /** The store's history is not the one that this process knew. These changes are gone. */
   | { readonly type: 'forked'; readonly revision: string; readonly lost: readonly AdjustmentEntry[] }
+  /**
+   * The base has other limits than before beneath these adjustments: after `rebase`, or because its function returned
+   * others. They do not apply until the adjustments are reset or over.
+   */
+  | { readonly type: 'hidden'; readonly adjustments: readonly Adjustment[] }
   /** The store could not be read. The last known adjustments apply. `isFirst`: the reading before it succeeded. */
   | { readonly type: 'failed'; readonly error: unknown; readonly isFirst: boolean }
   /** The store was read again. */

@@ -8,7 +8,15 @@ import type { WindowSet } from '../core/window-set.ts';
 import type { Limits, Subject } from '../limits/window-sets.ts';
 import { AdjustedWindowSets } from './adjusted-window-sets.ts';
 import { type ChangeOptions, checkChangeOptions, type LimitChange, type PutOptions } from './change.ts';
-import { adjustedLimits, checkRoom, checkVersions, entryAfter, expiryAfter, textOfLost } from './entry.ts';
+import {
+  adjustedLimits,
+  checkRoom,
+  checkVersions,
+  entryAfter,
+  expiryAfter,
+  textOfHidden,
+  textOfLost,
+} from './entry.ts';
 import { ReadOnlyError, UnconfirmedError } from './errors.ts';
 import type { LimitOrigin } from './explanation.ts';
 import { queryHistory } from './history.ts';
@@ -64,7 +72,11 @@ export class StoredLimits implements SharedLimits {
   constructor(settings: SharedLimitsOptions & Filled) {
     const { base, adjustments, keptFile, readOnly, refreshMs, onEvent, logger } = settings;
     this.instance = settings.instance;
-    this.#windowSets = new AdjustedWindowSets(base, (adjustment) => this.#isOver(adjustment));
+    this.#windowSets = new AdjustedWindowSets(
+      base,
+      (adjustment) => this.#isOver(adjustment),
+      (adjustments) => this.#onHidden(adjustments),
+    );
     this.#store = adjustments;
     this.#isReadOnly = readOnly;
     this.#maxAdjustments = settings.maxAdjustments;
@@ -253,6 +265,11 @@ export class StoredLimits implements SharedLimits {
   #onFork(lost: readonly AdjustmentEntry[]): void {
     for (const entry of lost) this.#log(textOfLost(entry), undefined);
     this.#events.emit({ type: 'forked', revision: this.#revision, lost });
+  }
+
+  #onHidden(adjustments: readonly Adjustment[]): void {
+    this.#log(textOfHidden(adjustments), undefined);
+    this.#events.emit({ type: 'hidden', adjustments });
   }
 
   #onNotKept(error: unknown): void {

@@ -64,6 +64,19 @@ describe('HG_GATE_TWICE', () => {
     expect([codes(), other.codes()]).toEqual([['HG_GATE_TWICE'], []]);
   });
 
+  it('S28: is logged for two routes of one gate too, if all routes of an account share a count', async () => {
+    const codes: string[] = [];
+    const gate = createGate<express.Request>({
+      limiter: createLimiter({ limits: ['9/1m'] }),
+      account: () => 'a',
+      logger: (_message, warning) => codes.push((warning as MisuseWarning).code),
+    });
+    const app = express().use(headgate(gate));
+    app.get('/x', headgate(gate, { route: routeOf, limits: ['5/1s'] }), (_, response) => void response.send('ok'));
+    expect(await ask(app)).toEqual([200, 200, 200]);
+    expect(codes).toEqual(['HG_GATE_TWICE']);
+  });
+
   it('is not logged for two gates, or for two routes of one gate', async () => {
     const { gate, codes } = watched<express.Request>();
     const other = watched<express.Request>();

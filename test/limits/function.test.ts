@@ -54,6 +54,34 @@ describe('a function that returns new objects', () => {
   });
 });
 
+describe('a function beneath an adjustment', () => {
+  it('HG_ADJUSTMENT_HIDES: is heard once when it returns other limits for the account', async () => {
+    const rows: Record<string, string[]> = { a: ['1/1m'], b: ['1/1m'] };
+    const warnings: unknown[] = [];
+    const limiter = createLimiter({
+      limits: async ({ account }) => ({ allMethods: rows[account] ?? [], routes: { r: ['3/1m'] } }),
+      logger: (_message, warning) => warnings.push(String(warning)),
+    });
+    limiter.adjust({ account: 'a' }, ['5/1m']);
+    limiter.adjust({ account: 'b', route: 'r' }, ['2/1m']);
+    const askBoth = async () => {
+      for (const account of ['a', 'b']) await limiter.consume({ account, route: 'r' });
+    };
+    await askBoth();
+    rows.b = ['9/1m'];
+    await askBoth();
+    expect(warnings).toEqual([]);
+    rows.a = ['9/1m'];
+    await askBoth();
+    rows.a = ['8/1m'];
+    await askBoth();
+    expect(warnings).toEqual([
+      'MisuseWarning: The function `limits` changed a limit that adjust() hides, limits.accounts["a"].allMethods: ' +
+        "reset the adjustment with 'recommended', if it is outdated.",
+    ]);
+  });
+});
+
 describe('an asynchronous function', () => {
   it('is waited for by consume and peek, for each request anew', async () => {
     let max = 1;

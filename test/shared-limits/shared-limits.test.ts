@@ -531,6 +531,50 @@ describe('another base', () => {
     expect([maxOf(), maxOf({ account: 'acc_2' }), maxOf({ account: 'b' })]).toEqual([[100], [90], [30]]);
   });
 
+  it('S22: says which adjustments hide a change of it, once per change', async () => {
+    const accounts = (max: number) => ({ acc_1: { allMethods: [`${max}/1m`] }, acc_2: { allMethods: ['5/1m'] } });
+    const logs: string[] = [];
+    const { limits, events, maxOf } = start(createMemoryAdjustments(), {
+      base: { ...BASE, accounts: accounts(20) },
+      logger: (message) => logs.push(message),
+    });
+    await limits.put({ account: 'acc_1' }, ['40/1m'], JANE);
+    await limits.put({ account: 'acc_2' }, ['6/1m'], JANE);
+    const hidden = () => events.flatMap((event) => (event.type === 'hidden' ? [event.adjustments] : []));
+    await limits.rebase({ ...BASE, accounts: accounts(30) });
+    await limits.rebase({ ...BASE, accounts: accounts(30) });
+    expect(hidden()).toEqual([[expect.objectContaining({ target: { account: 'acc_1' }, by: 'jane', version: 1 })]]);
+    expect(logs).toEqual([
+      'headgate: the base changed beneath adjustments, which go on to apply: limits.accounts["acc_1"].allMethods by jane',
+    ]);
+    expect(maxOf()).toEqual([40]);
+    await limits.reset({ account: 'acc_1' }, JANE);
+    expect(maxOf()).toEqual([30]);
+    await limits.rebase({ ...BASE, accounts: accounts(90) });
+    expect(hidden()).toHaveLength(1);
+  });
+
+  it('S22: that is a function is heard when it returns other limits than before for an adjusted account', async () => {
+    let max = 20;
+    const base = ({ route }: { route?: string | undefined }) => [route === 'GET /other' ? '7/1m' : `${max}/1m`];
+    const { limits, events, maxOf } = start(createMemoryAdjustments(), { base });
+    await limits.put({ account: 'acc_1' }, ['40/1m'], JANE);
+    const hidden = () => events.filter(({ type }) => type === 'hidden');
+    maxOf();
+    maxOf({ route: 'GET /other' });
+    maxOf();
+    expect(hidden()).toEqual([]);
+    max = 30;
+    expect([maxOf(), maxOf(), maxOf({ account: 'acc_2' })]).toEqual([[40], [40], [30]]);
+    expect(hidden()).toEqual([{ type: 'hidden', adjustments: [expect.objectContaining({ by: 'jane' })] }]);
+    await limits.put({ account: 'acc_2' }, ['50/1m'], JANE);
+    await limits.rebase(base);
+    maxOf({ account: 'acc_2' });
+    max = 31;
+    maxOf({ account: 'acc_2' });
+    expect(hidden()).toHaveLength(2);
+  });
+
   it('that is a function takes no adjustment of the default limits, and says so', async () => {
     const { limits, maxOf } = start(createMemoryAdjustments());
     await limits.put({}, ['50/1m'], JANE);

@@ -1,11 +1,14 @@
 /** A reload swaps the rules between two requests. Counters, claims and running requests stay. */
 
+import { join } from 'node:path';
+import { createFileAdjustments } from 'headgate/file';
+import { createSharedLimits } from 'headgate/shared-limits';
 import { eventually, openRaw, pause, rawRequest, send } from 'headgate-testbed/raw-http';
 import { answer, held, startUpstream, type Upstream } from 'headgate-testbed/upstream';
 import { describe, expect, it } from 'vitest';
 import { checkConfig } from '../src/config/config.ts';
 import { EFFECTS } from '../src/config/config-change.ts';
-import { configOf, ratesOf, TOKEN } from './support/gateway.ts';
+import { configOf, ratesOf, scratchFolder, TOKEN } from './support/gateway.ts';
 import { type InProcess, startInProcess } from './support/in-process.ts';
 
 const CHATS = '/api/v1/chats?account_id=acc_1';
@@ -95,7 +98,7 @@ const RELOADED: readonly [key: string, before: unknown, after: unknown, probe: P
     [200, 409],
   ],
   ['keys', undefined, [{ token: 'another', application: 'app_1' }], statusOf('GET', CHATS), [200, 401]],
-  ['perAddress', undefined, ['0/1m'], statusOf('GET', CHATS), [200, 429]],
+  ['perAddress', undefined, ['0/1m'], statusOf('GET', CHATS), [200, 422]],
   [
     'clientAddress',
     undefined,
@@ -337,4 +340,31 @@ describe('a reload', () => {
     expect(replay.headers['idempotency-replayed']).toBe('true');
     expect(upstream.seen).toHaveLength(1);
   });
+});
+
+it('a limit of the config that changes beneath an adjustment is logged, and does not apply', async () => {
+  const upstream = await startUpstream();
+  const file = join(scratchFolder(), 'limits.json');
+  const withLimit = (max: number) =>
+    fullConfig(upstream.url, {
+      store: 'memory',
+      adjustments: { file },
+      limits: { default: { allMethods: ['9/1h'] }, accounts: { acc_1: { allMethods: [`${max}/1h`] } } },
+    });
+  const writer = createSharedLimits({
+    base: withLimit(20).limits as { default: object },
+    adjustments: createFileAdjustments(file),
+  });
+  await writer.put({ account: 'acc_1' }, ['30/1h'], { by: 'jane' });
+  await writer.close();
+  const gateway = await startInProcess(withLimit(20));
+  await reload(gateway, withLimit(40));
+  const line = await eventually(() => gateway.lines().find(({ count }) => count === 1), 'the line');
+  expect(line).toMatchObject({
+    msg: 'limits of the config changed, but adjustments of them go on to apply',
+    limits: ['limits.accounts["…"].allMethods'],
+  });
+  expect(ratesOf(await gateway.ask('GET', CHATS)).limit).toBe(30);
+  await reload(gateway, withLimit(40));
+  expect(gateway.lines().filter(({ count }) => count === 1)).toHaveLength(1);
 });

@@ -62,6 +62,7 @@ export const GROUPS: readonly Group[] = [
     entries: [
       'docs/reference.md',
       'docs/shared-limits.md',
+      'docs/limits-in-a-table.md',
       'packages/simulate/docs/simulate.md',
       'docs/shadow.md',
       'docs/client-ip.md',

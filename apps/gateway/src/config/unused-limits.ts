@@ -112,7 +112,7 @@ function unreached(place: string, limits: Config['limits'], config: Config): Con
   const kinds = ['providers', 'plans'] as const;
   const isReached =
     // If the file lists no accounts, requests that name one are refused.
-    (config.accounts.length === 0 && config.routes.some(isNamed)) ||
+    (config.accounts.length === 0 && config.routes.filter(isLimited).every(isNamed)) ||
     [limits.default, ...Object.values(limits.accounts)].some(layerHasWindows) ||
     kinds.some((kind) => names[kind].some((name) => layerHasWindows(limits[kind][name] ?? {}))) ||
     (limits.recommended && names.providers.some((name) => Object.hasOwn(recommendedLimits, name)));

@@ -1,9 +1,10 @@
 import { recommendedLimits } from 'headgate/recommended';
 import type { RouteTemplate } from 'headgate-simulate/routes';
-import { isLimited, isNamed } from './account-source.ts';
+import { CONSUMERS, consumerOf, isLimited, isNamed } from './account-source.ts';
 import { type ConfigIssue, formatPath } from './config-error.ts';
+import { accountsIn } from './consumers.ts';
 import { withoutSecrets } from './hide-secrets.ts';
-import { layerHasWindows } from './limits.ts';
+import { hasWindows, layerHasWindows } from './limits.ts';
 import { isLoopback } from './loopback.ts';
 import { isObeyed } from './request-fields.ts';
 import { parseRoute } from './routes.ts';
@@ -51,6 +52,7 @@ export function warningsFor(config: Config): ConfigIssue[] {
     ),
     ...unlimitedAccounts(config),
     ...unlimitedRoutes(config),
+    ...unlimitedConsumers(config),
     ...warnIf(
       config.store === 'memory' && routes.some(({ idempotent }) => Boolean(idempotent)),
       'store',
@@ -140,6 +142,28 @@ function unlimitedRoutes({ routes, limits }: Config): ConfigIssue[] {
   const others = unlimited.length === 1 ? '' : `, nor are ${unlimited.length - 1} others`;
   const reason = `no account, so the route is not limited${others}: write "account": "key" to count per API key, or "none" if this is meant`;
   return [{ path: `routes[${routes.indexOf(first)}]`, reason }];
+}
+
+/** Limits of providers apply only to accounts of the config. */
+function unlimitedConsumers(config: Config): ConfigIssue[] {
+  const { routes, limits } = config;
+  if (!hasWindows(limits) || layerHasWindows(limits.default)) return [];
+  const consumers = accountsIn(config).filter(({ id }) => consumerOf(id) !== undefined);
+  const ids = [...consumers.map(({ id }) => id), ...Object.keys(limits.accounts)];
+  const plans = consumers.flatMap(({ plan }) => plan ?? []);
+  return CONSUMERS.flatMap((consumer) => {
+    const layers = [
+      ...ids.filter((id) => consumerOf(id)?.consumer === consumer).map((id) => limits.accounts[id]),
+      ...(consumer === 'address' ? [] : plans.map((plan) => limits.plans[plan])),
+    ];
+    const at = routes.findIndex(({ account }) => account === consumer);
+    const reason = `no limit applies to what counts by ${consumer}: add limits of "default"`;
+    return warnIf(
+      at !== -1 && !layers.some((layer) => layer && layerHasWindows(layer)),
+      `routes[${at}].account`,
+      reason,
+    );
+  });
 }
 
 /** A parameter or a wildcard beside a route takes other spellings of its paths, and so avoids that route's limits. */

@@ -1,4 +1,5 @@
 import { placeOfTarget } from 'headgate/internal';
+import type { AdjustTarget } from 'headgate/limits';
 import type { SharedLimits, SharedLimitsEvent } from 'headgate/shared-limits';
 import { createSharedLimits } from 'headgate/shared-limits';
 import type { AdjustmentEntry } from 'headgate/stores';
@@ -7,6 +8,9 @@ import type { Config } from '../config/schema.ts';
 import type { Log } from '../operations/log.ts';
 import type { ScrapedMetric } from '../operations/store-metrics.ts';
 import type { GatewayStore } from './store.ts';
+
+/** Most limits that one line of the log names. */
+const MAX_SHOWN = 20;
 
 /** The limits of the config, with the adjustments of a store over them. */
 export interface AdjustedLimits {
@@ -61,6 +65,12 @@ function report(event: SharedLimitsEvent, { logger, namesAccounts }: Log): void 
           'a change of limits is gone: the store has another history',
         );
       return;
+    case 'hidden': {
+      const limits = event.adjustments.slice(0, MAX_SHOWN).map(({ target }) => placeOf(target, namesAccounts));
+      const count = event.adjustments.length;
+      logger.warn({ count, limits }, 'limits of the config changed, but adjustments of them go on to apply');
+      return;
+    }
     case 'recovered':
       logger.info('adjustments are read again');
       return;
@@ -74,10 +84,12 @@ function report(event: SharedLimitsEvent, { logger, namesAccounts }: Log): void 
 
 /** A change, as the log shows it. The id of an account may be personal data. */
 function shown({ by, reason, source, limits }: AdjustmentEntry, namesAccounts: boolean) {
-  const places = limits.map(({ target }) =>
-    placeOfTarget(target.account === undefined || namesAccounts ? target : { ...target, account: '…' }),
-  );
+  const places = limits.map(({ target }) => placeOf(target, namesAccounts));
   return { by, reason, source, limits: places };
+}
+
+function placeOf(target: AdjustTarget, namesAccounts: boolean): string {
+  return placeOfTarget(target.account === undefined || namesAccounts ? target : { ...target, account: '…' });
 }
 
 function metricsOf(

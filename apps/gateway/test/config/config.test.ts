@@ -619,6 +619,23 @@ describe('warnings', () => {
     expect(warningsOf(configWith('none'), /^routes/)).toEqual([]);
   });
 
+  it('a route that counts by a key, an application or an address to which no limit applies is a warning', () => {
+    const window = { allMethods: ['1/1m'] };
+    const config = {
+      keys: [{ name: 'one', token: 'one', application: 'a', plan: 'pro' }],
+      accounts: [{ id: 'acc_1', application: 'a', provider: 'p' }],
+      routes: ['query.id', 'key', 'application', 'address'].map((account, i) => ({ route: `GET /${i}`, account })),
+    };
+    const placesOf = (limits: object) => warningsOf({ ...config, limits }, /^routes/).map(({ path }) => path);
+    const all = ['routes[1].account', 'routes[2].account', 'routes[3].account'];
+    const plans = { pro: {} };
+    expect(placesOf({ default: {}, plans, providers: { p: window } })).toEqual(all);
+    expect(placesOf({ default: {}, plans: { pro: window } })).toEqual(all.slice(2));
+    const accounts = { 'key:one': window, 'address:192.0.2.1': window };
+    expect(placesOf({ default: {}, plans, accounts })).toEqual(['routes[2].account']);
+    expect(placesOf({ default: window, plans })).toEqual([]);
+  });
+
   it('idempotent routes with the store memory are a warning', () => {
     const routes = [{ route: 'POST /x', idempotent: true }];
     expect(warningsOf({ routes }, /^store$/)).toEqual([

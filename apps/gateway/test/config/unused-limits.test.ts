@@ -115,6 +115,10 @@ describe('limits that no request can reach', () => {
       'limits.providers.outlok: no account has this provider, so no request is limited: add limits of "default", did you mean "outlook"?',
     ]);
     expect(issuesOf({ ...config, limits: { providers: { outlok: WINDOW, outlook: WINDOW } } })).toEqual([]);
+    const byKeyToo = { ...config, accounts: [], routes: [...BY_NAME, { route: 'GET /y', account: 'key' }] };
+    expect(issuesOf({ ...byKeyToo, limits: { providers: { outlook: WINDOW } } })).toEqual([
+      'limits.providers.outlook: no account has this provider, so no request is limited: add limits of "default"',
+    ]);
     expect(issuesOf({ ...config, limits: { default: {}, plans: { pro: WINDOW } } })).toEqual([
       'limits.plans.pro: no account has this plan, so no request is limited: add limits of "default"',
     ]);
