@@ -20,7 +20,8 @@
  *             -DDEADLINE   begin carries its deadline in the store's time: the store rejects a late begin
  *             -DSTRICT     without an acknowledged complete the client gets no result (with I12 it gets its answer)
  * World       -DNO_STALL   no attempt has the effect after losing its lease (the downstream fences, or stalls are bounded)
- *             -DFLUSH=1    how often the store loses everything         -DRETENTION=1  records expire (never under a live lease)
+ *             -DFLUSH=1    how often the store loses everything         -DRETENTION=1  records expire (never under a live lease, or
+ *                          without the outcome of a dispatched claim)
  *             -DFAILOVER=1 the store falls back to an earlier state
  *             -DRELEASED=1 how often the record of a released claim expires, which is minutes after its release
  *             -DRESTART    commands may be later than that. The next record counts its generations from the start, and
@@ -560,7 +561,10 @@ active proctype world() {
   :: d_step { brief && !live && expired < RELEASED -> TRACE_EVENT(EXPIRE) expired++; wipe(); restart() }
 #endif
 #if RETENTION
-  :: d_step { st != ABSENT && !(st == PROGRESS && live) && losses < RETENTION -> TRACE_EVENT(EXPIRE) losses++; wipe() }
+  :: d_step { st != ABSENT && !(st == PROGRESS && (live || disp)) && losses < RETENTION -> TRACE_EVENT(EXPIRE) losses++; wipe() }
+#endif
+#ifdef W_UNKNOWN_EXPIRES
+  :: d_step { st == PROGRESS && !live && disp -> TRACE_EVENT(EXPIRE) wipe() }
 #endif
 #if FAILOVER
   :: d_step { !snapped -> snapped = 1; s_st = st; s_own = own; s_fp = fp; s_res = res; s_disp = disp; s_inh = inh; s_live = live }

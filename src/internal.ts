@@ -22,6 +22,7 @@ export {
   IdleTimer,
   tooLarge,
 } from './http/body-limits.ts';
+export { comparedFields, joinedField } from './http/compared-fields.ts';
 export { createBodyField, createQueryField } from './http/field/body-field.ts';
 export { isHopByHop, namedByConnection } from './http/hop-by-hop.ts';
 export { parseMediaType } from './http/parse/media-type.ts';

@@ -183,10 +183,10 @@ const HOUSES: Readonly<Record<string, House>> = {
 };
 
 /** The most names that `headgate/internal` may export. Fewer is better: lower it whenever one goes. */
-const MOST_INTERNAL = 36;
+const MOST_INTERNAL = 38;
 
 /** The most lines, those of the scripts in Lua included, and rooms of the library. */
-const MOST_LINES = 27_423;
+const MOST_LINES = 27_925;
 const MOST_ROOMS = 16;
 
 /** Packages that a room of the library may use at run time. All others, frameworks included, may only be imported as types. */
@@ -455,6 +455,8 @@ describe('library', () => {
       'stores/redis/claim-scan.ts',
       // Large values wait for their turn, up to a bound.
       'stores/redis/large-values.ts',
+      // A claim that ends within 10 ms is not noted.
+      'stores/redis/unresolved-claims.ts',
       // Calls to a server have a deadline.
       'stores/shared/circuit-breaker.ts',
       // Waits for a server at start: the time between two attempts.

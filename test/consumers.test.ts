@@ -23,7 +23,9 @@ const COMPILERS: Readonly<Record<string, Check>> = {
 const RESOLUTIONS = {
   'NodeNext, ESM and CommonJS': { extensions: ['mts', 'cts'], module: 'NodeNext', moduleResolution: 'NodeNext' },
   'a bundler': { extensions: ['ts'], module: 'ESNext', moduleResolution: 'Bundler' },
-};
+  // The default of `module: commonjs` until TypeScript 6: it reads `typesVersions`, and no `exports`.
+  'node10, CommonJS': { extensions: ['ts'], module: 'CommonJS', moduleResolution: 'node10', esModuleInterop: true },
+} as const;
 type Resolution = keyof typeof RESOLUTIONS;
 
 interface Consumer {
@@ -113,19 +115,28 @@ function checkByCommand(compiler: string): Check {
   };
 }
 
-/** A change waits for the fastest compiler and the strictest resolution only. */
-const resolutions = (Object.keys(RESOLUTIONS) as Resolution[]).slice(0, NIGHTLY ? undefined : 1);
+const RESOLUTION_NAMES = Object.keys(RESOLUTIONS) as Resolution[];
+
+/** A change waits for the fastest compiler and the strictest resolution only, and for all of them in one program. */
+const resolutionsOf = (name: string) =>
+  NIGHTLY || name === 'portable' ? RESOLUTION_NAMES : RESOLUTION_NAMES.slice(0, 1);
+
+/** The oldest compiler is the last one that knows `node10` without calling it deprecated. */
+function compilersFor(resolution: Resolution, { heavy }: Consumer) {
+  const isShort = heavy === true && resolution === 'a bundler';
+  return Object.entries(COMPILERS).filter(([version]) =>
+    resolution === 'node10, CommonJS' ? version === '5.9' : version === '7' || (NIGHTLY && !isShort),
+  );
+}
 
 describe.each(Object.entries(CONSUMERS))('%s', (name, consumer) => {
-  describe.each(resolutions)('%s', (resolution) => {
-    const isShort = consumer.heavy === true && resolution === 'a bundler';
-    const compilers = Object.entries(COMPILERS).filter(([version]) => version === '7' || (NIGHTLY && !isShort));
+  describe.each(resolutionsOf(name))('%s', (resolution) => {
     let folder: string;
     beforeAll(() => {
       folder = createProject(name, consumer, resolution);
     });
 
-    it.each(compilers)(
+    it.each(compilersFor(resolution, consumer))(
       'TypeScript %s',
       async (_, check) => {
         expect(await check(folder)).toEqual([]);

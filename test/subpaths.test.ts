@@ -24,6 +24,12 @@ it('package.json also exports itself and nothing else', () => {
   expect(others).toEqual(['./package.json']);
 });
 
+it('package.json names the types of each subpath for compilers that do not read its exports', () => {
+  const { types, typesVersions } = manifest;
+  const { [types.slice('./'.length)]: ofRoot, ...others } = typesVersions['*'] ?? {};
+  expect([ofRoot, others]).toEqual([[types], { '*': ['./dist/*.d.ts'] }]);
+});
+
 it('each subpath has a limit of its size', () => {
   const limits = readFileSync(join(ROOT, '.size-limit.js'), 'utf8').match(/const WHOLE = \{(.*?)\n\};/s)?.[1] ?? '';
   expect([...limits.matchAll(/^ {2}'(\S+)': [\d_]+,$/gm)].map(([, subpath]) => subpath).sort()).toEqual(

@@ -28,7 +28,10 @@ export interface ClaimRecord {
   readonly inherited: boolean;
   /** Time in milliseconds on the store's clock from which another attempt can take the claim over. */
   readonly leaseUntil: number;
-  /** Time in milliseconds on the store's clock at which the record expires. Never before `leaseUntil`. */
+  /**
+   * Time in milliseconds on the store's clock at which the retention is over. Never before `leaseUntil`. The record
+   * expires then, unless its outcome is unknown ({@link isUnresolved}).
+   */
   readonly keptUntil: number;
   /** Set once the claim is completed. */
   readonly result: KeptResult | undefined;
@@ -39,7 +42,7 @@ export interface ClaimCommand {
   /** Identifies the one attempt that sends the command. Two requests never share a token, and it is never ''. */
   readonly token: string;
   readonly fingerprint: string;
-  /** Milliseconds from this command until the record expires (I8). */
+  /** Milliseconds from this command until the retention of the record is over (I8). */
   readonly retentionMs: number;
 }
 
@@ -129,9 +132,22 @@ export interface ClaimStep<Reply> {
 const LOST = { kind: 'lost' } as const;
 const OK = { kind: 'ok' } as const;
 
-/** Returns the record, or undefined if it expired at `now`. */
+/** Returns the record, or undefined if it expired at `now`. A record without an outcome never expires (I9). */
 export function unexpired(record: ClaimRecord | undefined, now: number): ClaimRecord | undefined {
-  return record !== undefined && now < record.keptUntil ? record : undefined;
+  return record !== undefined && (now < record.keptUntil || isUnresolved(record)) ? record : undefined;
+}
+
+/** Whether the claim was dispatched, and its outcome is not known. */
+export function isUnresolved({ state, dispatched }: Pick<ClaimRecord, 'state' | 'dispatched'>): boolean {
+  return state === 'in_progress' && dispatched;
+}
+
+/**
+ * Whether a store that lacks room for a claim of the same scope may forget this record (I13): its outcome is unknown,
+ * and its lease and its retention are over.
+ */
+export function isForgettable(record: ClaimRecord, now: number): boolean {
+  return isUnresolved(record) && now >= record.keptUntil;
 }
 
 /** Claims the key, or replies why that is not possible. */

@@ -98,7 +98,7 @@ export interface ClaimId {
 export interface ClaimView extends Omit<ClaimRecord, 'leaseUntil' | 'keptUntil'> {
   /** Milliseconds until the lease expires; 0 if it expired, or if the claim is without an owner. */
   readonly leaseMs: number;
-  /** Milliseconds until the record expires. */
+  /** Milliseconds until the retention is over; 0 if the record stays because its outcome is unknown (I9). */
   readonly keptMs: number;
 }
 
@@ -124,7 +124,8 @@ export interface ClaimPage {
  * Stores claims on idempotency keys. Each command is one atomic step on the store's own clock and does exactly what
  * `core/claim.ts` does; prove it with `claimStoreSuite` in `headgate/testing`.
  *
- * A claim in progress is never evicted (I13). A full store throws `StoreFullError`. A store also throws if it does not
+ * A claim in progress is never evicted (I13). The record of an unknown outcome stays after its retention, until it is
+ * resolved, or until its own scope needs the room. A full store throws `StoreFullError`. A store also throws if it does not
  * know whether a command was executed; the sender then repeats the command with the same token, or abandons the claim.
  */
 export interface ClaimStore {
@@ -157,6 +158,11 @@ export interface ClaimStore {
    * keys in groups may look at a few more
    */
   list?(cursor: string | undefined, count: number): MaybePromise<ClaimPage>;
+  /**
+   * Calls the listener with each claim that the store forgot although its outcome is unknown, because its scope needed
+   * the room (I13). Returns a function that stops this. Absent if the store never does that.
+   */
+  onForgotten?(listener: (id: ClaimId) => void): () => void;
   /** Waits until the store's server answers. Absent if there is no server. */
   ready?(options?: ReadyOptions): MaybePromise<void>;
   /** Closes the store's own resources, never an object that was passed to it. */

@@ -206,7 +206,10 @@ class StagedGate<Request> implements Gate<Request> {
     }
   }
 
-  /** Records the dispatch if the later stages let the request through, and releases the key if they rejected it. */
+  /**
+   * Records the dispatch if the later stages let the request through, unless the handler does that, and releases the key
+   * if they rejected it.
+   */
   async #dispatch(
     stage: IdempotencyStage,
     claim: Claim,
@@ -220,22 +223,31 @@ class StagedGate<Request> implements Gate<Request> {
       const instead = await stage.release(claim, problem);
       return instead === undefined ? entry : { kind: 'answer', reply: instead };
     }
-    const dispatch = await claim.dispatch();
-    if (dispatch.kind === 'ok')
-      return entry.withClaim(
-        stage.recording(claim, keyed, problem),
-        () => stage.release(claim, problem),
-        (error) => this.#entries.fail(request, requestId, new StageError('idempotency', error)).reply,
-      );
-    await entry.abandon();
-    switch (dispatch.kind) {
-      case 'settled':
-        return { kind: 'answer', reply: stage.replay(dispatch.result, problem), replayed: true };
-      case 'lost':
-        return { kind: 'answer', reply: stage.refuse({ kind: 'refused', reason: 'lost' }, keyed, problem) };
-      case 'unavailable':
-        return this.#entries.fail(request, requestId, new StageError('idempotency', dispatch.error));
+    const dispatch = async (): Promise<GateAnswer | undefined> => {
+      const dispatched = await claim.dispatch();
+      switch (dispatched.kind) {
+        case 'ok':
+          return undefined;
+        case 'settled':
+          return { kind: 'answer', reply: stage.replay(dispatched.result, problem), replayed: true };
+        case 'lost':
+          return { kind: 'answer', reply: stage.refuse({ kind: 'refused', reason: 'lost' }, keyed, problem) };
+        case 'unavailable':
+          return this.#entries.fail(request, requestId, new StageError('idempotency', dispatched.error));
+      }
+    };
+    const isExplicit = keyed.dispatch === 'explicit';
+    const instead = isExplicit ? undefined : await dispatch();
+    if (instead !== undefined) {
+      await entry.abandon();
+      return instead;
     }
+    return entry.withClaim(
+      stage.recording(claim, keyed, problem),
+      () => stage.release(claim, problem),
+      (error) => this.#entries.fail(request, requestId, new StageError('idempotency', error)).reply,
+      isExplicit ? async () => (await dispatch())?.reply : undefined,
+    );
   }
 
   /** Runs stages. Their errors become the answer. */

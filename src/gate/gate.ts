@@ -47,6 +47,13 @@ export interface Passage {
   /** True if the response decides the cost of the request, also if its client is gone and never gets it. */
   readonly hasFinalCost?: boolean;
   /**
+   * With `dispatch: 'explicit'` of the idempotent request, the handler awaits it just before its effect. From then on the
+   * request may have been executed. Resolves at once for every other request.
+   * @throws (rejects with) NotDispatchedError if the effect must not happen, because another attempt owns the key by now,
+   * or because the store does not answer. Do not catch it: the client gets the right answer, whatever the response says
+   */
+  dispatch(): Promise<void>;
+  /**
    * Call it if the request is known not to have reached the provider. The charge is refunded (S13), and the idempotency
    * key is released (I6). Resolves to the response that the client must get instead, if another outcome is already
    * stored under the key. Never rejects.

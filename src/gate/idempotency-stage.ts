@@ -46,8 +46,9 @@ export class IdempotencyStage {
   open(request: FingerprintedRequest): Promise<OpenedClaim> {
     const { fingerprint, reconcile } = request;
     return this.options.idempotency.open({
-      dispatch: 'explicit',
       ...request,
+      // The limits come between the claim and its dispatch.
+      dispatch: 'explicit',
       fingerprint: fingerprint.value,
       reconcile: reconcile && this.#recordReconciled(reconcile, this.#maxBytes(request)),
       maxKeptBytes: UNLIMITED,
@@ -100,13 +101,14 @@ export class IdempotencyStage {
   }
 
   /** Returns the recording that completes the claim with the response. */
-  recording(claim: Claim, settings: SettingsInput, answer: AnswerProblem): Omit<ResponseRecording, 'fail'> {
+  recording(claim: Claim, request: FingerprintedRequest, answer: AnswerProblem): Omit<ResponseRecording, 'fail'> {
     const defaults = this.options.idempotency.settings;
-    const { onOrphan = defaults.onOrphan } = settings;
-    const maxBytes = this.#maxBytes(settings);
+    const { onOrphan = defaults.onOrphan, dispatch } = request;
+    const maxBytes = this.#maxBytes(request);
     return {
       maxBytes,
-      storeBeforeSending: onOrphan !== 'reject',
+      // In both cases another response can replace this one.
+      storeBeforeSending: onOrphan !== 'reject' || dispatch === 'explicit',
       store: (response) => this.#store(claim, response, maxBytes, answer),
     };
   }

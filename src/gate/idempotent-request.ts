@@ -20,6 +20,13 @@ export interface IdempotentRequest extends SettingsInput {
    */
   readonly fingerprint: Fingerprint | ((account: string | undefined) => MaybePromise<Fingerprint>);
   /**
+   * `automatic`: the handler runs with a claim that is dispatched, so its death leaves an unknown outcome. `explicit`: the
+   * handler calls `dispatch()` of its passage just before its effect. Until then its death, or an error that it answers,
+   * frees the key.
+   * @default 'automatic'
+   */
+  readonly dispatch?: 'automatic' | 'explicit' | undefined;
+  /**
    * Required if `onOrphan` is `reconcile`. If the operation was done, `result` must be made by `storedResponse()` of
    * `headgate/http`: the client gets that response. `{ status, value: undefined }` if only the status is known.
    */
@@ -37,6 +44,7 @@ const BAD_ACCOUNT = 'must resolve to a string; return undefined if there is none
 const BAD_FINGERPRINT = 'fingerprint must be a result of fingerprint() from headgate/http';
 const BAD_IDEMPOTENT_REQUEST =
   "the gate's idempotent resolver must return undefined, or { scope, key, fingerprint } with a non-empty scope";
+const BAD_DISPATCH = 'must be one of automatic, explicit';
 
 /** Whether the resolver found an invalid key (I1). */
 export function isKeyFault(resolved: unknown): resolved is KeyFault {
@@ -48,7 +56,9 @@ export function isKeyFault(resolved: unknown): resolved is KeyFault {
  * @throws StageError
  */
 export function checkIdempotentRequest(resolved: unknown): IdempotentRequest {
-  const { scope, key, fingerprint } = Object(resolved) as Partial<IdempotentRequest>;
+  const { scope, key, fingerprint, dispatch = 'automatic' } = Object(resolved) as Partial<IdempotentRequest>;
+  if (dispatch !== 'automatic' && dispatch !== 'explicit')
+    throw new StageError('idempotent', new OptionError('dispatch', dispatch, BAD_DISPATCH));
   const hasFingerprint = typeof fingerprint === 'function' || typeof fingerprint?.value === 'string';
   if (typeof scope === 'string' && scope !== '' && typeof key === 'string' && hasFingerprint)
     return resolved as IdempotentRequest;

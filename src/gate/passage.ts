@@ -4,11 +4,12 @@ import type { Decision } from '../core/decision.ts';
 import { hasSharedCount } from '../core/window-set.ts';
 import type { Reply } from '../http/problem.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';
+import { NotDispatchedError } from '../idempotency/not-dispatched.ts';
 import { checkCost, type Limiter } from '../limits/limiter.ts';
 import type { GateEmitter } from './events.ts';
 import type { GateOutcome, Passage, Settlement } from './gate.ts';
 import type { GateOptions } from './options.ts';
-import type { ResponseRecording } from './recording.ts';
+import type { CapturedResponse, ResponseRecording } from './recording.ts';
 
 const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 const noField = (): undefined => undefined;
@@ -27,6 +28,9 @@ export class GatePassage implements Passage {
   recording: ResponseRecording | undefined;
   isRecorded = false;
   #releaseClaim: (() => Promise<Reply | undefined>) | undefined;
+  #dispatchClaim: (() => Promise<Reply | undefined>) | undefined;
+  /** Resolves to the answer of a request whose effect must not happen. */
+  #dispatching: Promise<Reply | undefined> | undefined;
 
   constructor(
     readonly decision: Decision | undefined,
@@ -38,19 +42,22 @@ export class GatePassage implements Passage {
 
   /**
    * Adds the claim of the request: `recording` completes it, `releaseClaim` releases it, and `fail` logs an error and
-   * makes the answer.
+   * makes the answer. `dispatchClaim`, if the handler says when: it records the dispatch, or returns the answer of a
+   * request whose effect must not happen.
    */
   withClaim(
     recording: Omit<ResponseRecording, 'fail'>,
     releaseClaim: () => Promise<Reply | undefined>,
     fail: (error: Error) => Reply,
+    dispatchClaim?: () => Promise<Reply | undefined>,
   ): this {
     const { maxBytes, storeBeforeSending } = recording;
+    // Nothing is stored for a claim that was released first.
+    const store = (response: CapturedResponse) => this.#releasing ?? this.#store(recording, response);
     this.recording = {
       maxBytes,
       storeBeforeSending,
-      // Nothing is stored for a claim that was released first.
-      store: (response) => this.#releasing ?? recording.store(response),
+      store: (response) => this.#dispatching?.then((instead) => instead ?? store(response)) ?? store(response),
       fail: async (error) => {
         const reply = fail(error);
         return (await this.abandon()) ?? reply;
@@ -58,7 +65,29 @@ export class GatePassage implements Passage {
     };
     this.isRecorded = true;
     this.#releaseClaim = releaseClaim;
+    this.#dispatchClaim = dispatchClaim;
     return this;
+  }
+
+  async dispatch(): Promise<void> {
+    const owner = (this.#stack ?? [this]).find((one) => one.#dispatchClaim !== undefined);
+    if (owner === undefined) return;
+    owner.#dispatching ??= owner.#dispatch();
+    if ((await owner.#dispatching) !== undefined)
+      throw new NotDispatchedError('another attempt owns the idempotency key, or the store does not answer');
+  }
+
+  async #dispatch(): Promise<Reply | undefined> {
+    const instead = await this.#dispatchClaim?.();
+    // Nothing was executed.
+    if (instead !== undefined) void this.abandon();
+    return instead;
+  }
+
+  /** A handler that answers an error before it dispatched did nothing: its key is released. */
+  #store(recording: Pick<ResponseRecording, 'store'>, response: CapturedResponse): Promise<Reply | undefined> {
+    const didNothing = this.#dispatchClaim !== undefined && this.#dispatching === undefined && response.status >= 400;
+    return didNothing ? (this.#releaseClaim as () => Promise<Reply | undefined>)() : recording.store(response);
   }
 
   get hasFinalCost(): boolean {

@@ -25,6 +25,8 @@ export type BeginResult = Exclude<BeginReply, { kind: 'claimed' | 'late' }> | Ne
 
 /** A command that fails before its deadline is sent once more. */
 const MAX_TRIES = 2;
+/** A command waits in memory for its store for a day at most, however long outcomes are stored. */
+const MAX_BACKGROUND_MS = 86_400_000;
 
 /** One request in one process. It owns a token, and sends the commands that carry this token (I9, I10). */
 export class Attempt {
@@ -129,7 +131,7 @@ export class Attempt {
     runtime.retries.add({
       id,
       command: 'complete',
-      expiresAt: runtime.timers.now() + settings.retentionMs,
+      expiresAt: runtime.timers.now() + Math.min(settings.retentionMs, MAX_BACKGROUND_MS),
       valueLength: stored.value?.length ?? 0,
       send: async () => void (await this.complete(stored)),
     });
@@ -150,7 +152,7 @@ export class Attempt {
   /** @param mayBeDispatched whether a dispatch may be recorded; if not, the claim is free when its lease expires */
   abandonInBackground(generation: number | undefined, mayBeDispatched: boolean): void {
     const { runtime, id, settings } = this;
-    const usefulMs = mayBeDispatched ? settings.retentionMs : 2 * settings.leaseMs;
+    const usefulMs = mayBeDispatched ? Math.min(settings.retentionMs, MAX_BACKGROUND_MS) : 2 * settings.leaseMs;
     runtime.retries.add({
       id,
       command: 'abandon',

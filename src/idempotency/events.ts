@@ -38,6 +38,11 @@ export type ClaimEvent =
   | { readonly type: 'lost'; readonly command: ClaimCommandName }
   /** The owner exceeded `maxRunMs` and stops renewing. When the lease expires, retries find an orphan (I9). */
   | { readonly type: 'overdue'; readonly dispatched: boolean }
+  /**
+   * The store forgot an unknown outcome after its retention, because its scope had no room for a new key (I13). A retry
+   * of this request is executed again.
+   */
+  | { readonly type: 'forgotten' }
   /** The store failed, and nothing was executed (I12). */
   | { readonly type: 'unavailable'; readonly command: ClaimCommandName; readonly error: unknown }
   /** The store failed, and the request is executed without protection (I12). */
@@ -50,5 +55,5 @@ export type ClaimEvent =
       readonly tries: number;
       readonly error: unknown;
     }
-  /** A command in the background was never acknowledged. It is without effect, because its record expired. */
+  /** A command in the background was not acknowledged within `retentionMs`, or a day if that is shorter. */
   | { readonly type: 'given_up'; readonly command: ClaimCommandName };

@@ -1,8 +1,9 @@
-import { HeadgateError, isHeadgateError } from '../base/errors.ts';
+import { isHeadgateError } from '../base/errors.ts';
 import { after, type MaybePromise } from '../base/maybe-promise.ts';
 import type { KeptResult } from '../core/claim.ts';
 import type { ClaimId } from '../core/ports.ts';
 import type { Claim, ClaimCompletion, ClaimDispatch } from './claim.ts';
+import { NotDispatchedError } from './not-dispatched.ts';
 import { type OpenedClaim, open } from './open.ts';
 import { decodeOutcome, encodeFailure, encodeValue, type ResultCodec } from './outcome.ts';
 import type { Reconcile } from './reconcile.ts';
@@ -71,15 +72,6 @@ export type RunResult<T> =
   | Unavailable
   /** The operation was executed without protection (I12). */
   | { readonly kind: 'bypassed'; readonly value: T };
-
-/** `dispatch()` of an operation rejects with this error. `run` catches it. */
-class NotDispatchedError extends HeadgateError {
-  override readonly name = 'NotDispatchedError';
-
-  constructor(reason: string) {
-    super('not_dispatched', `the effect must not happen: ${reason}`);
-  }
-}
 
 /** Options of one `run` with all defaults filled in. */
 export interface RunParameters<T> {

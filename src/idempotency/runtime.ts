@@ -6,6 +6,8 @@ import { RetryQueue } from './retry-queue.ts';
 import type { Timers } from './timers.ts';
 import { Waiters } from './waiters.ts';
 
+const FORGOTTEN = 'its scope has no room for a new idempotency key; a retry of the forgotten request is executed again';
+
 /** A claim whose lease is renewed until it ends. */
 interface Renewing {
   stopRenewing(): void;
@@ -22,6 +24,7 @@ export class Runtime {
   #name: string | undefined;
   #tokens = 0;
   #closed = false;
+  readonly #stopListening: (() => void) | undefined;
 
   constructor(
     readonly store: ClaimStore,
@@ -32,6 +35,11 @@ export class Runtime {
     this.#events = new Emitter(onEvent, log);
     this.retries = new RetryQueue(timers, this.#events);
     this.waiters = new Waiters(timers);
+    this.#stopListening = store.onForgotten?.((id) => {
+      // Said in any case: a retry would be executed again. The key is left out, because it may be a secret.
+      log('headgate: an unknown outcome was forgotten', new Error(FORGOTTEN));
+      this.emit(id, { type: 'forgotten' });
+    });
   }
 
   /** True after {@link close}: no new claims, and duplicates stop waiting. */
@@ -84,6 +92,7 @@ export class Runtime {
 
   /** Cancels every timer. */
   stop(): void {
+    this.#stopListening?.();
     this.retries.stop();
     for (const claim of this.#heldClaims) claim.stopRenewing();
     for (const resolve of this.#releaseListeners.splice(0)) resolve();

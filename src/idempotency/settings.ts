@@ -23,7 +23,8 @@ export interface ClaimSettings {
    */
   readonly waitMs: number;
   /**
-   * How long an outcome is stored, in milliseconds, at most 24 hours (I8).
+   * How long an outcome is stored, in milliseconds, at most 365 days (I8). An unknown outcome stays until it is resolved
+   * (I9).
    * @default 86_400_000
    */
   readonly retentionMs: number;
@@ -62,6 +63,8 @@ export type SettingRule<Value> = { readonly default: Value } & ([Value] extends 
 
 const DAY_MS = 86_400_000;
 
+const YEAR_MS = 365 * DAY_MS;
+
 /** `Number.MAX_SAFE_INTEGER` by its value: bundlers do not drop a table that reads a property of a global. */
 const MAX_BYTES = 2 ** 53 - 1;
 
@@ -70,7 +73,7 @@ export const SETTINGS: { readonly [Name in keyof ClaimSettings]: SettingRule<Cla
   leaseMs: { min: 1, max: DAY_MS, default: 30_000 },
   maxRunMs: { min: 1, max: DAY_MS, default: 3_600_000 },
   waitMs: { min: 0, max: DAY_MS, default: 10_000 },
-  retentionMs: { min: 1, max: DAY_MS, default: DAY_MS },
+  retentionMs: { min: 1, max: YEAR_MS, default: DAY_MS },
   releasedRetentionMs: { min: 1, max: DAY_MS, default: 600_000 },
   maxKeptBytes: { min: 0, max: MAX_BYTES, default: 1_048_576 },
   onOrphan: { choices: ['reject', 'reexecute', 'reconcile'], default: 'reject' },

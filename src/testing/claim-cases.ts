@@ -25,16 +25,38 @@ export const CLAIM_CASES: Readonly<Record<string, (fixture: ClaimFixture) => Pro
     fixture.expireLease();
     assertEqual(await fixture.claim('b'), generation + 1);
   },
-  async 'W_TAKEOVER_OF_DISPATCHED: I9: with onOrphan reject, an orphan stays an orphan until its retention ends'(
-    fixture,
-  ) {
+  async 'W_TAKEOVER_OF_DISPATCHED: I9: with onOrphan reject, an orphan stays an orphan'(fixture) {
     const generation = await fixture.claim('a', { dispatch: true });
     fixture.expireLease();
     for (const token of ['b', 'c', 'd']) assertEqual(await fixture.begin(token), { kind: 'orphan' });
     assertEqual((await fixture.inspect())?.owner, 'a');
     assertEqual((await fixture.inspect())?.generation, generation);
+  },
+  async 'W_UNKNOWN_EXPIRES: I9: an unknown outcome stays after its retention, until it is resolved'(fixture) {
+    await fixture.dispatch('a', await fixture.claim('a'));
+    for (let round = 0; round < 3; round++) {
+      fixture.expireRetention();
+      assertEqual(await fixture.begin('b'), { kind: 'orphan' });
+      assertEqual(await kindIn(fixture.begin('b', { fingerprint: 'g' })), 'mismatch');
+    }
+    assertEqual((await fixture.inspect())?.keptMs, 0);
+    assertEqual(await fixture.complete('operator'), OK);
+    assertEqual(await fixture.begin('b'), { kind: 'settled', result: resultWith('operator') });
     fixture.expireRetention();
-    assertEqual(await kindIn(fixture.begin('b')), 'claimed');
+    assertEqual(await fixture.inspect(), undefined);
+  },
+  async 'I9: an unknown outcome of an earlier owner stays after its retention, too'(fixture) {
+    await fixture.claim('a', { dispatch: true });
+    fixture.expireLease();
+    await fixture.abandon('b', await fixture.claim('b', { onOrphan: 'reconcile' }));
+    fixture.expireRetention();
+    assertEqual(await fixture.begin('c'), { kind: 'orphan' });
+    const generation = await fixture.claim('c', { onOrphan: 'reconcile' });
+    fixture.expireRetention();
+    assertEqual(await fixture.dispatch('c', generation), OK);
+    assertEqual(await fixture.abandon('c', generation), { kind: 'released' });
+    fixture.expireReleased();
+    assertEqual(await fixture.inspect(), undefined);
   },
   async 'W_ABANDON_WITHOUT_OWNER: I10: an attempt that lost its claim cannot release it'(fixture) {
     const generation = await fixture.claim('a');
@@ -173,10 +195,9 @@ export const CLAIM_CASES: Readonly<Record<string, (fixture: ClaimFixture) => Pro
     fixture,
   ) {
     await fixture.abandon('a', await fixture.claim('a'));
-    await fixture.claim('b', { dispatch: true });
+    await fixture.claim('b');
     fixture.expireReleased();
     assertEqual(await kindIn(fixture.begin('c', { fingerprint: 'g' })), 'mismatch');
-    assertEqual(await kindIn(fixture.begin('c')), 'orphan');
     assertEqual(await fixture.complete('b'), OK);
     fixture.expireReleased();
     assertEqual(await fixture.begin('c'), { kind: 'settled', result: resultWith('b') });
@@ -184,8 +205,8 @@ export const CLAIM_CASES: Readonly<Record<string, (fixture: ClaimFixture) => Pro
   async 'W_COMPLETE_WITHOUT_FINGERPRINT: I2, I10: after a data loss, a late outcome is not returned to another request'(
     fixture,
   ) {
-    await fixture.claim('a', { dispatch: true });
-    // A store that lost the record behaves as if the retention had ended.
+    // Without the mark. A store that lost the record behaves as if the retention had ended.
+    await fixture.claim('a');
     fixture.expireRetention();
     await fixture.claim('b', { fingerprint: 'g' });
     assertEqual(await fixture.complete('a'), LOST);

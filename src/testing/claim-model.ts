@@ -134,6 +134,10 @@ const release: Cell = (record, command, now) => {
   return { kind: 'released' };
 };
 
+function isMarked({ state, dispatched }: ModelRecord): boolean {
+  return state === 'IN_PROGRESS' && dispatched;
+}
+
 const TABLE: Readonly<Record<CommandName, Readonly<Record<State, Cell>>>> = {
   begin: { ABSENT: claim, FREE: claim, IN_PROGRESS: beginOnInProgress, COMPLETED: settled },
   extend: { ABSENT: lost, FREE: lost, IN_PROGRESS: ifOwner(renew), COMPLETED: settled },
@@ -152,7 +156,8 @@ export function createClaimModel(clock: Clock): ClaimModel {
   function recordAt({ scope, key }: ClaimId): ModelRecord {
     const name = JSON.stringify([scope, key]);
     const known = records.get(name);
-    if (known !== undefined && known.expiresAt > clock.now()) return known;
+    // A marked claim without an outcome stays until it is resolved.
+    if (known !== undefined && (known.expiresAt > clock.now() || isMarked(known))) return known;
     const blank: ModelRecord = {
       state: 'ABSENT',
       fingerprint: '',
@@ -198,7 +203,7 @@ export function createClaimModel(clock: Clock): ClaimModel {
         inherited,
         result,
         leaseMs: state === 'IN_PROGRESS' ? Math.max(0, leaseEndsAt - clock.now()) : 0,
-        keptMs: expiresAt - clock.now(),
+        keptMs: Math.max(0, expiresAt - clock.now()),
       };
     },
   };

@@ -620,3 +620,86 @@ it.each([
   expect(events.at(-1)).toMatchObject({ type: 'failure', stage: 'idempotent', error: expect.any(TypeError) });
   expect([await left(), outcomes()]).toEqual([5, []]);
 });
+
+describe("dispatch: 'explicit'", () => {
+  const explicit = { gate: { idempotent: (request: Request) => keyed(request, { dispatch: 'explicit' }) } };
+  const INVALID: CapturedResponse = { status: 422, fields: [], body: Buffer.from('no subject') };
+
+  it('the handler says when its effect begins, and its outcome is stored', async () => {
+    const { gate, line } = gateOf(explicit);
+    const entered = passage(await gate.enter(REQUEST));
+    expect([line.sent, entered.recording.storeBeforeSending]).toEqual([['begin'], true]);
+    await Promise.all([entered.dispatch(), entered.dispatch()]);
+    expect(line.sent).toEqual(['begin', 'dispatch']);
+    entered.settle({ status: 500 });
+    expect(await entered.recording.store({ ...SENT, status: 500 })).toBeUndefined();
+    expect(answer(await gate.enter(REQUEST))).toMatchObject({ status: 500, text: 'sent' });
+  });
+
+  it('I6: an error before that frees the key; a success before that is stored', async () => {
+    const { gate, line, left } = gateOf(explicit);
+    const invalid = passage(await gate.enter(REQUEST));
+    invalid.settle({ status: 422 });
+    expect(await invalid.recording.store(INVALID)).toBeUndefined();
+    expect(line.sent).toEqual(['begin', 'abandon']);
+    expect(await serve(gate)).toBeUndefined();
+    expect(answer(await gate.enter(REQUEST))).toMatchObject({ status: 201, text: 'sent' });
+    // The handler ran twice, so both are charged.
+    expect(await left()).toBe(3);
+  });
+
+  it('I9: a handler that dies before that frees the key when its lease is over; one that dies later leaves an orphan', async () => {
+    const world = createWorld();
+    const settings = { maxRunMs: 1 };
+    const dead = passage(await gateOf({ ...explicit, world, idempotency: settings }).gate.enter(REQUEST));
+    await world.timers.advance(60_000);
+    const { gate } = gateOf({ ...explicit, world, idempotency: settings });
+    const second = passage(await gate.enter(REQUEST));
+    await second.dispatch();
+    await world.timers.advance(60_000);
+    expect(problem(await gate.enter(REQUEST))).toMatchObject({ status: 409, type: 'errors/conflict' });
+    // It must not begin any more, and its client gets the answer of the key.
+    await expect(dead.dispatch()).rejects.toMatchObject({ code: 'not_dispatched' });
+    const instead = await dead.recording.store({ ...SENT, status: 500 });
+    expect(instead).toMatchObject({ status: 409, headers: { 'retry-after': '1' } });
+    expect(await second.recording.store(SENT)).toBeUndefined();
+    expect(answer(await gate.enter(REQUEST))).toMatchObject({ status: 201, text: 'sent' });
+  });
+
+  it('I12: without an answer of the store the effect must not happen, the client gets 503, and nothing is charged', async () => {
+    const { gate, line, left, idempotency } = gateOf(explicit);
+    const entered = passage(await gate.enter(REQUEST));
+    line.always = 'lost';
+    await expect(entered.dispatch()).rejects.toMatchObject({ code: 'not_dispatched' });
+    line.always = 'ok';
+    expect(await entered.recording.store({ ...SENT, status: 500 })).toMatchObject({ status: 503 });
+    await settled();
+    expect([await left(), idempotency.held]).toEqual([5, 0]);
+  });
+
+  it('resolves at once if there is nothing to record', async () => {
+    const { gate, line } = gateOf(explicit);
+    const unkeyed = await gate.enter({});
+    if (unkeyed.kind === 'proceed') await unkeyed.dispatch();
+    expect([unkeyed.kind, line.sent]).toEqual(['proceed', []]);
+    const automatic = gateOf();
+    const entered = passage(await automatic.gate.enter(REQUEST));
+    await entered.dispatch();
+    expect(automatic.line.sent).toEqual(['begin', 'dispatch']);
+    await entered.recording.store(SENT);
+  });
+
+  it('dispatches the claim of a gate in front', async () => {
+    const { gate, line } = gateOf(explicit);
+    const outer = passage(await gate.enter(REQUEST));
+    const inner = await gateOf().gate.enter(REQUEST, undefined, outer);
+    if (inner.kind === 'proceed') await inner.dispatch();
+    expect(line.sent).toEqual(['begin', 'dispatch']);
+    await outer.recording.store(SENT);
+  });
+
+  it('any other value is a mistake of the program', async () => {
+    const { gate } = gateOf({ gate: { idempotent: (request) => keyed(request, { dispatch: 'later' as never }) } });
+    expect(problem(await gate.enter(REQUEST)).status).toBe(500);
+  });
+});

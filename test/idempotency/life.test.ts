@@ -157,7 +157,7 @@ describe('createIdempotency', () => {
     [{ store, leaseMs: 0 }, 'leaseMs'],
     [{ store, leaseMs: 1.5 }, 'leaseMs'],
     [{ store, waitMs: -1 }, 'waitMs'],
-    [{ store, retentionMs: 86_400_001 }, 'retentionMs'],
+    [{ store, retentionMs: 31_536_000_001 }, 'retentionMs'],
     [{ store, maxKeptBytes: '1' }, 'maxKeptBytes'],
     [{ store, onOrphan: 'retry' }, 'onOrphan'],
     [{ store, onStoreFailure: 'local' }, 'onStoreFailure'],

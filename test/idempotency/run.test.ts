@@ -73,6 +73,32 @@ describe('run', () => {
     await timers.advance(1);
     expect(await next()).toMatchObject({ kind: 'executed', value: 2 });
   });
+
+  it('I8: an outcome is stored for up to a year, if asked', async () => {
+    const { timers, gateway } = createWorld();
+    const yearMs = 31_536_000_000;
+    const { idempotency } = gateway({ retentionMs: yearMs });
+    const next = () => idempotency.run('k', mail, () => 'sent');
+    await next();
+    await timers.advance(yearMs - 1);
+    expect(await next()).toEqual({ kind: 'replayed', value: 'sent' });
+    await timers.advance(1);
+    expect(await next()).toMatchObject({ kind: 'executed' });
+  });
+
+  it('I9: after a death, reject never executes again, however late the retry comes', async () => {
+    const { timers, gateway } = createWorld();
+    const settings = { retentionMs: 60_000, maxRunMs: 1 };
+    let runs = 0;
+    const never = (): Promise<never> => {
+      runs++;
+      return new Promise(() => {});
+    };
+    void gateway(settings).idempotency.run('k', mail, never);
+    await timers.advance(600_000);
+    const late = await gateway(settings).idempotency.run('k', mail, never);
+    expect([late, runs]).toEqual([{ kind: 'refused', reason: 'orphan' }, 1]);
+  });
 });
 
 describe('I6: what is stored', () => {

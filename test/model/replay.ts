@@ -1,5 +1,6 @@
 import type { BeginCommand, BeginReply, OnOrphan } from '../../src/core/claim.ts';
 import type { ClaimStore, ClaimView } from '../../src/core/ports.ts';
+import { releaseByOperator } from '../../src/idempotency/operator.ts';
 import { assertEqual } from '../../src/testing/assert-equal.ts';
 import type { FakeClock } from '../../src/testing/fake-clock.ts';
 import {
@@ -85,9 +86,18 @@ class TraceRun {
   /** The lease, or the retention, ends at this millisecond. */
   async #happen(event: number): Promise<void> {
     const { leaseMs, keptMs } = this.#view as ClaimView;
-    this.#clock.advance(event === LEASE_OVER ? leaseMs : keptMs);
+    const { state, dispatched } = this.#record;
+    if (event !== LEASE_OVER && state === STATES.inProgress && dispatched) await this.#lose();
+    else this.#clock.advance(event === LEASE_OVER ? leaseMs : keptMs);
     this.#record = afterEvent(this.#record, event);
     await this.#inspect();
+  }
+
+  /** A marked claim does not expire. So the loss of its record is its release, and the end of that retention. */
+  async #lose(): Promise<void> {
+    const retention = { retentionMs: RETENTION_MS, releasedRetentionMs: 1 };
+    assertEqual(await releaseByOperator(this.#store, ID, retention, true), 'released');
+    this.#clock.advance(1);
   }
 
   async #command(step: CommandStep): Promise<void> {

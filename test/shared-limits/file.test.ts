@@ -20,11 +20,11 @@ adjustmentStoreSuite({ describe, it }, fc, {
 });
 
 const head = { version: 1, nonce: 'n' };
-const limits = [{ target: { account: 'a' }, from: undefined, to: parseLimit(['5/1m']) }];
+const limits = [{ target: { account: 'a' }, from: undefined, to: parseLimit([{ name: 'few', window: '5/1m' }]) }];
 const entry: AdjustmentEntry = { ...head, at: 5, by: 'jane', source: 'change', limits };
 
 describe('adjustments in a file', () => {
-  it('are there again after a restart, with their history', async () => {
+  it('are there again after a restart, with their history and the names of their windows', async () => {
     const path = newPath();
     expect(await createFileAdjustments(path).append(undefined, entry)).toBe(true);
     const store = createFileAdjustments(path);
@@ -33,7 +33,7 @@ describe('adjustments in a file', () => {
       kind: 'all',
       state: {
         head,
-        adjustments: [{ target: { account: 'a' }, windows: [{ max: 5, durationMs: 60_000 }], by: 'jane' }],
+        adjustments: [{ target: { account: 'a' }, windows: [{ max: 5, durationMs: 60_000, name: 'few' }], by: 'jane' }],
       },
     });
     expect(await store.history(undefined, 10)).toEqual([entry]);

@@ -10,6 +10,8 @@ type Conditions = Readonly<Record<'import' | 'require', Readonly<Record<'types' 
 
 export const manifest: {
   readonly exports: Readonly<Record<string, Conditions | string>>;
+  readonly types: string;
+  readonly typesVersions: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
   readonly dependencies: object;
   readonly peerDependencies: object;
 } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));

@@ -33,7 +33,7 @@ it('random histories reach every cell of the table in docs/claims.md', async () 
   fc.configureGlobal({ seed: 4 });
   try {
     const create = (clock: { now(): number }) => withLog(createWrongClaimStore(clock), log);
-    claimStoreSuite({ describe: (_, define) => define(), it }, fc, { name: 'x', create, histories: 300 });
+    claimStoreSuite({ describe: (_, define) => define(), it }, fc, { name: 'x', create, histories: 600 });
     await histories?.();
   } finally {
     fc.resetConfigureGlobal();

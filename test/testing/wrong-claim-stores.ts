@@ -69,7 +69,7 @@ export function createWrongClaimStore(clock: Clock, fault: Fault = {}): ClaimSto
       if (record === undefined) return undefined;
       const { leaseUntil, keptUntil, ...rest } = record;
       const leaseMs = record.state === 'in_progress' ? Math.max(0, leaseUntil - clock.now()) : 0;
-      return { ...rest, leaseMs, keptMs: keptUntil - clock.now() };
+      return { ...rest, leaseMs, keptMs: Math.max(0, keptUntil - clock.now()) };
     },
   };
 }
@@ -111,6 +111,9 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   W_TAKEOVER_OF_DISPATCHED: {
     begin: (situation, command) =>
       situation.right.reply.kind === 'orphan' ? takeOver(situation, command, true, true) : undefined,
+  },
+  W_UNKNOWN_EXPIRES: {
+    read: (record, now) => (now >= record.keptUntil ? undefined : record),
   },
   W_ABANDON_WITHOUT_OWNER: {
     abandon: ({ record, now }, command) =>
@@ -228,6 +231,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
         : undefined,
   },
   W_ORPHAN_EXPIRES_AS_FREE: {
+    read: (record, now) => (isOpen(record) && record.owner === '' && now >= record.keptUntil ? undefined : record),
     abandon: ({ record, now, right }, { releasedRetentionMs, retentionMs }) =>
       record?.inherited && right.reply.kind === 'released'
         ? change(right, { keptUntil: now + Math.min(releasedRetentionMs, retentionMs) })

@@ -345,16 +345,13 @@ describe('a reload', () => {
 it('a limit of the config that changes beneath an adjustment is logged, and does not apply', async () => {
   const upstream = await startUpstream();
   const file = join(scratchFolder(), 'limits.json');
-  const withLimit = (max: number) =>
-    fullConfig(upstream.url, {
-      store: 'memory',
-      adjustments: { file },
-      limits: { default: { allMethods: ['9/1h'] }, accounts: { acc_1: { allMethods: [`${max}/1h`] } } },
-    });
-  const writer = createSharedLimits({
-    base: withLimit(20).limits as { default: object },
-    adjustments: createFileAdjustments(file),
+  const limitsOf = (max: number) => ({
+    default: { allMethods: ['9/1h'] },
+    accounts: { acc_1: { allMethods: [`${max}/1h`] } },
   });
+  const withLimit = (max: number) =>
+    fullConfig(upstream.url, { store: 'memory', adjustments: { file }, limits: limitsOf(max) });
+  const writer = createSharedLimits({ base: limitsOf(20), adjustments: createFileAdjustments(file) });
   await writer.put({ account: 'acc_1' }, ['30/1h'], { by: 'jane' });
   await writer.close();
   const gateway = await startInProcess(withLimit(20));

@@ -49,6 +49,8 @@ interface Reply extends Result {
   readonly lease_until: string;
   readonly fingerprint: string;
   readonly is_new: boolean;
+  /** The key of a claim that made room. */
+  readonly forgotten: string | null;
 }
 
 interface Result {
@@ -78,6 +80,7 @@ class PostgresClaimStore implements ClaimStore {
   readonly #database: Database;
   readonly #time: ServerTime;
   readonly #shares: ScopeShares;
+  readonly #listeners = new Set<(id: ClaimId) => void>();
 
   constructor(database: Database, maxClaimsPerScope: number) {
     this.#database = database;
@@ -92,10 +95,11 @@ class PostgresClaimStore implements ClaimStore {
     const dispatch = command.dispatch && deadline !== undefined;
     const scopeId = digest(id.scope);
     const reply = await this.#send('begin', id, { ...command, dispatch, deadline }, scopeId);
-    const { generation, inherited, dispatched } = reply;
+    const { generation, inherited, dispatched, forgotten } = reply;
+    if (forgotten !== null) for (const tell of this.#listeners) tell({ scope: id.scope, key: read(forgotten) });
     switch (reply.kind) {
       case 'claimed':
-        if (reply.is_new) this.#shares.added(scopeId);
+        if (reply.is_new && reply.forgotten === null) this.#shares.added(scopeId);
         return { kind: 'claimed', generation: Number(generation), inherited, dispatched: dispatched && !inherited };
       case 'in_progress':
         return { kind: 'in_progress', remainingMs: Number(reply.lease_until) - Number(reply.now) };
@@ -138,7 +142,7 @@ class PostgresClaimStore implements ClaimStore {
   async inspect(id: ClaimId): Promise<ClaimView | undefined> {
     const [row] = await this.#database.query<Row>(
       `select now, c.* from headgate.claims as c, (select coalesce($2, headgate.clock()) as now) as clock
-       where id = $1 and expires_at > now`,
+       where id = $1 and (expires_at > now or (state = 'in_progress' and dispatched))`,
       [idOf(id), this.#database.now()],
     );
     if (row === undefined) return undefined;
@@ -161,7 +165,7 @@ class PostgresClaimStore implements ClaimStore {
       [Buffer.from(cursor ?? '', 'hex'), count, this.#database.now()],
     );
     const claims = rows
-      .filter((row) => Number(row.expires_at) > Number(row.now))
+      .filter((row) => Number(row.expires_at) > Number(row.now) || (row.state === 'in_progress' && row.dispatched))
       .map((row) => ({
         ...viewOf(row),
         scope: read(row.scope),
@@ -170,6 +174,11 @@ class PostgresClaimStore implements ClaimStore {
         valueBytes: row.value_bytes === null ? undefined : Number(row.value_bytes),
       }));
     return { claims, looked: rows.length, next: rows.length < count ? undefined : rows.at(-1)?.id.toString('hex') };
+  }
+
+  onForgotten(listener: (id: ClaimId) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
   }
 
   ready(options?: ReadyOptions): Promise<void> {
@@ -188,7 +197,7 @@ class PostgresClaimStore implements ClaimStore {
     const database = this.#database;
     const { result } = fields;
     const [reply] = await database.query<Reply>(
-      `select reply as kind, now, is_new, (record).generation, (record).inherited, (record).dispatched,
+      `select reply as kind, now, is_new, forgotten, (record).generation, (record).inherited, (record).dispatched,
          (record).lease_until, (record).fingerprint, (record).status,
          case when reply in ('settled', 'superseded') then (record).value end as value
        from headgate.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`,
@@ -227,7 +236,7 @@ function viewOf(row: Row) {
     dispatched: row.dispatched,
     inherited: row.inherited,
     leaseMs: row.state === 'in_progress' ? Math.max(0, Number(row.lease_until) - now) : 0,
-    keptMs: Number(row.expires_at) - now,
+    keptMs: Math.max(0, Number(row.expires_at) - now),
   };
 }
 

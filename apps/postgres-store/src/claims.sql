@@ -19,8 +19,14 @@ create table if not exists headgate.claims (
   value text,
   value_bytes bigint
 ) with (fillfactor = 80);
-create index if not exists claims_by_end on headgate.claims (expires_at);
+drop index if exists headgate.claims_by_end;
+-- A dispatched claim without an outcome stays after its retention.
+create index if not exists claims_by_expiry on headgate.claims (expires_at)
+  where not (state = 'in_progress' and dispatched);
 create index if not exists claims_of_scope on headgate.claims (scope_id, expires_at);
+
+-- Its reply can have other columns in an earlier version.
+drop function if exists headgate.claim;
 
 -- Executes one command of the table in docs/claims.md. `reply` is its kind. `now` is for the deadlines of later
 -- commands. If p_is_full, a new key is refused: its scope reached its share.
@@ -29,7 +35,7 @@ create or replace function headgate.claim(
   p_token text, p_fingerprint text, p_retention_ms bigint, p_lease_ms bigint, p_generation bigint,
   p_on_orphan text, p_dispatch boolean, p_deadline bigint, p_released_retention_ms bigint,
   p_status text, p_value text, p_value_bytes bigint, p_patience_ms bigint, p_now bigint,
-  out reply text, out now text, out is_new boolean, out record headgate.claims
+  out reply text, out now text, out is_new boolean, out forgotten text, out record headgate.claims
 ) language plpgsql as $$
 #variable_conflict use_variable
 declare
@@ -49,14 +55,22 @@ begin
     return;
   end if;
 
-  if is_new or record.expires_at <= v_now then
+  if is_new or (record.expires_at <= v_now and not (record.state = 'in_progress' and record.dispatched)) then
     if p_command not in ('begin', 'complete') then
       reply := 'lost';
       return;
     end if;
     if p_command = 'begin' and p_is_full then
-      reply := 'full';
-      return;
+      -- The scope's oldest unknown outcome goes, if its retention is over (I13).
+      delete from headgate.claims as c where c.ctid = any (array(
+        select each.ctid from headgate.claims as each
+        where each.scope_id = p_scope_id and each.state = 'in_progress' and each.dispatched and each.expires_at <= v_now
+        order by each.expires_at limit 1 for update skip locked
+      )) returning c.key into forgotten;
+      if forgotten is null then
+        reply := 'full';
+        return;
+      end if;
     end if;
     record := null;
     record.id := p_id;
@@ -140,7 +154,8 @@ begin
     insert into headgate.claims select record.*;
     -- See consume.
     delete from headgate.claims as c where c.ctid = any (array(
-      select each.ctid from headgate.claims as each where each.expires_at <= v_now
+      select each.ctid from headgate.claims as each
+      where each.expires_at <= v_now and not (each.state = 'in_progress' and each.dispatched)
       order by each.expires_at limit 4 for update skip locked
     ));
   else

@@ -69,7 +69,7 @@ export class ScopeShares {
       `select count(*) as claims, min(expires_at) as first, min(now) as now from (
          select expires_at, now
          from headgate.claims, (select coalesce($3, headgate.clock()) as now) as clock
-         where scope_id = $1 and expires_at > now order by expires_at limit $2
+         where scope_id = $1 and (expires_at > now or (state = 'in_progress' and dispatched)) order by expires_at limit $2
        ) as active`,
       [scopeId, this.max, this.#database.now()],
       10 * this.#database.deadlineMs,

@@ -59,6 +59,24 @@ test('T1: a full scope gets ScopeFullError for new keys, and other scopes do not
   await expect.poll(() => begin('full', 'later').catch(() => undefined)).toMatchObject({ kind: 'claimed' });
 });
 
+test('I9, I13: an unknown outcome stays after its retention, until its own full scope needs the room', async () => {
+  const clock = createFakeClock();
+  const claims = createPostgresClaimStore(pool, { schema: 'bounds', clock, maxClaimsPerScope: 3 });
+  const forgotten: unknown[] = [];
+  claims.onForgotten?.((id) => forgotten.push(id));
+  const begin = async (key: string, token = key) =>
+    claims.begin({ scope: 'payments', key }, { ...BEGIN, dispatch: true, token });
+  // The first begin of a process learns the server's time, and marks nothing before.
+  await claims.begin({ scope: 'another', key: 'first' }, { ...BEGIN, token: 'first' });
+  expect([await begin('a'), await begin('b'), await begin('c')]).toMatchObject(Array(3).fill({ dispatched: true }));
+  await expect.poll(() => begin('d').catch((error) => error.code)).toBe('scope_full');
+  clock.advance(1_000);
+  expect(await begin('a', 'retry')).toEqual({ kind: 'orphan' });
+  await expect.poll(() => begin('e').then(({ kind }) => kind)).toBe('claimed');
+  expect(forgotten).toHaveLength(1);
+  expect(await claims.inspect(forgotten[0] as { scope: string; key: string })).toBeUndefined();
+});
+
 test('options that make no sense are refused', () => {
   expect(() => createPostgresStore(pool, { schema: 'x"; drop' })).toThrow(OptionError);
   expect(() => createPostgresStore(pool, { deadlineMs: 0 })).toThrow(OptionError);

@@ -2,6 +2,7 @@ import type { ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { MaybePromise } from '../../base/maybe-promise.ts';
 import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
+import { joinedField } from '../../http/compared-fields.ts';
 import { type KeyFault, readIdempotencyKey } from '../../http/idempotency-key.ts';
 import { fieldValues } from '../../http/raw-fields.ts';
 import {
@@ -68,6 +69,7 @@ export function readable(request: NodeRequest): ReadableRequest {
   return {
     message: request,
     head: () => headOf(request),
+    field: (name) => joinedField(request.rawHeaders, name),
     read: (limits) => readAndPutBack(request, limits),
   };
 }

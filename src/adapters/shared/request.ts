@@ -2,12 +2,13 @@ import { OptionError, SubjectError } from '../../base/errors.ts';
 import { checkOptions, isPlainObject } from '../../base/options.ts';
 import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
 import { BodySize, DEFAULT_IDLE_MS } from '../../http/body-limits.ts';
+import { comparedFields, isFieldName, MAX_COMPARED } from '../../http/compared-fields.ts';
 import { createBodyField } from '../../http/field/body-field.ts';
 import { createFingerprinter, type RequestHead } from '../../http/fingerprint/fingerprint.ts';
 import { inSlices } from '../../http/in-slices.ts';
 
 const READ_OPTIONS = ['maxBytes', 'idleMs'];
-const REQUEST_OPTIONS = ['scope', 'account', 'secret', 'settings', ...READ_OPTIONS];
+const REQUEST_OPTIONS = ['scope', 'account', 'compares', 'dispatch', 'secret', 'settings', ...READ_OPTIONS];
 /** Longer delays make a timer fire at once. */
 const LONGEST_DELAY_MS = 2 ** 31 - 1;
 
@@ -36,13 +37,25 @@ export interface IdempotentRequestOptions extends ReadBodyOptions {
    */
   readonly account?: string | undefined;
   /**
+   * Names of header fields that say who sends the request, such as `authorization` or `cookie`. The same key with another
+   * value is another request, and is rejected with 409 (I2). Needs `secret`; no value is stored.
+   * @default none: a second user with the same scope, key and request gets the first one's response
+   */
+  readonly compares?: readonly string[] | undefined;
+  /**
+   * `explicit`: the handler calls `dispatch()` of its passage just before its effect, so that its death before that frees
+   * the key.
+   * @default 'automatic'
+   */
+  readonly dispatch?: IdempotentRequest['dispatch'];
+  /**
    * Key of an HMAC for the fingerprint, not empty. Without it, anyone who can read the store can test guesses about a
    * request.
    * @default plain SHA-256
    */
   readonly secret?: string | Uint8Array | undefined;
   /** Settings for these requests, in place of `createIdempotency`'s settings. */
-  readonly settings?: Omit<IdempotentRequest, 'scope' | 'key' | 'fingerprint' | 'signal'> | undefined;
+  readonly settings?: Omit<IdempotentRequest, 'scope' | 'key' | 'fingerprint' | 'signal' | 'dispatch'> | undefined;
 }
 
 /** {@link ReadBodyOptions} with the defaults. */
@@ -69,6 +82,8 @@ export interface ReadableRequest {
   /** The request of the platform. */
   readonly message: object;
   head(): RequestHead;
+  /** The value of a header field; of a field that is given twice, both. The name is in lower case. */
+  field(name: string): string | undefined;
   read(limits: BodyLimits): Promise<Chunks>;
 }
 
@@ -117,13 +132,14 @@ export async function readIdempotentRequest(
   request: ReadableRequest,
   key: string,
   signal: AbortSignal,
-  { scope, account, secret, settings, ...reading }: IdempotentRequestOptions,
+  { scope, account, compares = [], dispatch, secret, settings, ...reading }: IdempotentRequestOptions,
 ): Promise<IdempotentRequest> {
-  const fingerprinter = createFingerprinter(request.head(), { secret });
+  const compared = comparedFields(compares, (name) => request.field(name));
+  const fingerprinter = createFingerprinter({ ...request.head(), compares: compared }, { secret });
   await inSlices(await readBody(request, reading), (slice) => fingerprinter.write(slice));
   fingerprinter.end();
   const fingerprint = (ofGate: string | undefined) => fingerprinter.fingerprint(bothAccounts(account, ofGate));
-  return { scope, key, fingerprint, signal, ...settings };
+  return { scope, key, fingerprint, signal, dispatch, ...settings };
 }
 
 /**
@@ -133,11 +149,21 @@ export async function readIdempotentRequest(
  */
 export function checkRequestOptions(options: IdempotentRequestOptions): void {
   checkOptions(options, REQUEST_OPTIONS, 'options');
-  const { account, settings } = options;
+  const { account, settings, compares = [], dispatch = 'automatic', secret } = options;
   // As JSON, every promise and every map would be the same account.
   if (account !== undefined && typeof account !== 'string') throw new SubjectError('account', account);
   if (settings !== undefined && !isPlainObject(settings))
     throw new OptionError('options.settings', settings, 'must be a plain object');
+  if (dispatch !== 'automatic' && dispatch !== 'explicit')
+    throw new OptionError('options.dispatch', dispatch, 'must be one of automatic, explicit');
+  if (!Array.isArray(compares) || !compares.every(isFieldName) || compares.length > MAX_COMPARED)
+    throw new OptionError(
+      'options.compares',
+      compares,
+      `must be a list of up to ${MAX_COMPARED} names of header fields`,
+    );
+  if (compares.length > 0 && secret === undefined)
+    throw new OptionError('options.secret', secret, 'must be given with compares, so that no reader can guess a value');
 }
 
 /**

@@ -44,6 +44,7 @@ function readable(request: Request): ReadableRequest {
   return {
     message: request,
     head: () => headOf(request),
+    field: (name) => request.headers.get(name) ?? undefined,
     read: (limits) => readClone(request, limits),
   };
 }

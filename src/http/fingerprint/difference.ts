@@ -13,8 +13,8 @@ interface Tags {
 
 /**
  * How the current request differs from the stored one, for the detail of a 409: `attachments[1] differs`. It names only
- * what the current client sent itself, so it reveals nothing of the stored request. If the account differs, it names
- * only that.
+ * what the current client sent itself, so it reveals nothing of the stored request. If the account or a compared field
+ * differs, it names only these, and not which one.
  *
  * @param stored `value` of the fingerprint that the key belongs to
  * @returns undefined if the requests are the same
@@ -26,7 +26,7 @@ export function describeDifference(stored: string, current: Fingerprint): string
   if (before === undefined || now === undefined) return 'the request differs';
   const differing = COMPONENTS.filter((_, i) => before.components[i] !== now.components[i]);
   // A caller that may not reach the stored request's account must not find out by guesses what else it was.
-  if (differing.includes('account')) return 'the account differs';
+  if (differing.includes('account')) return callerDiffers(current.compares ?? []);
   const subjects = differing.filter((component) => component !== 'body').map((component) => `the ${component}`);
   if (!differing.includes('body')) return sentence(subjects.length > 0 ? subjects : ['the request']);
   const pieces = before.kind === now.kind ? differingPieces(before, now, current.labels) : [];
@@ -35,6 +35,11 @@ export function describeDifference(stored: string, current: Fingerprint): string
     return subjects.length === 0 ? fields : `${sentence(subjects)}, and ${fields}`;
   }
   return sentence([...subjects, ...(pieces.length > 0 ? pieces : ['the body'])]);
+}
+
+function callerDiffers(compares: readonly string[]): string {
+  if (compares.length === 0) return 'the account differs';
+  return `the account or a compared field (${compares.join(', ')}) differs`;
 }
 
 /** Labels of the pieces that differ; undefined if the names in the two bodies differ. */

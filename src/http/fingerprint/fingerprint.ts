@@ -31,7 +31,15 @@ export interface RequestHead {
   readonly contentType?: string | undefined;
   /** The header's value as received. An encoded body is compared by its bytes. */
   readonly contentEncoding?: string | undefined;
+  /**
+   * Header fields that are part of the comparison, such as `authorization`: names and values; undefined for a field that
+   * is absent. They count like the account, and only with a `secret`: a plain digest could be used to guess a password.
+   */
+  readonly compares?: readonly ComparedField[] | undefined;
 }
+
+/** The name of a header field in lower case, and its value. */
+export type ComparedField = readonly [name: string, value: string | undefined];
 
 /** A whole request. */
 export interface FingerprintRequest extends RequestHead {
@@ -70,7 +78,7 @@ export interface Fingerprinter {
  *
  * @throws BodyError (422) if a multipart body is malformed, contains more than 1,000 parts, or more than 16 KiB of
  * headers in one part, and if JSON is nested more than 64 levels deep
- * @throws OptionError if `secret` is empty
+ * @throws OptionError if `secret` is empty, or missing although fields are compared
  * @example
  * const contentType = 'application/json';
  * const { value } = await fingerprint({ method: 'POST', path: '/emails', account: 'acc_1', contentType, body });
@@ -84,14 +92,16 @@ export async function fingerprint(request: FingerprintRequest, options: Fingerpr
 
 /**
  * As {@link fingerprint}, for a body that the caller reads.
- * @throws OptionError if `secret` is empty
+ * @throws OptionError if `secret` is empty, or missing although fields are compared
  */
 export function createFingerprinter(head: RequestHead, options: FingerprintOptions = {}): Fingerprinter {
   checkOptions(options, ['secret'], 'options');
   const { secret } = options;
   if (secret !== undefined && !(secret?.length > 0))
     throw new OptionError('secret', '', 'must be text or bytes, not empty', 'another value');
-  const { method, path, query, contentType, contentEncoding } = head;
+  const { method, path, query, contentType, contentEncoding, compares = [] } = head;
+  if (compares.length > 0 && secret === undefined)
+    throw new OptionError('secret', secret, 'must be given if fields are compared, so that no reader can guess them');
   const mediaType = contentType === undefined ? undefined : parseMediaType(contentType);
   // An empty body cannot be malformed, whatever its type, so the parser is chosen with the first byte.
   let bodyFingerprinter: BodyFingerprinter = new BytesFingerprinter();
@@ -110,7 +120,7 @@ export function createFingerprinter(head: RequestHead, options: FingerprintOptio
     fingerprint(account) {
       if (body === undefined) throw new Error('fingerprint() was called before end()');
       const type = mediaType === undefined ? contentType : canonicalType(mediaType);
-      return encodeFingerprint({ method, path, query, account, type, contentEncoding, body }, secret);
+      return encodeFingerprint({ method, path, query, account, compares, type, contentEncoding, body }, secret);
     },
   };
 }

@@ -7,6 +7,8 @@ export interface Fingerprint {
   readonly value: string;
   /** The client's names of the pieces of the body, in the order of their tags. Not stored. */
   readonly labels: readonly string[];
+  /** Names of the header fields that are part of the comparison. Not stored. */
+  readonly compares?: readonly string[] | undefined;
 }
 
 /** Everything of a request that the fingerprint depends on, in the form in which it is compared. */
@@ -15,6 +17,8 @@ export interface CanonicalRequest {
   readonly path: string;
   readonly query: string | undefined;
   readonly account: string | undefined;
+  /** Header fields that say for whom the request is, in the order of their names. */
+  readonly compares: readonly (readonly [name: string, value: string | undefined])[];
   readonly type: string | undefined;
   readonly contentEncoding: string | undefined;
   readonly body: BodyFingerprint;
@@ -32,9 +36,12 @@ export const COMPONENTS = ['method', 'path', 'query', 'account', 'content type',
 
 /** Writes `1.<total>.<tags of the components><kind of body>.<tags of the body's entries: name and content of each>`. */
 export function encodeFingerprint(request: CanonicalRequest, secret: Secret): Fingerprint {
-  const { method, path, query, account, type, contentEncoding, body } = request;
+  const { method, path, query, account, compares, type, contentEncoding, body } = request;
+  // A line more than without compared fields, so that the two never give the same text.
+  const caller = [fieldLine(account), ...(compares.length > 0 ? [JSON.stringify(compares)] : [])].join('\n');
   const components = [
-    ...[method, path, query, account].map(fieldLine),
+    ...[method, path, query].map(fieldLine),
+    caller,
     `${fieldLine(type)}\n${fieldLine(contentEncoding)}`,
     `${fieldLine(body.kind)}\n${fieldLine(body.total)}`,
   ];
@@ -49,6 +56,7 @@ export function encodeFingerprint(request: CanonicalRequest, secret: Secret): Fi
   return {
     value: `${VERSION}.${total}.${tags}${body.kind.charAt(0)}.${entries}`,
     labels: withIndexes(body.entries),
+    ...(compares.length > 0 && { compares: compares.map(([name]) => name) }),
   };
 }
 

@@ -1,5 +1,5 @@
 import { type ClaimRecord, unexpired } from '../../core/claim.ts';
-import type { ClaimPage, ClaimView, ListedClaim } from '../../core/ports.ts';
+import type { ClaimId, ClaimPage, ClaimView, ListedClaim } from '../../core/ports.ts';
 import { wrongCursor } from '../shared/claim-cursor.ts';
 import type { ClaimTable } from './claim-table.ts';
 import type { ClaimEntry } from './scope-claims.ts';
@@ -11,7 +11,7 @@ const encoder = /* @__PURE__ */ new TextEncoder();
 export function viewOf(record: ClaimRecord, now: number): ClaimView {
   const { leaseUntil, keptUntil, ...rest } = record;
   const leaseMs = record.state === 'in_progress' ? Math.max(0, leaseUntil - now) : 0;
-  return { ...rest, leaseMs, keptMs: keptUntil - now };
+  return { ...rest, leaseMs, keptMs: Math.max(0, keptUntil - now) };
 }
 
 /**
@@ -50,13 +50,17 @@ function read(cursor: string | undefined, process: string): { readonly part: num
   return madeBy === process ? { part: Number(part), place: Number(place) } : start;
 }
 
-function listed({ name, scope, record }: ClaimEntry, now: number): ListedClaim {
-  const { owner: _, fingerprint: _fingerprint, result, ...view } = viewOf(record, now);
+/** The scope and the key of a claim. */
+export function idOf({ name, scope }: ClaimEntry): ClaimId {
+  // The name is the length of the scope, a colon, the scope and the key.
+  return { scope: scope.name, key: name.slice(name.indexOf(':') + 1 + scope.name.length) };
+}
+
+function listed(claim: ClaimEntry, now: number): ListedClaim {
+  const { owner: _, fingerprint: _fingerprint, result, ...view } = viewOf(claim.record, now);
   return {
     ...view,
-    scope: scope.name,
-    // The name is the length of the scope, a colon, the scope and the key.
-    key: name.slice(name.indexOf(':') + 1 + scope.name.length),
+    ...idOf(claim),
     status: result?.status,
     valueBytes: result?.value === undefined ? undefined : encoder.encode(result.value).length,
   };

@@ -16,6 +16,8 @@ import {
   extend,
   type HeldCommand,
   type HeldReply,
+  isForgettable,
+  isUnresolved,
   type KeptResult,
   unexpired,
 } from '../../core/claim.ts';
@@ -29,7 +31,7 @@ import {
   type MemoryClaimStoreOptions,
 } from './claim-options.ts';
 import { ClaimTable } from './claim-table.ts';
-import { listClaims, viewOf } from './claim-views.ts';
+import { idOf, listClaims, viewOf } from './claim-views.ts';
 import { readClock } from './options.ts';
 import { bytesOf, KeptResults } from './results.ts';
 import type { ClaimEntry, ScopeClaims } from './scope-claims.ts';
@@ -54,6 +56,11 @@ export interface MemoryClaimStoreStats {
   readonly forgotten: number;
   /** Results whose value was dropped since the start, before their retention was over. */
   readonly dropped: number;
+  /**
+   * Claims of unknown outcome forgotten since the start, after their retention, because their scope had no room for a
+   * new key. A retry of such a request is executed again.
+   */
+  readonly forgottenUnresolved: number;
   /** Expired keys that were swept since the start. */
   readonly swept: number;
 }
@@ -61,6 +68,7 @@ export interface MemoryClaimStoreStats {
 /** A bounded, synchronous {@link ClaimStore} in this process's memory. A restart loses all claims (I8). */
 export interface MemoryClaimStore extends Synchronous<Required<ClaimStore>> {
   readonly synchronous: true;
+  onForgotten(listener: (id: ClaimId) => void): () => void;
   /** Returns at once, because there is no server. */
   ready(): void;
   close(): void;
@@ -97,6 +105,7 @@ type Apply<Command, Reply> = (record: ClaimRecord | undefined, command: Command,
 class MemoryClaims implements MemoryClaimStore {
   readonly synchronous = true;
   #options: FilledMemoryClaimOptions;
+  readonly #listeners = new Set<(id: ClaimId) => void>();
   readonly #claims: ClaimTable;
   readonly #results = new KeptResults();
   /** Distinguishes its cursors from another process's. Made when it is needed: Workers refuse chance at the start. */
@@ -105,6 +114,7 @@ class MemoryClaims implements MemoryClaimStore {
   #refused = 0;
   #refusedInScope = 0;
   #forgotten = 0;
+  #forgottenUnresolved = 0;
   #dropped = 0;
   #swept = 0;
 
@@ -144,6 +154,11 @@ class MemoryClaims implements MemoryClaimStore {
     return listClaims(this.#claims, this.#id, cursor, count, readClock(this.#options.clock));
   }
 
+  onForgotten(listener: (id: ClaimId) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
   /** Does nothing, because there is no server to wait for. */
   ready(): void {}
 
@@ -163,6 +178,7 @@ class MemoryClaims implements MemoryClaimStore {
       refused: this.#refused,
       refusedInScope: this.#refusedInScope,
       forgotten: this.#forgotten,
+      forgottenUnresolved: this.#forgottenUnresolved,
       dropped: this.#dropped,
       swept: this.#swept,
     };
@@ -189,16 +205,19 @@ class MemoryClaims implements MemoryClaimStore {
     this.#sweep(KEYS_PER_SWEEP, now);
   }
 
-  /** A full scope pays for its new key itself: with keys that expired, or with its oldest released key. */
+  /**
+   * A full scope pays for its new key itself: with keys that expired, with its oldest released key, or with its oldest
+   * unknown outcome whose retention is over.
+   */
   #makeRoomInScope(name: string, now: number): void {
     const { maxClaimsPerScope, maxKeys } = this.#options;
     const scope = this.#claims.scope(name);
     // A scope that may fill the store needs no bound.
     if (scope === undefined || scope.size < maxClaimsPerScope || maxClaimsPerScope === maxKeys) return;
-    for (let left = KEYS_WHEN_FULL; left > 0; left--) {
-      const { oldest } = scope;
-      if (oldest === undefined || unexpired(oldest.record, now) !== undefined) break;
-      this.#expire(oldest);
+    for (const claim of scope.oldestFirst(KEYS_WHEN_FULL)) {
+      if (unexpired(claim.record, now) === undefined) this.#expire(claim);
+      // Keys can have expired behind one that stays because its outcome is unknown.
+      else if (!isUnresolved(claim.record)) break;
     }
     if (scope.size < maxClaimsPerScope) return;
     if (scope.oldestReleased !== undefined) {
@@ -207,8 +226,8 @@ class MemoryClaims implements MemoryClaimStore {
     }
     // Keys with a shorter retention can have expired behind one with a longer.
     this.#sweep(KEYS_WHEN_FULL, now);
-    if (scope.size < maxClaimsPerScope) return;
-    this.#refuseInScope(scope, now);
+    while (scope.size >= maxClaimsPerScope && this.#forgetUnresolved(scope, now));
+    if (scope.size >= maxClaimsPerScope) this.#refuseInScope(scope, now);
   }
 
   #makeRoom(name: string, now: number): void {
@@ -226,6 +245,7 @@ class MemoryClaims implements MemoryClaimStore {
       this.#forget(forgettable, now);
       return;
     }
+    if (scope !== undefined && this.#forgetUnresolved(scope, now)) return;
     if (!isGuaranteed) this.#refuseInScope(scope, now);
     this.#refused++;
     throw new StoreFullError(maxKeys);
@@ -245,6 +265,21 @@ class MemoryClaims implements MemoryClaimStore {
       this.#claims.delete(claim);
       this.#forgotten++;
     }
+  }
+
+  /**
+   * Deletes the scope's oldest claim of unknown outcome whose retention is over, if there is one. Only for a new key of
+   * the same scope: no scope may make the store forget a claim of another one.
+   */
+  #forgetUnresolved(scope: ScopeClaims, now: number): boolean {
+    for (const claim of scope.oldestFirst(KEYS_WHEN_FULL)) {
+      if (!isForgettable(claim.record, now)) continue;
+      this.#claims.delete(claim);
+      this.#forgottenUnresolved++;
+      for (const listener of this.#listeners) listener(idOf(claim));
+      return true;
+    }
+    return false;
   }
 
   #replace(claim: ClaimEntry, record: ClaimRecord, now: number): void {

@@ -88,6 +88,16 @@ export class ScopeClaims {
     return this.#others.first;
   }
 
+  /** Up to `count` claims that are not released, beginning with {@link oldest}. Each may be deleted meanwhile. */
+  *oldestFirst(count: number): Generator<ClaimEntry, void> {
+    let claim = this.#others.first;
+    for (let left = count; left > 0 && claim !== undefined; left--) {
+      const next = claim.inScope?.after;
+      yield claim;
+      claim = next;
+    }
+  }
+
   /** The claim that was released longest ago. */
   get oldestReleased(): ClaimEntry | undefined {
     return this.#released.first;

@@ -23,6 +23,11 @@ export function packText(text: string): string {
   return /\p{Surrogate}/u.test(text) ? `~${JSON.stringify(text)}` : `=${text}`;
 }
 
+/** The text that {@link packText} packed, as a part of a reply. */
+export function unpackText(part: unknown): string {
+  return unpack(textOf(part));
+}
+
 /**
  * @throws TypeError like all functions here: a reply is untrusted, and anything that the script cannot return is an
  * error
@@ -55,7 +60,19 @@ export function readBeginReply(reply: unknown): Timed<BeginReply | Full> {
 /** Reads the reply to `extend` or `dispatch`. */
 export const readHeldReply = (reply: unknown): Timed<HeldReply> => readOutcome(reply, 'ok', 'settled');
 export const readCompleteReply = (reply: unknown): Timed<CompleteReply> => readOutcome(reply, 'ok', 'superseded');
-export const readAbandonReply = (reply: unknown): Timed<AbandonReply> => readOutcome(reply, 'released', 'settled');
+
+/** Reads the reply to `abandon`. `orphaned`: released, but an earlier owner's outcome is still unknown. */
+export function readAbandonReply(reply: unknown): Timed<AbandonReply | { readonly kind: 'orphaned' }> {
+  const parts = new Parts(reply);
+  return parts.word === 'orphaned' ? parts.end({ kind: parts.word }) : readOutcome(reply, 'released', 'settled');
+}
+
+/** Reads the reply to `forget`. */
+export function readForgetReply(reply: unknown): Timed<'forgotten' | 'stays' | 'absent'> {
+  const parts = new Parts(reply);
+  if (parts.word !== 'forgotten' && parts.word !== 'stays' && parts.word !== 'absent') throw unexpected();
+  return parts.end(parts.word);
+}
 
 /** Reads the reply to a command that was done, or found another owner, or (`known`) the outcome of the operation. */
 function readOutcome<Done extends string, Known extends string>(reply: unknown, done: Done, known: Known) {
@@ -86,7 +103,7 @@ export function readInspectReply(reply: unknown): Timed<ClaimView | undefined> {
     inherited,
     result,
     leaseMs: parts.integer(0),
-    keptMs: parts.integer(1),
+    keptMs: parts.integer(0),
   });
 }
 
@@ -109,7 +126,7 @@ function listedIn(reply: unknown): ReturnType<typeof readListed> {
   const dispatched = parts.flag();
   const inherited = parts.flag();
   const leaseMs = parts.integer(0);
-  const keptMs = parts.integer(1);
+  const keptMs = parts.integer(0);
   const status = parts.optional();
   // A packed value is one character longer.
   const bytes = parts.integer(0) - 1;
@@ -144,11 +161,7 @@ class Parts {
   }
 
   text(): string {
-    const part = this.#parts[this.#next++];
-    if (typeof part === 'string') return part;
-    if (typeof part === 'number' || typeof part === 'bigint') return String(part);
-    if (part instanceof Uint8Array) return DECODER.decode(part);
-    throw unexpected();
+    return textOf(this.#parts[this.#next++]);
   }
 
   /** A safe integer of at least `min`. */
@@ -195,6 +208,13 @@ class Parts {
     if (this.#next !== this.#parts.length) throw unexpected();
     return { now: this.#now, reply, omittedBytes: this.#omittedBytes };
   }
+}
+
+function textOf(part: unknown): string {
+  if (typeof part === 'string') return part;
+  if (typeof part === 'number' || typeof part === 'bigint') return String(part);
+  if (part instanceof Uint8Array) return DECODER.decode(part);
+  throw unexpected();
 }
 
 function unpack(text: string): string {

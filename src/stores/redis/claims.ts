@@ -22,6 +22,7 @@ import {
   readAbandonReply,
   readBeginReply,
   readCompleteReply,
+  readForgetReply,
   readHeldReply,
   readInspectReply,
   readTime,
@@ -32,6 +33,7 @@ import { type Commands, commandsOf, type RedisClient } from './client.ts';
 import { isHarmless } from './errors.ts';
 import { LargeValues } from './large-values.ts';
 import { traceCall } from './store-tracer.ts';
+import { UnresolvedClaims } from './unresolved-claims.ts';
 
 /** A page of a list takes several round trips. */
 const LIST_DEADLINES = 4;
@@ -48,6 +50,11 @@ export interface RedisClaimStoreStats {
   readonly lateBegins: number;
   /** New keys that were refused because their scope was full. */
   readonly refusedInScope: number;
+  /**
+   * Claims of unknown outcome that this process forgot, after their retention, because their scope had too many. A retry
+   * of such a request is executed again.
+   */
+  readonly forgottenUnresolved: number;
   /** The circuit breaker. `open`: calls fail at once, and one call every 500 ms tests whether Redis is back. */
   readonly breaker: 'closed' | 'open' | 'half-open';
   /** Results of more than 8 KiB. They use their own deadline, by size, and their own circuit breaker. */
@@ -77,6 +84,7 @@ export interface RedisClaimStore extends ClaimStore {
   complete(id: ClaimId, command: CompleteCommand): Promise<CompleteReply>;
   abandon(id: ClaimId, command: AbandonCommand): Promise<AbandonReply>;
   inspect(id: ClaimId): Promise<ClaimView | undefined>;
+  onForgotten(listener: (id: ClaimId) => void): () => void;
   /** The calls of a list use their own circuit breaker, and four times the deadline. */
   list(cursor: string | undefined, count: number): Promise<ClaimPage>;
   /**
@@ -115,24 +123,37 @@ export function createRedisClaimStore(client: RedisClient, options: RedisClaimSt
   // A list that fails says nothing about requests, so it neither stops them nor appears as their outage.
   const listBreaker = new CircuitBreaker({ deadlineMs, isReady: commands.isReady, isHarmless, onError: report });
   const large = new LargeValues({ breaker: largeBreaker, deadlineMs, maxBytesPerScope, onError: report });
-  const ofCommands = { commands, breaker, outages, listBreaker };
+  // Nor does a note that fails: the client may have been closed since. No command of a claim depends on it.
+  const noteBreaker = new CircuitBreaker({ deadlineMs, isReady: commands.isReady, isHarmless, onError: () => {} });
+  const ofCommands = { commands, breaker, outages, listBreaker, noteBreaker };
   return new RedisClaims({ ...filled, client, ...ofCommands, largeCommands, largeBreaker, large });
+}
+
+interface Parts extends ClaimStoreParts {
+  readonly listBreaker: CircuitBreaker;
+  readonly noteBreaker: CircuitBreaker;
 }
 
 class RedisClaims implements RedisClaimStore {
   readonly synchronous = false;
-  readonly #parts: ClaimStoreParts & { readonly listBreaker: CircuitBreaker };
+  readonly #parts: Parts;
   readonly #calls: ClaimCalls;
   readonly #shares: ClaimShares;
   readonly #scan: ClaimScan;
+  readonly #unresolved: UnresolvedClaims;
   #refusedInScope = 0;
   #dropped = 0;
 
-  constructor(parts: ClaimStoreParts & { readonly listBreaker: CircuitBreaker }) {
+  constructor(parts: Parts) {
     this.#parts = parts;
     this.#calls = new ClaimCalls(parts);
     this.#shares = new ClaimShares(parts.maxClaimsPerScope);
     this.#scan = new ClaimScan(parts.commands, parts.prefix, parts.clock);
+    this.#unresolved = new UnresolvedClaims({
+      ...parts,
+      run: (call) => parts.noteBreaker.run(call),
+      forget: (id) => this.#calls.run(id, ['forget'], readForgetReply),
+    });
   }
 
   async begin(id: ClaimId, command: BeginCommand): Promise<BeginReply> {
@@ -157,6 +178,8 @@ class RedisClaims implements RedisClaimStore {
       const lifetimeMs = Math.max(command.leaseMs, command.retentionMs);
       this.#shares.claimed(id.scope, lifetimeMs, reply.generation > 1, this.#localNow());
     }
+    if (reply.kind === 'orphan' || (reply.kind === 'claimed' && (reply.dispatched || reply.inherited)))
+      this.#unresolved.add(id);
     return reply;
   }
 
@@ -165,12 +188,20 @@ class RedisClaims implements RedisClaimStore {
     return this.#calls.run(id, args, readHeldReply);
   }
 
-  dispatch(id: ClaimId, command: HeldCommand): Promise<HeldReply> {
+  async dispatch(id: ClaimId, command: HeldCommand): Promise<HeldReply> {
     const args = [...argsOf('dispatch', command), String(command.leaseMs), String(command.generation)];
-    return this.#calls.run(id, args, readHeldReply);
+    const reply = await this.#calls.run(id, args, readHeldReply);
+    if (reply.kind === 'ok') this.#unresolved.add(id);
+    return reply;
   }
 
   async complete(id: ClaimId, command: CompleteCommand): Promise<CompleteReply> {
+    const reply = await this.#complete(id, command);
+    if (reply.kind !== 'lost') this.#unresolved.remove(id);
+    return reply;
+  }
+
+  async #complete(id: ClaimId, command: CompleteCommand): Promise<CompleteReply> {
     const { status, value } = command.result;
     const args = [...argsOf('complete', command), packText(status)];
     if (value === undefined) return this.#calls.run(id, [...args, ''], readCompleteReply);
@@ -203,8 +234,17 @@ class RedisClaims implements RedisClaimStore {
       String(lifetimeMs),
     ];
     const reply = await this.#calls.run(id, args, readAbandonReply);
-    if (reply.kind === 'released') this.#shares.released(scope, lifetimeMs, this.#localNow());
+    // The earlier owner's outcome is still unknown.
+    if (reply.kind === 'orphaned') return { kind: 'released' };
+    if (reply.kind === 'released') {
+      this.#shares.released(scope, lifetimeMs, this.#localNow());
+      this.#unresolved.remove(id);
+    }
     return reply;
+  }
+
+  onForgotten(listener: (id: ClaimId) => void): () => void {
+    return this.#unresolved.onForgotten(listener);
   }
 
   inspect(id: ClaimId): Promise<ClaimView | undefined> {
@@ -244,6 +284,7 @@ class RedisClaims implements RedisClaimStore {
       late: this.#calls.late,
       lateBegins: this.#calls.lateBegins,
       refusedInScope: this.#refusedInScope,
+      forgottenUnresolved: this.#unresolved.forgotten,
       breaker: breaker.state,
       large: {
         bytes: large.bytes,

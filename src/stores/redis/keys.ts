@@ -71,6 +71,14 @@ export function claimKey(prefix: string, scope: string, key: string): string {
   return `${prefix}:claim:{${escapeName(scope).replaceAll(':', '%003a')}:${escapeName(key)}}`;
 }
 
+/**
+ * Name of the set of a scope's claims without an outcome: `headgate:claims:{app_1}:unresolved`. No other record ends so,
+ * so it differs from all of them for all prefixes.
+ */
+export function unresolvedKey(prefix: string, scope: string): string {
+  return `${prefix}:claims:{${escapeName(scope)}}:unresolved`;
+}
+
 /** A pattern for SCAN that matches the names of {@link claimKey}. It can match other keys as well. */
 export function claimPattern(prefix: string): string {
   return `${glob(`${prefix}:claim:{`)}*}`;

@@ -5,7 +5,7 @@ import { PassThrough, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { eventually, send } from 'headgate-testbed/raw-http';
 import { describe, expect, it } from 'vitest';
-import { passageOf } from '../../../src/adapters/node.ts';
+import { idempotentRequest, passageOf } from '../../../src/adapters/node.ts';
 import { createMemoryClaimStore } from '../../../src/stores/memory/claims.ts';
 import { type KeyedServer, keyedServers } from '../../support/keyed-server.ts';
 
@@ -627,5 +627,61 @@ describe('many at once', () => {
     expect([...text.matchAll(/answer (\/\d)/g)].map(([, path]) => path)).toEqual(['/1', '/2', '/3', '/1']);
     expect(server.runs).toBe(3);
     socket.destroy();
+  });
+});
+
+describe("I9: dispatch: 'explicit'", () => {
+  const gate = {
+    idempotent: (request: IncomingMessage) => idempotentRequest(request, { scope: 'app_1', dispatch: 'explicit' }),
+  };
+
+  it('an error before dispatch() frees the key, and one after it is the outcome', async () => {
+    const statuses = [422, 500, 500];
+    const server = await serve(
+      async (_, response) => {
+        const status = statuses.shift();
+        if (statuses.length === 0) await passageOf(response)?.dispatch();
+        response.writeHead(status ?? 200).end(`attempt with ${statuses.length} to come`);
+      },
+      { gate },
+    );
+    const replies = [await server.post(), await server.post(), await server.post(), await server.post()];
+    expect(replies.map(({ status }) => status)).toEqual([422, 500, 500, 500]);
+    expect([server.runs, replies[3]?.text, replies[3]?.headers['idempotency-replayed']]).toEqual([
+      3,
+      replies[2]?.text,
+      'true',
+    ]);
+  });
+
+  it('if dispatch() rejects, the client gets 503, whatever the handler answers, and no part of that was sent', async () => {
+    const server = await serve(
+      async (_, response) => {
+        response.write('begun, ');
+        server.line.always = 'lost';
+        const error = await passageOf(response)
+          ?.dispatch()
+          .catch((rejected: unknown) => rejected);
+        server.line.always = 'ok';
+        response.end(`and ended with ${(error as { code?: string }).code}`);
+      },
+      { gate },
+    );
+    const reply = await server.post();
+    expect([reply.status, typeOf(reply)]).toEqual([503, 'errors/service_unavailable']);
+    expect(server.runs).toBe(1);
+  });
+
+  it('is refused with another value', () => {
+    const request = { method: 'POST', url: '/', headers: {}, rawHeaders: [] } as unknown as IncomingMessage;
+    for (const options of [
+      { dispatch: 'later' },
+      { compares: 'cookie' },
+      { compares: ['a b'] },
+      { compares: ['cookie'] },
+    ])
+      expect(() => idempotentRequest(request, { scope: 'a', ...options } as never)).toThrow(
+        /options\.(dispatch|compares|secret)/,
+      );
   });
 });

@@ -1,7 +1,7 @@
 import { bytesOf, field, file, inChunks, multipart, multipartType, type WrittenPart } from 'headgate-testbed/bodies';
 import { describe, expect, it } from 'vitest';
 import { isBodyError } from '../../../src/http/body-error.ts';
-import { createFingerprinter, fingerprint } from '../../../src/http/fingerprint/fingerprint.ts';
+import { createFingerprinter, fingerprint, type RequestHead } from '../../../src/http/fingerprint/fingerprint.ts';
 import { makeFingerprint } from '../../support/fingerprint-of.ts';
 
 const JSON_TYPE = 'application/json';
@@ -307,6 +307,29 @@ describe('a fingerprint', () => {
     );
     expect((await fingerprint(request)).value).toBe(
       makeFingerprint('', JSON_TYPE, { head: request, account: 'acc_1' }).value,
+    );
+  });
+
+  it('compares the fields that it is given, only with a secret, and stores no value', () => {
+    const of = (compares: RequestHead['compares'], secret: string | undefined = 'k', account?: string) =>
+      makeFingerprint('x', 'text/plain', { head: { compares }, secret, ...(account === undefined ? {} : { account }) });
+    const ann = of([['authorization', 'Basic YW5uOjEyMzQ=']]);
+    expect(ann.compares).toEqual(['authorization']);
+    expect(ann.value).not.toMatch(/YW5u|MTIzN|1234/);
+    const others = [
+      of([['authorization', 'Basic YW5uOjEyMzU=']]),
+      of([['authorization', undefined]]),
+      of([['authorization', '']]),
+      of([['cookie', 'Basic YW5uOjEyMzQ=']]),
+      of([['authorization', 'Basic YW5uOjEyMzQ=']], 'another secret'),
+      of([['authorization', 'Basic YW5uOjEyMzQ=']], 'k', 'acc_1'),
+      of([]),
+      of(undefined),
+    ];
+    expect(new Set([ann, ...others].map(({ value }) => value)).size).toBe(8);
+    expect(of([]).value).toBe(of(undefined).value);
+    expect(() => createFingerprinter({ method: 'POST', path: '/', compares: [['cookie', 'a']] })).toThrow(
+      /^secret: must be given if fields are compared/,
     );
   });
 

@@ -94,7 +94,7 @@ describe('maxKeys', () => {
 
   it('a claim whose lease has expired stays for its retention, and is then the first to be swept', () => {
     const world = new World({ maxKeys: 1 });
-    world.begin(0);
+    world.store.begin(idOf(0), { ...begin, token: 'a', dispatch: false });
     world.clock.advance(LEASE_MS);
     expect(
       isHeadgateError(
@@ -105,6 +105,67 @@ describe('maxKeys', () => {
     world.clock.advance(RETENTION_MS - LEASE_MS);
     expect(world.begin(1).kind).toBe('claimed');
     expect(world.store.stats()).toMatchObject({ keys: 1, swept: 1, refused: 1 });
+  });
+
+  it('I13: a full store forgets an unknown outcome only after its retention, only for its own scope, and says so', () => {
+    const world = new World({ maxKeys: 2, maxClaimsPerScope: 2 });
+    const forgotten: unknown[] = [];
+    const stop = world.store.onForgotten((id) => forgotten.push(id));
+    world.begin(0);
+    world.run(1, 'x', 2 * RETENTION_MS);
+    world.clock.advance(RETENTION_MS - 1);
+    expect(
+      isHeadgateError(
+        full(() => world.begin(2)),
+        'store_full',
+      ),
+    ).toBe(true);
+    world.clock.advance(1);
+    expect(
+      isHeadgateError(
+        full(() => world.store.begin({ scope: 'other', key: 'k' }, { ...begin, token: 'a' })),
+        'store_full',
+      ),
+    ).toBe(true);
+    expect(world.begin(0, 'b').kind).toBe('orphan');
+    expect(forgotten).toEqual([]);
+    expect(world.begin(2).kind).toBe('claimed');
+    expect(forgotten).toEqual([idOf(0)]);
+    expect(world.replay(1)).toBe('x');
+    expect(world.store.stats()).toMatchObject({ keys: 2, forgottenUnresolved: 1, forgotten: 0, swept: 0 });
+    stop();
+    world.clock.advance(RETENTION_MS);
+    expect(world.begin(3).kind).toBe('claimed');
+    expect(forgotten).toEqual([idOf(0)]);
+  });
+
+  it('I13: a full scope forgets expired and released keys before an unknown outcome, and then the oldest one', () => {
+    const world = new World({ maxKeys: 100, maxClaimsPerScope: 4 });
+    const forgotten: unknown[] = [];
+    world.store.onForgotten((id) => forgotten.push(id));
+    world.begin(0);
+    world.begin(1);
+    world.run(2, 'x');
+    world.clock.advance(RETENTION_MS);
+    world.begin(3);
+    world.store.abandon(idOf(3), {
+      token: 'a',
+      fingerprint: 'f',
+      retentionMs: 9,
+      releasedRetentionMs: 9,
+      generation: 1,
+    });
+    expect([4, 5].map((key) => world.begin(key).kind)).toEqual(['claimed', 'claimed']);
+    expect(forgotten).toEqual([]);
+    expect([6, 7].map((key) => world.begin(key).kind)).toEqual(['claimed', 'claimed']);
+    expect(forgotten).toEqual([idOf(0), idOf(1)]);
+    expect(
+      isHeadgateError(
+        full(() => world.begin(8)),
+        'scope_full',
+      ),
+    ).toBe(true);
+    expect(world.begin(4, 'b').kind).toBe('in_progress');
   });
 
   it('an outcome without a record is refused as well, and its sender can try again', () => {
@@ -525,6 +586,7 @@ describe('options', () => {
       refused: 0,
       refusedInScope: 0,
       forgotten: 0,
+      forgottenUnresolved: 0,
       dropped: 0,
       swept: 0,
     });

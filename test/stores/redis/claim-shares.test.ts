@@ -112,3 +112,58 @@ describe('claims of a scope in Redis', () => {
     expect(shares.fullForMs('A', 3 * 86_400_000)).toBe(0);
   });
 });
+
+describe('claims of unknown outcome in Redis', () => {
+  const dispatched = { dispatch: true };
+  const setOf = (world: World) => `${world.prefix}:claims:{A}:unresolved`;
+  const noted = (world: World) => redis.zrange(setOf(world), '0', '-1');
+
+  it('I9: the record of an unknown outcome never expires, and expires again once it is resolved', async () => {
+    const world = new World(10);
+    const ttl = (key: number) => redis.pttl(`${world.prefix}:claim:{A:${key}}`);
+    await world.begin('A', 0);
+    expect(await ttl(0)).toBeGreaterThan(0);
+    await world.store.dispatch({ scope: 'A', key: '0' }, { ...common, leaseMs: 1_000, generation: 1 });
+    await world.begin('A', 1, dispatched);
+    expect([await ttl(0), await ttl(1)]).toEqual([-1, -1]);
+    await expect.poll(() => noted(world)).toEqual(['=0', '=1']);
+    await world.store.complete({ scope: 'A', key: '0' }, { ...common, result: { status: '200', value: 'x' } });
+    await world.store.abandon({ scope: 'A', key: '1' }, { ...common, releasedRetentionMs: 9, generation: 1 });
+    expect(Math.min(await ttl(0), await ttl(1))).toBeGreaterThan(0);
+    await expect.poll(() => noted(world)).toEqual([]);
+  });
+
+  it('I13: a scope with too many forgets the oldest one whose retention is over, and says so', async () => {
+    const world = new World(3);
+    const forgotten: unknown[] = [];
+    const stop = world.store.onForgotten(({ scope, key }) => forgotten.push(`${scope} ${key}`));
+    for (const key of keys(0, 3)) {
+      await world.begin('A', key, dispatched);
+      await expect.poll(() => noted(world)).toHaveLength(key + 1);
+      world.clock.advance(1);
+    }
+    // Its process died before it could remove its note.
+    await redis.zadd(setOf(world), '1', '=resolved');
+    world.clock.advance(2 * MINUTE);
+    await world.begin('A', 3, dispatched);
+    await expect.poll(() => noted(world)).toEqual(['=1', '=2', '=3']);
+    expect(forgotten).toEqual(['A 0']);
+    expect(world.store.stats().forgottenUnresolved).toBe(1);
+    expect((await world.begin('A', 1, { token: 'b' })).kind).toBe('orphan');
+    expect((await world.begin('A', 0, { token: 'b' })).kind).toBe('claimed');
+    stop();
+  });
+
+  it('I13: none is forgotten before its retention is over; the retry of a key notes it again', async () => {
+    const world = new World(2);
+    const unbounded = createRedisClaimStore(redis, { prefix: world.prefix, clock: world.clock });
+    for (const key of keys(0, 4)) await unbounded.begin({ scope: 'A', key: `${key}` }, { ...begin, ...dispatched });
+    await expect.poll(() => noted(world)).toHaveLength(4);
+    await redis.del(setOf(world));
+    world.clock.advance(1_000);
+    for (const key of keys(0, 4)) expect((await world.begin('A', key, { token: 'b' })).kind).toBe('orphan');
+    await expect.poll(() => noted(world)).toHaveLength(4);
+    for (const key of keys(0, 4)) expect((await world.begin('A', key, { token: 'b' })).kind).toBe('orphan');
+    expect(world.store.stats().forgottenUnresolved).toBe(0);
+  });
+});

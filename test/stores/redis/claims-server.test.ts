@@ -63,7 +63,7 @@ describe.each(['ioredis by default', 'node-redis by default'])("on the server's 
     expect(await store.dispatch(ID, { ...held, token: 'b', generation: 2 })).toEqual({ kind: 'ok' });
   });
 
-  it('I8: every record has an expiry, which each command renews, and expires after its retention', async () => {
+  it('I8, I9: a record expires after its retention, which each command renews, unless its outcome is unknown', async () => {
     const { store, key } = await connect(name);
     const ttl = async (): Promise<number> => admin.pttl(key);
     const isAbout = async (ms: number): Promise<void> => {
@@ -75,7 +75,7 @@ describe.each(['ioredis by default', 'node-redis by default'])("on the server's 
     await store.extend(ID, { ...held, retentionMs: 100_000 });
     await isAbout(100_000);
     await store.dispatch(ID, held);
-    await isAbout(60_000);
+    expect(await ttl()).toBe(-1);
     await store.abandon(ID, { ...common, generation: 1, releasedRetentionMs: 20_000 });
     await isAbout(20_000);
     await store.begin(ID, { ...begin, retentionMs: 70_000 });
@@ -96,7 +96,10 @@ describe.each(['ioredis by default', 'node-redis by default'])("on the server's 
     const calls = async (): Promise<number> => {
       const stats = await admin.info('commandstats');
       expect(stats).not.toMatch(/cmdstat_(eval|multi|watch):/);
-      return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1] ?? 0);
+      const of = (command: string): number =>
+        Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
+      // Without the notes of claims that take long, which nothing waits for.
+      return of('evalsha') - of('zcard');
     };
     const fused = await store.begin(ID, { ...begin, dispatch: true });
     expect(fused).toEqual({ kind: 'claimed', generation: 1, inherited: false, dispatched: true });

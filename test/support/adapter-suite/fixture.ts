@@ -100,6 +100,8 @@ export class AdapterFixture {
       idempotent: (request: Request) =>
         subject.idempotentRequest(request, {
           scope: subject.header(request, 'x-app') ?? 'app_1',
+          compares: ['X-User', 'cookie'],
+          secret: 'suite',
           ...(maxBodyBytes === undefined ? {} : { maxBytes: maxBodyBytes }),
         }),
     };

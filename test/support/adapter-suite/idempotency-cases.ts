@@ -52,6 +52,24 @@ export const IDEMPOTENCY_CASES: readonly AdapterCase[] = [
     },
   },
   {
+    name: 'I2: another value of a compared field is another request, whatever else is equal',
+    async run(fixture) {
+      const send = async (headers: Record<string, string>) => fixture.send({ key: 'k', headers });
+      fixture.handler = (_, write) => write({ body: 'for ann' });
+      assertEqual((await send({ 'x-user': 'ann', cookie: 'a=1; b=2', 'x-other': '1' })).status, 200);
+      const again = await send({ 'x-user': 'ann', cookie: 'a=1; b=2', 'x-other': '2' });
+      assertEqual([again.text, again.headers.get('idempotency-replayed')], ['for ann', 'true']);
+      for (const other of [{ 'x-user': 'bob', cookie: 'a=1; b=2' }, { 'x-user': 'ann', cookie: 'a=1' }, {}]) {
+        const refused = await send(other);
+        const detail =
+          'This idempotency key belongs to another request: the account or a compared field (cookie, x-user) differs. Use a new key for a new request.';
+        assertEqual(readProblem(refused), [409, 'errors/already_used']);
+        assertEqual(JSON.parse(refused.text).detail, detail);
+      }
+      assertEqual(fixture.runs, 1);
+    },
+  },
+  {
     name: 'I1: without a key every request is executed',
     async run(fixture) {
       await fixture.send();

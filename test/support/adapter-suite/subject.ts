@@ -1,3 +1,4 @@
+import type { IdempotentRequestOptions } from '../../../src/adapters/shared/request.ts';
 import type { Gate } from '../../../src/gate/gate.ts';
 import type { IdempotentRequest } from '../../../src/gate/idempotent-request.ts';
 import type { RouteOptions } from '../../../src/gate/route-options.ts';
@@ -61,7 +62,7 @@ export interface AdapterSubject<Request> {
   /** The adapter's own `idempotentRequest`. */
   idempotentRequest(
     request: Request,
-    options: { readonly scope: string; readonly maxBytes?: number },
+    options: Pick<IdempotentRequestOptions, 'scope' | 'maxBytes' | 'compares' | 'secret'>,
   ): IdempotentRequest | KeyFault | undefined | Promise<IdempotentRequest | KeyFault | undefined>;
   /**
    * Names of the cases that fail, each with the reason. These cases are run too, and must fail: a gap that was closed

@@ -3,6 +3,7 @@ import { createGate, type Gate } from 'headgate';
 import { routeOf } from 'headgate/fastify';
 import { createProblem, type Fingerprint, problemReply, readIdempotencyKey } from 'headgate/http';
 import type { Account } from '../accounts/accounts.ts';
+import { keyName } from '../domain/key-name.ts';
 import type { SendResult } from '../journal/send-outcome.ts';
 import { limitProvider } from '../limits/book.ts';
 import type { Rooms } from '../rooms.ts';
@@ -22,7 +23,7 @@ declare module 'fastify' {
 }
 
 /** The one gate in front of all routes of the Methods API: idempotency keys first, then the limits of the account. */
-export function createMethodsGate({ limiter, idempotency, sender, metrics }: Rooms): Gate<FastifyRequest> {
+export function createMethodsGate({ limiter, idempotency, sender, sends, metrics }: Rooms): Gate<FastifyRequest> {
   return createGate<FastifyRequest>({
     limiter,
     idempotency,
@@ -32,19 +33,18 @@ export function createMethodsGate({ limiter, idempotency, sender, metrics }: Roo
     provider: ({ account }) => (account === null ? undefined : limitProvider(account.application_id, account.provider)),
     idempotent: (request) => {
       const key = keyOf(request);
-      return typeof key !== 'string'
-        ? key
-        : { scope: callerOf(request).applicationId, key, fingerprint: fingerprintOf(request) };
+      return typeof key !== 'string' ? key : nameAndPrint(request, key);
     },
     // The store of keys may have forgotten an outcome that the journal knows. Such a retry is a replay, which no limit
     // stops.
     cached: async (request) => {
       const key = keyOf(request);
       if (typeof key !== 'string') return false;
-      const { applicationId } = callerOf(request);
+      const caller = callerOf(request);
       try {
         const fingerprint = fingerprintOf(request).value;
-        const settled = await sender.settled({ applicationId, idempotencyKey: key, fingerprint });
+        const idempotencyKey = await sends.nameOf(caller, key, fingerprint);
+        const settled = await sender.settled({ applicationId: caller.applicationId, idempotencyKey, fingerprint });
         if (settled !== undefined) request.earlier = Promise.resolve(settled);
       } catch (error) {
         // The handler answers with it.
@@ -64,6 +64,12 @@ export function createMethodsGate({ limiter, idempotency, sender, metrics }: Roo
     // Only a verdict is an outcome. An error that the journal can settle later is not: the journal answers the retry.
     isOutcome: (status) => status === 201 || status === 403 || status === 422,
   });
+}
+
+function nameAndPrint(request: FastifyRequest, key: string) {
+  // The tenant, which shares the room of the store, is the application, whatever the scopes of its keys.
+  const { applicationId, scopeId } = callerOf(request);
+  return { scope: applicationId, key: keyName(scopeId, key), fingerprint: fingerprintOf(request) };
 }
 
 const keyOf = ({ raw }: FastifyRequest) => readIdempotencyKey(raw.headersDistinct['idempotency-key'] ?? []);

@@ -5,6 +5,7 @@ import type { SendRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
 import { type EmailState, journalStatesOf } from '../domain/email-state.ts';
 import { isId } from '../domain/ids.ts';
+import { keyName } from '../domain/key-name.ts';
 import type { Page } from '../domain/page.ts';
 import type { Envelope } from '../security/envelope.ts';
 
@@ -64,10 +65,19 @@ export class SendRecords {
       .selectFrom('sends')
       .selectAll('sends')
       .where('sends.application_id', '=', applicationId)
-      .where((eb) => ('id' in by ? eb('sends.id', '=', by.id) : eb('sends.idempotency_key', '=', by.idempotencyKey)))
+      .where((eb) =>
+        'id' in by
+          ? eb('sends.id', '=', by.id)
+          : // A row from before the scope was part of the name.
+            eb('sends.idempotency_key', 'in', [keyName(scopeId, by.idempotencyKey), by.idempotencyKey]),
+      )
       .$if(scopeId !== null, (query) =>
         query.innerJoin('accounts', 'accounts.id', 'sends.account_id').where('accounts.scope_id', '=', scopeId),
       )
+      .$if('idempotencyKey' in by, (query) =>
+        query.orderBy(({ eb }) => eb('sends.idempotency_key', '=', 'id' in by ? '' : by.idempotencyKey)),
+      )
+      .limit(1)
       .executeTakeFirst();
   }
 

@@ -2,6 +2,7 @@ import type { Database } from '../db/database.ts';
 import { json } from '../db/json.ts';
 import type { Clock } from '../domain/clock.ts';
 import { newId } from '../domain/ids.ts';
+import { keyName } from '../domain/key-name.ts';
 import type { SentIds } from '../providers/provider.ts';
 import type { Envelope } from '../security/envelope.ts';
 import type { Events } from '../webhooks/events.ts';
@@ -13,7 +14,7 @@ import { type SendError, Settlements } from './settlements.ts';
 export interface NewSend {
   readonly applicationId: string;
   readonly accountId: string;
-  /** Null: the request carries no idempotency key. */
+  /** Its name, see `nameOf`. Null: the request carries no idempotency key. */
   readonly idempotencyKey: string | null;
   readonly fingerprint: string;
   readonly messageId: string;
@@ -98,13 +99,36 @@ export class Sends {
       .executeTakeFirst();
   }
 
-  /** The row of an idempotency key. A key that is older than its retention is forgotten here. */
-  async byKey(applicationId: string, key: string): Promise<Send | undefined> {
+  /**
+   * The name of a caller's idempotency key, under which the journal has its request. A request of a scoped key may still
+   * have a row from before its scope was part of the name.
+   */
+  async nameOf(
+    { applicationId, scopeId }: { readonly applicationId: string; readonly scopeId: string | null },
+    key: string,
+    fingerprint: string,
+  ): Promise<string> {
+    const name = keyName(scopeId, key);
+    if (name === key) return key;
+    const row = await this.db
+      .selectFrom('sends')
+      .select('idempotency_key')
+      .where('application_id', '=', applicationId)
+      .where('idempotency_key', 'in', [name, key])
+      .where(({ eb, or }) => or([eb('idempotency_key', '=', name), eb('fingerprint', '=', fingerprint)]))
+      .orderBy(({ eb }) => eb('idempotency_key', '=', key))
+      .limit(1)
+      .executeTakeFirst();
+    return row?.idempotency_key ?? name;
+  }
+
+  /** The row of an idempotency key, by its name. A key that is older than its retention is forgotten here. */
+  async byKey(applicationId: string, name: string): Promise<Send | undefined> {
     const row = await this.db
       .selectFrom('sends')
       .selectAll()
       .where('application_id', '=', applicationId)
-      .where('idempotency_key', '=', key)
+      .where('idempotency_key', '=', name)
       .executeTakeFirst();
     if (row === undefined || row.created_at.getTime() > this.clock() - KEY_RETENTION_MS) return row;
     await this.db

@@ -209,3 +209,60 @@ test('an application never sees or changes anything of another one, and a scoped
   // Otherwise the property would hold because nothing was allowed, or because nothing was refused.
   for (const status of [200, 403, 404]) expect(statuses.get(status) ?? 0).toBeGreaterThan(10);
 });
+
+test('scopes of one application use the same idempotency key, and no answer says that another one used it', async () => {
+  const own = await makeApplication(`mark${marks++}x`);
+  const key = `order-${own.mark}`;
+  const scoped = own.tokens.filter(({ scope }) => scope !== undefined);
+  expect(scoped.length).toBe(2);
+  const sends = [];
+  for (const { token, scope } of [...scoped, own.tokens[0] as (typeof scoped)[0]]) {
+    const account = await db
+      .selectFrom('accounts')
+      .select('id')
+      .where('application_id', '=', own.id)
+      .where('scope_id', 'is not distinct from', scope ?? own.scopes[0] ?? null)
+      .executeTakeFirstOrThrow();
+    const body = { account_id: account.id, to: [{ identifier: 'ann@example.com' }], body: `for ${scope ?? 'all'}` };
+    const send = () => clientOf(url, token)('POST', '/api/v1/emails', body, { 'idempotency-key': key });
+    const [first, again] = [await send(), await send()];
+    expect([first.status, again.status, again.headers.get('idempotency-replayed')]).toEqual([201, 201, 'true']);
+    expect(again.text).toBe(first.text);
+    const found = await clientOf(url, token)('GET', `/v2/emails?idempotency_key=${key}`);
+    expect([found.status, found.body.id ?? found.body.tracking_id]).toEqual([200, first.body.tracking_id]);
+    sends.push(first.body.tracking_id);
+  }
+  expect(new Set(sends).size).toBe(3);
+});
+
+test('a row from before the scope was part of the name answers the retry of its request, and nothing else', async () => {
+  const own = await makeApplication(`mark${marks++}x`);
+  const { token, scope } = own.tokens[2] as { token: string; scope: string };
+  const { id } = await db
+    .selectFrom('accounts')
+    .select('id')
+    .where('application_id', '=', own.id)
+    .where('scope_id', '=', scope)
+    .executeTakeFirstOrThrow();
+  const send = (key: string, body: string) =>
+    clientOf(url, token)(
+      'POST',
+      '/api/v1/emails',
+      { account_id: id, to: [{ identifier: 'ann@example.com' }], body },
+      { 'idempotency-key': key },
+    );
+  const first = await send('new', 'hello');
+  expect(first.status).toBe(201);
+  // As an earlier version wrote it. The store of keys knows only the key `new`.
+  await db
+    .updateTable('sends')
+    .set({ idempotency_key: 'old' })
+    .where('id', '=', String(first.body.tracking_id))
+    .execute();
+  const retry = await send('old', 'hello');
+  expect([retry.status, retry.text]).toEqual([201, first.text]);
+  const found = await clientOf(url, token)('GET', '/v2/emails?idempotency_key=old');
+  expect(found.status).toBe(200);
+  const other = await send('old', 'another email');
+  expect([other.status, other.body.tracking_id === first.body.tracking_id]).toEqual([409, false]);
+});

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { IdempotentRequest } from 'headgate/gate';
 import { isBodyError, type KeyFault, readIdempotencyKey } from 'headgate/http';
-import { digestText, fieldValues, forEachField } from 'headgate/internal';
+import { comparedFields, digestText, fieldValues, forEachField, joinedField } from 'headgate/internal';
 import { readBody } from '../body/read-body.ts';
 import { isConsumer } from '../config/account-source.ts';
 import type { Route } from '../config/routes.ts';
@@ -65,6 +65,7 @@ export function createBodyStage(options: BodyStageOptions) {
   /** @returns the account's id, if it is in the body */
   async function read(exchange: Exchange, { route, key: apiKey, target }: AdmittedHead, key: string | undefined) {
     const { request, response } = exchange;
+    const { rawHeaders } = request;
     const work = workBudget.meter(apiKey.application);
     exchange.bodyWork = work;
     if (response.closed) work.end();
@@ -79,6 +80,9 @@ export function createBodyStage(options: BodyStageOptions) {
         query: target.query,
         contentType: request.headers['content-type'],
         contentEncoding: request.headers['content-encoding'],
+        compares: comparedFields(key === undefined ? [] : (route.idempotent?.compares ?? []), (name) =>
+          joinedField(rawHeaders, name),
+        ),
       },
       maxBytes: maxBodyBytes,
       idleMs: clientTimeoutMs,

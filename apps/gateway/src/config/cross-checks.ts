@@ -42,6 +42,7 @@ export function crossChecks(file: JsonObject): ConfigIssue[] {
     ...upstreamIssues(file),
     ...corsIssues(objectOrEmpty(file.cors)),
     ...arrayOrEmpty(file.forwardFields).flatMap((name, i) => issueIf(`forwardFields[${i}]`, forwardFieldFlaw(name))),
+    ...issueIf('idempotency.secret', fingerprintSecretFlaw(file)),
     ...issueIf('store', storeFlaw(file.store)),
     ...issueIf('workers', workersFlaw(file)),
     ...sameAddressIssues(objectOrEmpty(file.listen), file.admin),
@@ -347,6 +348,17 @@ function forwardFieldFlaw(name: unknown): string | undefined {
   if (typeof name !== 'string') return undefined;
   if (!HEADER_NAME.test(name)) return `${describe(name)} is not a header name`;
   return isOwnField(name.toLowerCase()) ? `the gateway itself sets or removes ${name}` : undefined;
+}
+
+/** Without a key, a reader of the store could test guesses of a password. */
+function fingerprintSecretFlaw({ idempotency, routes }: JsonObject): string | undefined {
+  const { compares, secret } = objectOrEmpty(idempotency);
+  const lists = [
+    compares,
+    ...arrayOrEmpty(routes).map((route) => objectOrEmpty(objectOrEmpty(route).idempotent).compares),
+  ];
+  if (secret !== undefined || lists.every((list) => arrayOrEmpty(list).length === 0)) return undefined;
+  return 'must be given with compares, so that no reader of the store can guess a compared value';
 }
 
 /** The reason never shows the value, because a store URL may contain a password. */

@@ -26,26 +26,38 @@ export interface RouteIdempotency {
   readonly lateAnswerMs: number;
   /** Whether a request without a key is refused. */
   readonly required: boolean;
+  /** Header fields that are part of the comparison of two requests with the same key. */
+  readonly compares: readonly string[];
 }
 
 /** The routes of a checked config. */
 export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idempotency'>): Route[] {
   return routes.map(({ route, account, public: isPublic, idempotent = false, upstream }) => {
     const own = typeof idempotent === 'boolean' ? {} : idempotent;
-    const { required = false, lateAnswerMs = idempotency.lateAnswerMs, ...given } = own;
+    const {
+      required = false,
+      lateAnswerMs = idempotency.lateAnswerMs,
+      compares = idempotency.compares,
+      ...given
+    } = own;
     const settings = settingsOf(given, settingsIn(idempotency));
     return {
       name: route,
       source: parseAccountSource(account),
       isPublic,
-      idempotent: idempotent === false ? undefined : { settings, lateAnswerMs, required },
+      idempotent: idempotent === false ? undefined : { settings, lateAnswerMs, required, compares },
       upstream,
     };
   });
 }
 
 /** The library's settings in the config's `idempotency`, without the keys that only the process uses. */
-export function settingsIn({ lateAnswerMs: _, secret: __, ...settings }: Config['idempotency']): ClaimSettings {
+export function settingsIn({
+  lateAnswerMs: _,
+  secret: __,
+  compares: ___,
+  ...settings
+}: Config['idempotency']): ClaimSettings {
   return settings;
 }
 

@@ -150,7 +150,7 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
   );
   const claimSteps = counter(
     'idempotency_steps_total',
-    'Steps of claims: completed, not_kept (stored without its body), released, superseded, lost, overdue, retrying, given_up',
+    'Steps of claims: completed, not_kept (stored without its body), released, superseded, lost, overdue, forgotten, retrying, given_up',
     'step',
   );
   const orphans = counter('idempotency_orphans_total', 'Requests whose original died with an unknown outcome');

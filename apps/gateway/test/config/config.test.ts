@@ -64,6 +64,7 @@ describe('defaults', () => {
         leaseMs: 30_000,
         maxRunMs: 3_600_000,
         waitMs: 10_000,
+        compares: [],
         retentionMs: 86_400_000,
         releasedRetentionMs: 600_000,
         maxKeptBytes: 1_048_576,
@@ -676,7 +677,7 @@ describe('idempotency settings', () => {
   ];
 
   describe.each(places)('%s', (_name, path, put) => {
-    it.each(['leaseMs', 'maxRunMs', 'waitMs', 'retentionMs'])('%s is at most a day, as in the library', (name) => {
+    it.each(['leaseMs', 'maxRunMs', 'waitMs'])('%s is at most a day, as in the library', (name) => {
       expect(issuesOf(put({ [name]: 86_400_001 }))).toEqual([
         `${path}.${name}: must be at most 86400000, got 86400001`,
       ]);
@@ -684,7 +685,21 @@ describe('idempotency settings', () => {
     });
 
     it('accept exactly what createIdempotency accepts', () => {
-      const values = [-1, 0, 1, 1.5, 86_400_000, 86_400_001, 2 ** 31, 2 ** 53, '1', null, ...words];
+      const values = [
+        -1,
+        0,
+        1,
+        1.5,
+        86_400_000,
+        86_400_001,
+        2 ** 31,
+        31_536_000_000,
+        31_536_000_001,
+        2 ** 53,
+        '1',
+        null,
+        ...words,
+      ];
       for (const name of SETTING_NAMES) {
         for (const value of values) {
           const isValid = isAccepted(() =>
@@ -720,12 +735,22 @@ describe('idempotency settings', () => {
       settings: { ...DEFAULT_SETTINGS, maxRunMs: 5, waitMs: 7 },
       lateAnswerMs: 120_000,
       required: false,
+      compares: [],
     });
   });
 
   it('the secret is a text that is not empty, for all routes', () => {
     expect(checkConfig({ idempotency: { secret: 's' } }, 'test').idempotency.secret).toBe('s');
     expect(issuesOf({ idempotency: { secret: '' } })).toEqual(['idempotency.secret: must not be empty']);
+    const missing =
+      'idempotency.secret: must be given with compares, so that no reader of the store can guess a compared value';
+    const comparing = { route: 'POST /x', idempotent: { compares: ['cookie'] } };
+    expect(issuesOf({ idempotency: { compares: ['cookie'] } })).toEqual([missing]);
+    expect(issuesOf({ routes: [comparing] })).toEqual([missing]);
+    expect(issuesOf({ routes: [comparing], idempotency: { secret: 's' } })).toEqual([]);
+    expect(issuesOf({ idempotency: { secret: 's', compares: ['a b'] } })).toEqual([
+      'idempotency.compares[0]: must be the name of a header field, got "a b"',
+    ]);
     expect(issuesOf({ idempotency: { secret: 5 } })).toEqual([
       'idempotency.secret: must be a string, or { "env": "NAME" } or { "file": "PATH" }, got a number',
     ]);

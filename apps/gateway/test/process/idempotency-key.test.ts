@@ -127,6 +127,42 @@ describe('a route that requires a key', () => {
   });
 });
 
+describe('a route that compares fields', () => {
+  it('answers 409 to a second user behind the same API key, and replays to the first', async () => {
+    const routes = [
+      { route: 'POST /api/v1/open', idempotent: true },
+      { route: 'POST /api/v1/free', idempotent: { compares: [] } },
+      { route: 'POST /api/v1/cookie', idempotent: { compares: ['Cookie', 'x-user'] } },
+    ];
+    const idempotency = { secret: 'a-secret-of-fingerprints', compares: ['authorization'] };
+    const comparing = await startGateway(keyedConfig(upstream.url, { idempotency, routes }));
+    const key = freshKey();
+    const send = (path: string, headers: Record<string, string>) => post(comparing, key, { path, headers });
+    const original = await send('/api/v1/open', { authorization: 'Bearer ann' });
+    expectOriginal(original);
+    expectReplay(await send('/api/v1/open', { authorization: 'Bearer ann', cookie: 'theme=dark' }), original);
+    for (const headers of [{ authorization: 'Bearer bob' }, {}]) {
+      const refused = await send('/api/v1/open', headers as Record<string, string>);
+      expectProblem(refused, 409, 'errors/already_used');
+      expect(refused.text).toContain('the account or a compared field (authorization) differs');
+    }
+    const free = freshKey();
+    const first = await post(comparing, free, { path: '/api/v1/free', headers: { authorization: 'Bearer ann' } });
+    expectReplay(
+      await post(comparing, free, { path: '/api/v1/free', headers: { authorization: 'Bearer bob' } }),
+      first,
+    );
+    const cookie = freshKey();
+    expectOriginal(await post(comparing, cookie, { path: '/api/v1/cookie', headers: { cookie: 'id=1' } }));
+    expectProblem(
+      await post(comparing, cookie, { path: '/api/v1/cookie', headers: { cookie: 'id=2' } }),
+      409,
+      'errors/already_used',
+    );
+    await comparing.stop();
+  });
+});
+
 describe('a route that is not idempotent', () => {
   const plain = '/api/v1/plain?account_id=acc_1';
 

@@ -8,6 +8,7 @@
     ARGV[2]   most bytes of a value in the reply; of a longer value the reply only has the length
     then      for each command its arguments:
                 inspect
+                forget
                 begin     token, fingerprint, retention, lease, onOrphan, full, dispatches, deadline
                 extend    token, fingerprint, retention, lease, generation
                 dispatch  token, fingerprint, retention, lease, generation
@@ -30,12 +31,15 @@
       mismatch     fingerprint of the request that the key belongs to
       settled      status, value; '' if it was not stored, or # and its length
       superseded   status, value, in the same way
-      found        the fields of the record; milliseconds until the lease expires, and until the record expires
+      found        the fields of the record; milliseconds until the lease expires, and until the retention is over
+      orphaned     released, but an earlier owner's outcome is still unknown
+      forgotten    the record of an unknown outcome was deleted; stays if its retention runs; absent if there is none
       orphan, late, full, ok, lost, released, absent
     If headgate did not write a record, the list is empty; for a single command, the output is an error.
 
-  Record: a hash. Only this script writes it, always together with its expiry. Texts are packed: they start with = or ~,
-    and '' is no text. This script only compares them.
+  Record: a hash. Only this script writes it, always together with its expiry. A dispatched claim without an outcome has
+    none: it stays until it is resolved. Texts are packed: they start with = or ~, and '' is no text. This script only
+    compares them.
     A released claim is a string instead, because it takes a third of the memory: 'free', its generation, its keptUntil
     and its fingerprint, with a bar between them.
 ]]
@@ -99,13 +103,15 @@ end
   Writes fields of the record. Every write also sets its expiry.
 
   Input:
-    lifetime  milliseconds until the record expires
-    ...       names and values of the fields
+    lifetime    milliseconds until the retention is over
+    unresolved  1 if the claim is dispatched from now on, without an outcome: then it does not expire, else 0
+    ...         names and values of the fields
 ]]
-local function write(lifetime, ...)
+local function write(lifetime, unresolved, ...)
   if isString then call('DEL', key) end
   call('HSET', key, 'keptUntil', int(now + lifetime), ...)
-  call('PEXPIRE', key, int(max(minExpiry, lifetime)))
+  if unresolved == '1' then call('PERSIST', key)
+  else call('PEXPIRE', key, int(max(minExpiry, lifetime))) end
 end
 
 -- The value as the reply shows it. The sender asks for a long one again, over a connection for long values.
@@ -137,7 +143,15 @@ local function inspect()
   local lease = 0
   if state == 'in_progress' then lease = max(0, leaseUntil - now) end
   return { 'found', state, recordFingerprint, owner, int(generation), dispatched, inherited, status, shownValue(),
-    int(lease), int(keptUntil - now) }
+    int(lease), int(max(0, keptUntil - now)) }
+end
+
+-- Deletes the record of an unknown outcome whose retention is over, and so its lease.
+local function forget()
+  if state ~= 'in_progress' or dispatched == '0' then return { 'absent' } end
+  if now < tonumber(keptUntil) then return { 'stays' } end
+  call('DEL', key)
+  return { 'forgotten' }
 end
 
 --[[
@@ -151,7 +165,7 @@ end
 ]]
 local function claim(lease, lifetime, dispatches, inherits)
   local number = int(generation + 1)
-  write(lifetime, 'state', 'in_progress', 'fingerprint', fingerprint, 'owner', token, 'generation', number,
+  write(lifetime, dispatches, 'state', 'in_progress', 'fingerprint', fingerprint, 'owner', token, 'generation', number,
     'dispatched', dispatches, 'inherited', inherits, 'leaseUntil', int(now + lease), 'status', '', 'value', '')
   return { 'claimed', number, inherits, inherits == '1' and '0' or dispatches }
 end
@@ -165,7 +179,7 @@ local function begin(lease, onOrphan, full, dispatches, deadline)
   if not isSame then return { 'mismatch', recordFingerprint } end
   if owner == token then
     -- The owner repeats a `begin` whose reply was lost. The claim stays as it is, dispatched or not.
-    write(lifetime, 'leaseUntil', int(now + lease))
+    write(lifetime, dispatched, 'leaseUntil', int(now + lease))
     return { 'claimed', int(generation), inherited, inherited == '0' and dispatched or '0' }
   end
   if now < leaseUntil then return { 'in_progress', int(leaseUntil - now) } end
@@ -178,7 +192,7 @@ end
 local function renew(command, lease, claimGeneration)
   if not isOwn(claimGeneration) then return settledOrLost() end
   if command == 'dispatch' then dispatched, inherited = '1', '0' end
-  write(max(lease, retention), 'leaseUntil', int(now + lease), 'dispatched', dispatched, 'inherited', inherited)
+  write(max(lease, retention), dispatched, 'leaseUntil', int(now + lease), 'dispatched', dispatched, 'inherited', inherited)
   return { 'ok' }
 end
 
@@ -191,10 +205,10 @@ local function complete(newStatus, newValue)
   -- The first outcome wins, even if another attempt owns the claim by now.
   if state and owner == token and inherited == '0' then
     -- The usual case: the other fields already hold these values.
-    write(retention, 'state', 'completed', 'dispatched', '0', 'leaseUntil', time,
+    write(retention, '0', 'state', 'completed', 'dispatched', '0', 'leaseUntil', time,
       'status', newStatus, 'value', newValue)
   else
-    write(retention, 'state', 'completed', 'fingerprint', fingerprint, 'owner', token, 'generation', int(generation),
+    write(retention, '0', 'state', 'completed', 'fingerprint', fingerprint, 'owner', token, 'generation', int(generation),
       'dispatched', '0', 'inherited', '0', 'leaseUntil', time, 'status', newStatus, 'value', newValue)
   end
   return { 'ok' }
@@ -204,7 +218,8 @@ local function abandon(claimGeneration, released)
   if not isOwn(claimGeneration) then return settledOrLost() end
   if inherited == '1' then
     -- The claim becomes an orphan again: the earlier owner's effect is still unknown.
-    write(retention, 'owner', '', 'leaseUntil', time)
+    write(retention, '1', 'owner', '', 'leaseUntil', time)
+    return { 'orphaned' }
   else
     local lifetime = min(released, retention)
     local packed = table.concat({ 'free', int(generation), int(now + lifetime), fingerprint }, '|')
@@ -215,7 +230,7 @@ local function abandon(claimGeneration, released)
 end
 
 -- How many arguments each command takes, its name included.
-local ARGUMENTS = { begin = 9, extend = 6, dispatch = 6, complete = 6, abandon = 6, inspect = 1 }
+local ARGUMENTS = { begin = 9, extend = 6, dispatch = 6, complete = 6, abandon = 6, inspect = 1, forget = 1 }
 local replies = { time }
 local at = 3
 for i = 1, #KEYS do
@@ -232,8 +247,8 @@ for i = 1, #KEYS do
   local reply = {}
   if isValid() then
     token, fingerprint, retention = ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 3])
-    -- The expiry only saves memory: keptUntil says how long the record counts.
-    if state and now >= tonumber(keptUntil) then state = false end
+    -- The expiry only saves memory: keptUntil says how long the record counts. An unknown outcome stays.
+    if state and now >= tonumber(keptUntil) and not (state == 'in_progress' and dispatched == '1') then state = false end
     if state then
       generation, leaseUntil = tonumber(generation), tonumber(leaseUntil)
     else
@@ -248,6 +263,8 @@ for i = 1, #KEYS do
       reply = abandon(ARGV[at + 4], tonumber(ARGV[at + 5]))
     elseif command == 'inspect' then
       reply = inspect()
+    elseif command == 'forget' then
+      reply = forget()
     else
       reply = renew(command, tonumber(ARGV[at + 4]), ARGV[at + 5])
     end

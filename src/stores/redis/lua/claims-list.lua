@@ -6,7 +6,7 @@
     ARGV[1]  time in milliseconds, or '' for this server's clock
 
   Output: for each key a list: the time, state, generation, dispatched, inherited, milliseconds until the lease expires
-    and until the record expires, status, bytes of the value as it is packed. The list is empty if there is no claim, or
+    and until the retention is over, status, bytes of the value as it is packed. The list is empty if there is no claim, or
     if headgate did not write the record.
 ]]
 
@@ -38,12 +38,15 @@ for i, key in ipairs(KEYS) do
   local state, generation, dispatched, inherited, leaseUntil, keptUntil, status = unpack(fields, 1, 7)
   leaseUntil, keptUntil = tonumber(leaseUntil or ''), tonumber(keptUntil or '')
   list[i] = {}
-  if state and leaseUntil and keptUntil and now < keptUntil then
+  -- A dispatched claim without an outcome stays.
+  local stays = state == 'in_progress' and dispatched == '1'
+  if state and leaseUntil and keptUntil and (now < keptUntil or stays) then
     local lease = 0
     if state == 'in_progress' then lease = math.max(0, leaseUntil - now) end
     local bytes = 0
     if state == 'completed' then bytes = redis.call('HSTRLEN', key, 'value') end
-    list[i] = { int(now), state, generation or '', dispatched or '', inherited or '', int(lease), int(keptUntil - now),
+    list[i] = { int(now), state, generation or '', dispatched or '', inherited or '', int(lease),
+      int(math.max(0, keptUntil - now)),
       status or '', int(bytes) }
   end
 end

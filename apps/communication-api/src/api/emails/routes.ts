@@ -205,7 +205,8 @@ const readRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms:
         summary: 'List emails, or find one by its Idempotency-Key',
         description:
           'Emails are listed for 30 days. A scoped key gets the emails of the accounts in its scope. With ' +
-          '`idempotency_key`, the answer is an `Email`, or 404; without it, an `EmailList`.',
+          '`idempotency_key`, the answer is an `Email`, or 404; without it, an `EmailList`. An idempotency key belongs ' +
+          'to the scope of the API key that used it; keys without a scope share theirs.',
         tags: ['Emails'],
         querystring: findOrListQuery,
         response: { 200: emailOrList, ...problems(404) },
@@ -254,13 +255,15 @@ async function handle(rooms: Rooms, request: FastifyRequest): Promise<SendResult
   const inline: Attachment[] = [];
   try {
     for (const each of body.attachments ?? []) inline.push(await storeInline(rooms, each));
+    const fingerprint = intake.fingerprinter.fingerprint(account.id).value;
     return await sendEmail(rooms, {
       account,
       body,
       attachments: [...intake.attachments, ...inline],
       // The gate refused every other result.
-      idempotencyKey: typeof key === 'string' ? key : undefined,
-      fingerprint: intake.fingerprinter.fingerprint(account.id).value,
+      idempotencyKey:
+        typeof key === 'string' ? await rooms.sends.nameOf(callerOf(request), key, fingerprint) : undefined,
+      fingerprint,
       requestId: request.id,
     });
   } finally {

@@ -22,7 +22,7 @@ export interface EmailJob {
   readonly account: Account;
   readonly body: EmailRequest;
   readonly attachments: readonly Attachment[];
-  /** Undefined: the request carries no idempotency key. */
+  /** Its name in the journal. Undefined: the request carries no idempotency key. */
   readonly idempotencyKey: string | undefined;
   readonly fingerprint: string;
   /** Names the attempt: the id of the request. */

@@ -28,7 +28,7 @@ const claim = z.object({
   dispatched: z.boolean().describe('Whether the effect may have happened'),
   inherited: z.boolean().describe('Whether an earlier owner may have caused the effect'),
   leaseMs: z.int().describe('Time until the lease of its owner expires; 0 without one'),
-  keptMs: z.int().describe('Time until the record expires'),
+  keptMs: z.int().describe('Time until the retention is over. An unknown outcome stays after it'),
   status: z.string().nullable().describe('HTTP status of the stored answer'),
   valueBytes: z.int().nullable().describe('Bytes of the stored answer; null if there is none, or it was too large'),
 });

@@ -1,6 +1,7 @@
 import type { ClaimSettings } from 'headgate/idempotency';
 import { SETTINGS } from 'headgate/internal';
 import { z } from 'zod';
+import { HEADER_NAME } from '../account-source.ts';
 import { secret } from './secret.ts';
 import { milliseconds } from './values.ts';
 
@@ -39,10 +40,18 @@ const routeSettings = Object.fromEntries(
   SETTING_NAMES.map((setting) => [setting, settingSchema(setting).optional()]),
 ) as unknown as { readonly [Name in keyof ClaimSettings]: z.ZodOptional<z.ZodType<ClaimSettings[Name]>> };
 
+const compares = z
+  .array(z.string().regex(HEADER_NAME, 'must be the name of a header field'))
+  .max(16)
+  .describe(
+    'Header fields that say who sends a request, such as authorization: with another value, a key is already used. Needs a secret',
+  );
+
 /** The `idempotency` of the config. */
 export const idempotency = z.strictObject({
   ...settings,
   lateAnswerMs: lateAnswerMs.default(120_000),
+  compares: compares.default([]),
   secret: secret(z.string().min(1))
     .optional()
     .describe('Key of the HMAC that makes fingerprints of requests; the same for all gateways of one store'),
@@ -52,5 +61,6 @@ export const idempotency = z.strictObject({
 export const routeIdempotency = z.strictObject({
   ...routeSettings,
   lateAnswerMs: lateAnswerMs.optional(),
+  compares: compares.optional(),
   required: z.boolean().optional().describe('Whether a request without an idempotency key is refused with 400'),
 });

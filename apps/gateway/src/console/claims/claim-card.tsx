@@ -77,7 +77,7 @@ function Figures({ claim }: { claim: Claim }) {
       <dt>Lease of its owner</dt>
       <dd>{leaseMs > 0 ? `expires in ${spanText(leaseMs)}` : 'none'}</dd>
       <dt>Remembered for</dt>
-      <dd>{spanText(keptMs)}</dd>
+      <dd>{keptMs > 0 ? spanText(keptMs) : 'until it is resolved'}</dd>
       <dt>Owners so far</dt>
       <dd>{numberText(generation)}</dd>
       {status !== null && (

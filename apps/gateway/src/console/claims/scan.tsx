@@ -109,7 +109,7 @@ function ClaimTable({ claims }: { claims: readonly Claim[] }) {
               <td>
                 <ClaimState state={claim.state} />
               </td>
-              <td class="number">{spanText(claim.keptMs)}</td>
+              <td class="number">{claim.keptMs > 0 ? spanText(claim.keptMs) : 'until resolved'}</td>
             </tr>
           ))}
         </tbody>

@@ -1,0 +1,10 @@
+import { HeadgateError } from '../base/errors.ts';
+
+/** `dispatch()` rejects with this error if the effect must not happen. Nothing of it may be caught. */
+export class NotDispatchedError extends HeadgateError {
+  override readonly name = 'NotDispatchedError';
+
+  constructor(reason: string) {
+    super('not_dispatched', `the effect must not happen: ${reason}`);
+  }
+}
