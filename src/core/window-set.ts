@@ -7,7 +7,7 @@ export interface NamedWindow extends LimitWindow {
   readonly limit: LimitName;
 }
 
-/** The route of a request that names none: its limits count all routes of an account together (S28). */
+/** The route of a request that names none: its limits count all routes of an account together (S34). */
 export const EVERY_ROUTE = '*';
 
 /** Which counters the All methods limit uses: separate ones for each route (S1), or one set for the whole account. */

@@ -15,7 +15,7 @@ export {
   type SettledEvent,
   type SkippedEvent,
 } from './events.ts';
-export type { GateAnswer, GateEntry, GateOutcome, Passage, Settlement } from './gate.ts';
+export type { GateAnswer, GateEntry, GateOutcome, GateReply, Passage, Settlement } from './gate.ts';
 export type { IdempotentRequest } from './idempotent-request.ts';
 export type { NoAccountAnswer, OnNoAccount } from './no-account.ts';
 export type { HandlerRejection, HandlerResponse } from './options.ts';

@@ -58,7 +58,7 @@ export interface GateOptions<Request> {
   /**
    * The operation, as the limits name it: a matched template such as `POST /api/v1/emails`, never the raw URL.
    * Undefined exempts the request on purpose: it is not limited, and needs no account. The option is required unless
-   * all limits are lists of windows, which count all routes together (S28).
+   * all limits are lists of windows, which count all routes together (S34).
    */
   readonly route?: Resolver<Request, string | undefined> | undefined;
   /** The account's provider, if limits differ per provider. */

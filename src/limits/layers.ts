@@ -30,7 +30,7 @@ export interface LimitSet {
 
 /**
  * The limits of one layer: a set of limits, or only a list of windows, as in `['100/1m', '5000/1d']`. A list counts all
- * requests of an account together, whatever their routes (S28).
+ * requests of an account together, whatever their routes (S34).
  */
 export type LayerInput = LimitInput | LimitSet;
 

@@ -24,7 +24,7 @@ export interface Subject {
   readonly account: string;
   /**
    * The operation; by convention `POST /api/v1/emails`, never the raw URL. Any string. Optional if all limits are lists
-   * of windows, which count all routes together (S28).
+   * of windows, which count all routes together (S34).
    */
   readonly route?: string | undefined;
   /** Selects the limits of a provider. By default, no provider's limits apply. */

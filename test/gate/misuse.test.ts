@@ -64,7 +64,7 @@ describe('HG_GATE_TWICE', () => {
     expect([codes(), other.codes()]).toEqual([['HG_GATE_TWICE'], []]);
   });
 
-  it('S28: is logged for two routes of one gate too, if all routes of an account share a count', async () => {
+  it('S34: is logged for two routes of one gate too, if all routes of an account share a count', async () => {
     const codes: string[] = [];
     const gate = createGate<express.Request>({
       limiter: createLimiter({ limits: ['9/1m'] }),

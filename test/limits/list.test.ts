@@ -1,4 +1,4 @@
-/** S28: limits that are a list of windows count all requests of an account together. */
+/** S34: limits that are a list of windows count all requests of an account together. */
 import { describe, expect, it } from 'vitest';
 import { rateLimitFields } from '../../src/http/index.ts';
 import { createLimiter, isHeadgateError, type LimiterOptions } from '../../src/index.ts';
@@ -16,7 +16,7 @@ function limiterOf(limits: LimiterOptions['limits']) {
 }
 
 describe('a list of windows', () => {
-  it('S28: counts all routes of an account together, in every window, and accounts apart', () => {
+  it('S34: counts all routes of an account together, in every window, and accounts apart', () => {
     const limiter = limiterOf(['40/1m', '5000/1d']);
     const accepted = Array.from(
       { length: 80 },
@@ -27,14 +27,14 @@ describe('a list of windows', () => {
     expect(decision).toMatchObject({ accepted: true, route: '*', shown: { limit: 'all-methods', remaining: 4999 } });
   });
 
-  it('S28: its windows can have names', () => {
+  it('S34: its windows can have names', () => {
     const limiter = limiterOf([{ name: 'per-minute', window: '40/1m' }, '5000/1d']);
     expect(rateLimitFields(limiter.consumeSync({ account: 'a' }), 'ietf').ratelimit).toBe(
       '"per-minute";r=39;t=60, "all-methods-1d";r=4999;t=86400',
     );
   });
 
-  it('S28: needs no route in any method, and requests with and without one share the count', async () => {
+  it('S34: needs no route in any method, and requests with and without one share the count', async () => {
     const limiter = limiterOf(['3/1m']);
     const first = await limiter.consume({ account: 'a' });
     expect(limiter.consumeSync({ account: 'a', route: 'GET /' }).shown?.remaining).toBe(1);
@@ -48,19 +48,19 @@ describe('a list of windows', () => {
     expect((await limiter.consume({ account: 'a' })).blocked).toEqual({ forMs: 1_000, reason: undefined });
   });
 
-  it('S28: a memory store is the default, and each limiter has its own', async () => {
+  it('S34: a memory store is the default, and each limiter has its own', async () => {
     const [one, other] = [createLimiter({ limits: ['1/1m'] }), createLimiter({ limits: ['1/1m'] })];
     expect([one, one, other].map((each) => each.consumeSync({ account: 'a' }).accepted)).toEqual([true, false, true]);
     await one.close();
   });
 
-  it('S28: is the same as All methods with the scope of the account', () => {
+  it('S34: is the same as All methods with the scope of the account', () => {
     const list = limiterOf(['5/1m', '9/1d']).windowSet({ account: 'a', route: 'r' });
     const set = limiterOf({ allMethods: { windows: ['5/1m', '9/1d'], scope: 'account' } });
     expect(list).toEqual(set.windowSet({ account: 'a', route: 'r' }));
   });
 
-  it('S28: stands for a set of limits in every layer, and replaces All methods of the layers below', () => {
+  it('S34: stands for a set of limits in every layer, and replaces All methods of the layers below', () => {
     const limiter = limiterOf({
       default: ['10/1m'],
       plans: { free: {}, pro: ['100/1m'] },
@@ -84,7 +84,7 @@ describe('a list of windows', () => {
     expect(accepted.filter(Boolean)).toHaveLength(100);
   });
 
-  it('S10, S28: an adjustment of an account counts all routes together as well', () => {
+  it('S10, S34: an adjustment of an account counts all routes together as well', () => {
     const limiter = limiterOf(['3/1m']);
     limiter.adjust({ account: 'a' }, ['5/1m']);
     const accepted = Array.from(
@@ -97,7 +97,7 @@ describe('a list of windows', () => {
     expect(maxes(limiter.windowSet({ account: 'a' }).windows)).toEqual([7]);
   });
 
-  it('S28: beside the limit of a route, both apply; the route must be named', () => {
+  it('S34: beside the limit of a route, both apply; the route must be named', () => {
     const limiter = limiterOf(['10/1m']);
     const limits = ['2/1m'];
     const accepted = [1, 2, 3].map(() => limiter.consumeSync({ account: 'a', route: 'POST /', limits }).accepted);
@@ -108,7 +108,7 @@ describe('a list of windows', () => {
     );
   });
 
-  it('S28: a function may return a list, which needs no route', async () => {
+  it('S34: a function may return a list, which needs no route', async () => {
     const list = ['2/1m'];
     const perRoute = { allMethods: ['2/1m'] };
     const limiter = limiterOf(({ account }) => (account === 'list' ? list : perRoute));
@@ -141,14 +141,14 @@ describe('limits that depend on the route', () => {
     [{ default: ['1/1m'], accounts: { vip: { routes: { r: ['5/1m'] } } } }],
     [{ default: ['1/1m'], providers: { p: { allMethods: ['5/1m'] } } }],
     [{ unlimited: true as const }],
-  ])('S28: refuse a request without a route, of any account: %j', async (limits) => {
+  ])('S34: refuse a request without a route, of any account: %j', async (limits) => {
     const limiter = limiterOf(limits);
     const fault = await limiter.consume({ account: 'a' }).catch((error) => error);
     expect(isHeadgateError(fault, 'invalid_subject')).toBe(true);
     await expect(limiter.peek({ account: 'a' })).rejects.toThrow(/^route must be a string, got undefined/);
   });
 
-  it('S28: a list refuses the adjustment of a route, which could not apply to requests without one', () => {
+  it('S34: a list refuses the adjustment of a route, which could not apply to requests without one', () => {
     const limiter = limiterOf(['10/1m']);
     expect(() => limiter.adjust({ account: 'a', route: 'r' }, ['1/1m'])).toThrow(
       /^target\.route: must be absent: limits that are a list .* scope: 'account' .*, got "r"$/,
@@ -159,7 +159,7 @@ describe('limits that depend on the route', () => {
   });
 });
 
-it('S22, S28: shared limits over a list', async () => {
+it('S22, S34: shared limits over a list', async () => {
   const limits = createSharedLimits({ base: ['60/1m'], adjustments: createMemoryAdjustments() });
   await limits.ready();
   const limiter = createLimiter({ limits });
@@ -175,7 +175,7 @@ it('S22, S28: shared limits over a list', async () => {
   await limits.close();
 });
 
-it('S27, S28: a candidate and its limiter decide about requests without a route', async () => {
+it('S27, S34: a candidate and its limiter decide about requests without a route', async () => {
   const limiter = withShadow(limiterOf(['3/1m']), { limits: ['1/1m'], store: createMemoryStore() });
   for (let i = 0; i < 3; i++) limiter.consumeSync({ account: 'a' });
   await limiter.shadow.idle();
@@ -185,7 +185,7 @@ it('S27, S28: a candidate and its limiter decide about requests without a route'
   });
 });
 
-it('S28: jobs wait without a route', async () => {
+it('S34: jobs wait without a route', async () => {
   const limiter = limiterOf(['1/1m']);
   const worker = createJobWorker(limiter);
   expect((await worker.acquire({ account: 'a' })).route).toBe('*');
@@ -193,7 +193,7 @@ it('S28: jobs wait without a route', async () => {
   await worker.close();
 });
 
-it('S28: many names of routes are no sign of a mistake, because they are not counted apart', () => {
+it('S34: many names of routes are no sign of a mistake, because they are not counted apart', () => {
   const warnings: string[] = [];
   const limiter = createLimiter({ limits: ['9999/1m'], logger: (message) => warnings.push(message) });
   for (let i = 0; i < 1_100; i++) limiter.consumeSync({ account: 'a', route: `GET /users/${i}` });

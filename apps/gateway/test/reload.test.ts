@@ -14,7 +14,7 @@ import { type InProcess, startInProcess } from './support/in-process.ts';
 const CHATS = '/api/v1/chats?account_id=acc_1';
 const anyPort = { host: '127.0.0.1', port: 0 };
 
-const fullConfig = (upstream: string, rest: Record<string, unknown> = {}) => ({
+const fullConfig = (upstream: string, rest: Record<string, unknown> = {}): Record<string, unknown> => ({
   listen: anyPort,
   admin: anyPort,
   ...configOf(upstream, rest),

@@ -146,7 +146,7 @@ describe('a hand-made log of 20 requests', () => {
   });
 });
 
-it('S28: limits that are a list count all routes of an account together', async () => {
+it('S34: limits that are a list count all routes of an account together', async () => {
   const source = FORMATS.headgate as { text: string; options: ReadTraceOptions };
   const candidate = { limits: ['5/10s'] };
   const { matrix } = await simulate({ current: candidate, candidate, trace: readTrace(source.text, source.options) });

@@ -2,11 +2,15 @@ import type { Commands } from './client.ts';
 
 /** The methods of a client of `@upstash/redis` that the store uses. It sends each command over HTTP. */
 export interface UpstashClient {
+  /** Runs a script that the server knows. */
   evalsha(sha1: string, keys: string[], args: string[]): Promise<unknown>;
+  /** Runs a script. */
   eval(source: string, keys: string[], args: string[]): Promise<unknown>;
   /** No other client has this method by this name, so it shows which client it is. */
   evalshaRo(sha1: string, keys: string[], args: string[]): Promise<unknown>;
+  /** Deletes a key. */
   unlink(key: string): Promise<unknown>;
+  /** Lists a page of keys. */
   scan(cursor: string, options: { match: string; count: number }): Promise<readonly [cursor: string, keys: string[]]>;
 }
 

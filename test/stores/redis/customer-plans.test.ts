@@ -33,7 +33,7 @@ describe('in Redis', () => {
     expect(await accepts(one, 'free')).toBe(false);
   });
 
-  it('S28: a list has one count per account for all routes, also without one, which all processes share', async () => {
+  it('S34: a list has one count per account for all routes, also without one, which all processes share', async () => {
     const { one, other } = processes(['3/1h', '5/1d']);
     const accepts = async (limiter: Limiter, route?: string) =>
       (await limiter.consume({ account: 'acc', route })).accepted;
