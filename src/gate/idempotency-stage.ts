@@ -44,14 +44,14 @@ export class IdempotencyStage {
   constructor(private readonly options: IdempotencyStageOptions) {}
 
   open(request: FingerprintedRequest): Promise<OpenedClaim> {
-    const { fingerprint, reconcile } = request;
+    const { fingerprint, reconcile, dispatch: _, maxKeptBytes: __, ...others } = request;
     return this.options.idempotency.open({
-      ...request,
       // The limits come between the claim and its dispatch.
       dispatch: 'explicit',
       fingerprint: fingerprint.value,
       reconcile: reconcile && this.#recordReconciled(reconcile, this.#maxBytes(request)),
       maxKeptBytes: UNLIMITED,
+      ...others,
     });
   }
 

@@ -135,7 +135,7 @@ export async function readIdempotentRequest(
   { scope, account, compares = [], dispatch, secret, settings, ...reading }: IdempotentRequestOptions,
 ): Promise<IdempotentRequest> {
   const compared = comparedFields(compares, (name) => request.field(name));
-  const fingerprinter = createFingerprinter({ ...request.head(), compares: compared }, { secret });
+  const fingerprinter = createFingerprinter({ compares: compared, ...request.head() }, { secret });
   await inSlices(await readBody(request, reading), (slice) => fingerprinter.write(slice));
   fingerprinter.end();
   const fingerprint = (ofGate: string | undefined) => fingerprinter.fingerprint(bothAccounts(account, ofGate));
