@@ -52,7 +52,7 @@ describe('a helper of an adapter that gets another argument says what it needs',
   ])('idempotentRequest of %s without options', async (_, call, request) => {
     const calling = async () => (call as (request: unknown) => unknown)(request);
     await expect(calling()).rejects.toThrow(
-      /^options: must be a plain object \(expected scope, account, secret, settings, maxBytes or idleMs\), got undefined/,
+      /^options: must be a plain object \(expected scope, account, compares, dispatch, secret, settings, maxBytes or idleMs\), got undefined/,
     );
   });
 

@@ -61,7 +61,7 @@ export interface RedisStore extends LimitStore {
 }
 
 /** The log's text about each failure policy. */
-const EFFECTS: Readonly<Record<OnStoreFailure, string>> = {
+const EFFECTS: Readonly<Record<Extract<OnStoreFailure, string>, string>> = {
   local: 'this process decides with counters of its own',
   admit: 'every request is accepted',
   refuse: 'every request is refused',
@@ -88,7 +88,7 @@ export function createRedisStore(client: RedisClient | UpstashClient, options: R
     fillOptions(options);
   const commands = isUpstash(client) ? fromUpstash(client) : commandsOf('client', client);
   const { isReady } = commands;
-  const effect = EFFECTS[onStoreFailure];
+  const effect = EFFECTS[typeof onStoreFailure === 'object' ? 'local' : onStoreFailure];
   const outages = new OutageLog({ what: 'rate limits', effect, isReady, log, onError, isHarmless });
   return new RedisLimitStore({
     commands,

@@ -1,14 +1,16 @@
 import { StoreUnavailableError } from '../../base/errors.ts';
+import { getOrCreate } from '../../base/get-or-create.ts';
 import { Decision, FITS } from '../../core/decision.ts';
 import { createWindowSet, type WindowSet } from '../../core/window-set.ts';
 import { createMemoryStore } from '../memory/limits.ts';
 
 /**
  * The decider while the server cannot decide. `local`: this process's memory, with the same window set, so that each
- * process admits at most one allowance. `admit`: every request is accepted. `refuse`: the call throws, which is a 503
- * over HTTP. Decisions of the first two are marked `degraded` (S17).
+ * process admits at most one allowance. `{ local: { share: 0.1 } }`: the same with a tenth of each max, rounded down, but
+ * at least 1, so that ten processes together admit one allowance. `admit`: every request is accepted. `refuse`: the call
+ * throws, which is a 503 over HTTP. Decisions of all but `refuse` are marked `degraded` (S17).
  */
-export type OnStoreFailure = 'local' | 'admit' | 'refuse';
+export type OnStoreFailure = 'local' | 'admit' | 'refuse' | { readonly local: { readonly share: number } };
 
 /** Decides instead of the store. */
 export interface Failover {
@@ -22,14 +24,10 @@ const NO_PLAN = /* @__PURE__ */ createWindowSet([], []);
 
 /** @param localMaxKeys `maxKeys` of the memory store that `local` uses */
 export function createFailover(policy: OnStoreFailure, localMaxKeys?: number): Failover {
+  if (typeof policy === 'object') return createLocal(localMaxKeys, sharesOf(policy.local.share));
   switch (policy) {
-    case 'local': {
-      const store = createMemoryStore(localMaxKeys === undefined ? {} : { maxKeys: localMaxKeys });
-      return {
-        decide: (account, route, windowSet, cost) => store.consume(account, route, windowSet, cost).asDegraded(),
-        settle: (decision, cost) => store.settle(decision, cost),
-      };
-    }
+    case 'local':
+      return createLocal(localMaxKeys, (windowSet) => windowSet);
     case 'admit':
       return {
         decide: (account, route, _windowSet, cost) => new Decision(account, route, NO_PLAN, cost, 0, FITS, [], true),
@@ -43,4 +41,27 @@ export function createFailover(policy: OnStoreFailure, localMaxKeys?: number): F
         settle: () => false,
       };
   }
+}
+
+/** @param counted the windows that count in place of the windows of a request */
+function createLocal(maxKeys: number | undefined, counted: (windowSet: WindowSet) => WindowSet): Failover {
+  const store = createMemoryStore(maxKeys === undefined ? {} : { maxKeys });
+  return {
+    decide: (account, route, windowSet, cost) => store.consume(account, route, counted(windowSet), cost).asDegraded(),
+    settle: (decision, cost) => store.settle(decision, cost),
+  };
+}
+
+/** Makes window sets with a share of each max. Stores cache by identity, so each is made once. */
+function sharesOf(share: number): (windowSet: WindowSet) => WindowSet {
+  const shares = new WeakMap<WindowSet, WindowSet>();
+  return (windowSet) =>
+    getOrCreate(shares, windowSet, () => {
+      const windows = windowSet.windows.map((window) => ({
+        ...window,
+        max: Math.min(window.max, Math.max(1, Math.floor(window.max * share))),
+      }));
+      const { routeWindows, allMethodsScope, shows } = windowSet;
+      return createWindowSet(windows.slice(0, routeWindows), windows.slice(routeWindows), allMethodsScope, shows);
+    });
 }

@@ -116,9 +116,19 @@ export const configSchema = z.strictObject({
     .describe('Rate-limit fields on answers: a list of x-ratelimit and ietf, or one of them alone; [] for none'),
   storeDeadlineMs: milliseconds(1).default(250).describe('Longest wait for one answer of the store, in milliseconds'),
   onStoreFailure: z
-    .enum(['local', 'admit', 'refuse'])
+    .union(
+      [
+        z.enum(['local', 'admit', 'refuse']),
+        z.strictObject({ local: z.strictObject({ share: z.number().gt(0).max(1) }) }),
+      ],
+      {
+        error: 'must be local, admit, refuse or { "local": { "share": 0.1 } }',
+      },
+    )
     .default('local')
-    .describe("While the store is down: this process's own memory decides, every request is admitted, or refused"),
+    .describe(
+      "While the store is down: this process's own memory decides, also with a share of each max, every request is admitted, or refused",
+    ),
   idempotency: idempotency.prefault({}),
   perApplication: perApplication
     .prefault({})
