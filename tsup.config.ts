@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { defineConfig, type Options } from 'tsup';
 import { builtName, SUBPATHS } from './scripts/subpaths.mjs';
 
@@ -8,6 +9,17 @@ const platform: NonNullable<Options['esbuildPlugins']>[number] = {
     build.onResolve({ filter: /\/platform\.ts$/ }, ({ kind }) =>
       kind === 'entry-point' ? undefined : { path: '#platform', external: true },
     );
+  },
+};
+
+/** Scripts in Lua, without their comments: Redis gets their text, and so does every user of the package. */
+const lua: NonNullable<Options['esbuildPlugins']>[number] = {
+  name: 'lua',
+  setup(build) {
+    build.onLoad({ filter: /\.lua$/ }, async ({ path }) => {
+      const text = await readFile(path, 'utf8');
+      return { loader: 'text', contents: text.replace(/--\[\[[\s\S]*?\]\]\n?/g, '').replace(/^[ \t]*--.*\n/gm, '') };
+    });
   },
 };
 
@@ -26,8 +38,7 @@ export default defineConfig([
     ...library,
     entry: Object.fromEntries(Object.entries(SUBPATHS).map(([subpath, source]) => [builtName(subpath), source])),
     dts: { compilerOptions: { ignoreDeprecations: '6.0' } },
-    esbuildPlugins: [platform],
-    loader: { '.lua': 'text' },
+    esbuildPlugins: [platform, lua],
   },
   { ...library, entry: { 'platform-node': 'src/http/platform.ts', 'platform-web': 'src/http/platform-web.ts' } },
 ]);
