@@ -30,7 +30,7 @@ export interface ClaimRecord {
   readonly leaseUntil: number;
   /**
    * Time in milliseconds on the store's clock at which the retention is over. Never before `leaseUntil`. The record
-   * expires then, unless its outcome is unknown ({@link isUnresolved}).
+   * expires then, unless its outcome is unknown: it was dispatched, and has none.
    */
   readonly keptUntil: number;
   /** Set once the claim is completed. */

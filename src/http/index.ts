@@ -7,6 +7,7 @@ export { BodyError, type BodyErrorReason, type BodyErrorStatus, isBodyError } fr
 export type { ErrorStatus, ErrorType, ErrorTypesByStatus, WithErrorTypes } from './error-types.ts';
 export { describeDifference } from './fingerprint/difference.ts';
 export {
+  type ComparedField,
   createFingerprinter,
   type Fingerprint,
   type Fingerprinter,
