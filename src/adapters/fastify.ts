@@ -6,7 +6,7 @@
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify';
 import type { AddressLimits } from '../address/options.ts';
 import { OptionError } from '../base/errors.ts';
-import { checkOptions } from '../base/options.ts';
+import { checkOneOf, checkOptions } from '../base/options.ts';
 import type { Gate } from '../gate/gate.ts';
 import { ROUTE_OPTIONS, type RouteOptions } from '../gate/route-options.ts';
 import * as node from './node/bridge.ts';
@@ -158,7 +158,7 @@ export function headgate(
 
 /** @throws OptionError */
 function checkHook(hook: unknown, readAhead: unknown): void {
-  if (!HOOKS.includes(hook)) throw new OptionError('hook', hook, `must be one of ${HOOKS.join(', ')}`);
+  checkOneOf('hook', hook, HOOKS);
   if (typeof readAhead !== 'boolean' && typeof readAhead !== 'function')
     throw new OptionError('readAhead', readAhead, 'must be true, false or a function of the request');
   // In front of the parsers only resolvers read the body, so the option would silently do nothing.

@@ -19,7 +19,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type AddressLimits, isAddressLimits } from '../address/options.ts';
 import { OptionError } from '../base/errors.ts';
 import { after, type MaybePromise } from '../base/maybe-promise.ts';
-import { checkOptions } from '../base/options.ts';
+import { checkOneOf, checkOptions } from '../base/options.ts';
 import type { Gate } from '../gate/gate.ts';
 import { checkRouteOptions, type RouteOptions } from '../gate/route-options.ts';
 import { type ExpressRequest, routeOf as routeOfExpress } from './express.ts';
@@ -221,7 +221,7 @@ export class HeadgateModule {
     const { as = 'interceptor', imports = [], inject = [], useFactory } = options;
     if (typeof useFactory !== 'function') throw new OptionError('useFactory', useFactory, 'must be a function');
     const isChosen = options.as !== undefined;
-    if (!Object.hasOwn(MOUNTS, as)) throw new OptionError('as', as, `must be one of ${Object.keys(MOUNTS).join(', ')}`);
+    checkOneOf('as', as, Object.keys(MOUNTS));
     const { provide, create } = MOUNTS[as];
     const make = async (modules: ModulesContainer, ...injected: never[]) => {
       checkHandlers(modules);

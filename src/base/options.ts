@@ -58,6 +58,11 @@ function expected(names: readonly string[]): string {
   return names.length === 0 ? '' : ` (expected ${names.join(', ').replace(/, ([^,]*)$/, ' or $1')})`;
 }
 
+/** @throws OptionError */
+export function checkOneOf(option: string, value: unknown, choices: readonly unknown[]): void {
+  if (!choices.includes(value)) throw new OptionError(option, value, `must be one of ${choices.join(', ')}`);
+}
+
 /**
  * Checks the options of these names: each is a function, or absent.
  * @throws OptionError

@@ -44,7 +44,8 @@ const BAD_ACCOUNT = 'must resolve to a string; return undefined if there is none
 const BAD_FINGERPRINT = 'fingerprint must be a result of fingerprint() from headgate/http';
 const BAD_IDEMPOTENT_REQUEST =
   "the gate's idempotent resolver must return undefined, or { scope, key, fingerprint } with a non-empty scope";
-const BAD_DISPATCH = 'must be one of automatic, explicit';
+/** The values of {@link IdempotentRequest.dispatch}. */
+export const DISPATCHES: readonly unknown[] = ['automatic', 'explicit'];
 
 /** Whether the resolver found an invalid key (I1). */
 export function isKeyFault(resolved: unknown): resolved is KeyFault {
@@ -57,8 +58,11 @@ export function isKeyFault(resolved: unknown): resolved is KeyFault {
  */
 export function checkIdempotentRequest(resolved: unknown): IdempotentRequest {
   const { scope, key, fingerprint, dispatch = 'automatic' } = Object(resolved) as Partial<IdempotentRequest>;
-  if (dispatch !== 'automatic' && dispatch !== 'explicit')
-    throw new StageError('idempotent', new OptionError('dispatch', dispatch, BAD_DISPATCH));
+  if (!DISPATCHES.includes(dispatch))
+    throw new StageError(
+      'idempotent',
+      new OptionError('dispatch', dispatch, `must be one of ${DISPATCHES.join(', ')}`),
+    );
   const hasFingerprint = typeof fingerprint === 'function' || typeof fingerprint?.value === 'string';
   if (typeof scope === 'string' && scope !== '' && typeof key === 'string' && hasFingerprint)
     return resolved as IdempotentRequest;

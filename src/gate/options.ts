@@ -1,6 +1,6 @@
 import { OptionError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
-import { checkFunctions, checkOptions } from '../base/options.ts';
+import { checkFunctions, checkOneOf, checkOptions } from '../base/options.ts';
 import { createMisuseLog } from '../core/misuse.ts';
 import type { KeyFault } from '../http/idempotency-key.ts';
 import type { ProblemMediaType } from '../http/problem.ts';
@@ -8,7 +8,7 @@ import { type RateLimitFields, rateLimitStyles } from '../http/rate-limit-fields
 import type { KeepField } from '../http/stored-response.ts';
 import type { Idempotency } from '../idempotency/idempotency.ts';
 import { type Limiter, needsRoute } from '../limits/limiter.ts';
-import { ROUTE_NEEDED } from '../limits/window-sets.ts';
+import { ROUTE_NEEDED } from '../limits/window-set-cache.ts';
 import type { GateEvent } from './events.ts';
 import type { IdempotentRequest } from './idempotent-request.ts';
 import { noAccountRefusal, type OnNoAccount } from './no-account.ts';
@@ -227,22 +227,15 @@ export function checkGateOptions<Request>(options: GateOptions<Request>, hasRout
   noAccountRefusal(options.onNoAccount);
   createMisuseLog(options);
   checkAnswers(options);
-  if (!MEDIA_TYPES.includes(problemMediaType)) {
-    throw new OptionError('problemMediaType', problemMediaType, `must be one of ${MEDIA_TYPES.join(', ')}`);
-  }
+  checkOneOf('problemMediaType', problemMediaType, MEDIA_TYPES);
 }
 
 /** @throws OptionError */
-function checkAnswers({
-  headers = 'x-ratelimit',
-  partitionKey,
-  rejection = 'answer',
-  answer,
-}: GateOptions<never>): void {
+function checkAnswers(options: GateOptions<never>): void {
+  const { headers = 'x-ratelimit', partitionKey, rejection = 'answer', answer } = options;
   if (!rateLimitStyles(headers).includes('ietf') && partitionKey !== undefined)
     throw new OptionError('partitionKey', partitionKey, "needs 'ietf' in headers, or no field carries it");
-  if (rejection !== 'answer' && rejection !== 'throw')
-    throw new OptionError('rejection', rejection, "must be 'answer' or 'throw'");
+  checkOneOf('rejection', rejection, ['answer', 'throw']);
   if (rejection === 'throw' && answer !== undefined)
     throw new OptionError('rejection', rejection, 'must not be given with answer: the error handler makes the answer');
 }

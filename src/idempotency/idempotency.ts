@@ -1,7 +1,7 @@
 import { ClosedError, OptionError, SubjectError } from '../base/errors.ts';
 import { createLogger, type Logger } from '../base/logger.ts';
 import { isPromise } from '../base/maybe-promise.ts';
-import { checkFunctions, checkMethods, checkOptions } from '../base/options.ts';
+import { checkFunctions, checkMethods, checkOneOf, checkOptions } from '../base/options.ts';
 import type { KeptResult } from '../core/claim.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../core/ports.ts';
 import type { IdempotencyEvent } from './events.ts';
@@ -226,8 +226,7 @@ function checkFunction(option: string, value: unknown, reason = 'must be a funct
 }
 
 function checkCall(dispatch: string, signal: AbortSignal | undefined): void {
-  if (dispatch !== 'automatic' && dispatch !== 'explicit')
-    throw new OptionError('dispatch', dispatch, 'must be one of automatic, explicit');
+  checkOneOf('dispatch', dispatch, ['automatic', 'explicit']);
   if (signal !== undefined) checkMethods('signal', signal, ['addEventListener'], ', as an AbortSignal does');
 }
 

@@ -1,4 +1,5 @@
 import { OptionError } from '../base/errors.ts';
+import { checkOneOf } from '../base/options.ts';
 import type { OnOrphan } from '../core/claim.ts';
 
 /** How claims are leased and how outcomes are stored. Each setting can also be given for one call. */
@@ -106,8 +107,7 @@ export function settingsOf(given: SettingsInput, defaults: ClaimSettings): Claim
 function checkSetting(name: keyof ClaimSettings, value: unknown): void {
   const rule: SettingRule<number> | SettingRule<string> = SETTINGS[name];
   if ('choices' in rule) {
-    if (!rule.choices.some((choice) => choice === value))
-      throw new OptionError(name, value, `must be one of ${rule.choices.join(', ')}`);
+    checkOneOf(name, value, rule.choices);
   } else if (!Number.isSafeInteger(value) || Number(value) < rule.min || Number(value) > rule.max)
     throw new OptionError(name, value, `must be an integer from ${rule.min} to ${rule.max}`);
 }

@@ -248,3 +248,14 @@ function firstDefined<T>(layers: readonly LimitLayer[], read: (layer: LimitLayer
   }
   return undefined;
 }
+
+const NO_WINDOWS =
+  "must have a window, such as ['60/1m'] or { allMethods: ['60/1m'] }; { unlimited: true } says that requests are not limited";
+
+/**
+ * Refuses limits that limit nothing, unless they say so: a forgotten or misplaced limit looks the same.
+ * @throws OptionError
+ */
+export function checkLimited(layers: readonly Layer[], given: unknown, place: string): void {
+  if (!layers.some((layer) => layer.hasWindows || layer.isUnlimited)) throw new OptionError(place, given, NO_WINDOWS);
+}

@@ -20,10 +20,10 @@ import { EVERY_ROUTE, type WindowSet } from '../core/window-set.ts';
 import { createMemoryStore } from '../stores/memory/limits.ts';
 import { checkBlock, checkBlockTarget } from './blocks.ts';
 import { LimiterChecks } from './limiter-checks.ts';
+import { ROUTE_NEEDED } from './window-set-cache.ts';
 import {
   isWindowSetSource,
   type Limits,
-  ROUTE_NEEDED,
   resolveWindowSet,
   type Subject,
   type WindowSetSource,
@@ -205,6 +205,7 @@ export function needsRoute(limiter: Limiter): boolean {
   return partsOf(limiter)?.windowSets.needsRoute ?? true;
 }
 
+const NOT_SUBJECT = "must be an object such as { account: 'acc_1', route: 'POST /emails' }";
 const NOT_ADJUSTABLE = 'must be changed at their source, as with put() of shared limits';
 
 class StoreLimiter implements Limiter {
@@ -342,7 +343,7 @@ class StoreLimiter implements Limiter {
 
   #check(subject: Subject): void {
     this.#checkOpen();
-    checkSubject(subject);
+    if (typeof subject !== 'object' || subject === null) throw new OptionError('subject', subject, NOT_SUBJECT);
     checkString('account', subject.account);
     const { needsRoute = true } = this.#windowSets;
     if (subject.route !== undefined) checkString('route', subject.route);
@@ -370,11 +371,6 @@ function isPending(decided: Decision | Promise<Decision>): decided is Promise<De
 /** @throws CostError */
 export function checkCost(cost: unknown, least: 0 | 1 = 1): asserts cost is number {
   if (!Number.isSafeInteger(cost) || (cost as number) < least) throw new CostError(cost, least);
-}
-
-function checkSubject(subject: unknown): void {
-  if (typeof subject !== 'object' || subject === null)
-    throw new OptionError('subject', subject, "must be an object such as { account: 'acc_1', route: 'POST /emails' }");
 }
 
 function checkString(field: string, value: unknown): void {

@@ -1,22 +1,24 @@
-import { OptionError, SubjectError, UnknownPlanError } from '../base/errors.ts';
+import { OptionError, UnknownPlanError } from '../base/errors.ts';
 import { getOrCreate } from '../base/get-or-create.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkOptions, isPlainObject, placeIn, readByName } from '../base/options.ts';
 import { type AdjustTarget, layerOf, type TargetLayer } from '../core/adjustment.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
-import { EVERY_ROUTE, type WindowSet } from '../core/window-set.ts';
+import type { WindowSet } from '../core/window-set.ts';
 import {
+  checkLimited,
   LAYER_NAMES,
   type Layer,
   type LayerChange,
   type LayeredLimits,
   type LayerInput,
-  type LimitLayer,
   layerOfRoute,
   NO_LAYER,
   parseLayer,
   WindowSetFactory,
 } from './layers.ts';
+import { compiledLayers } from './limits-function.ts';
+import { WindowSetCache } from './window-set-cache.ts';
 
 /** The account and operation that a request is limited by. */
 export interface Subject {
@@ -208,7 +210,8 @@ export class WindowSets implements WindowSetSource {
   /** @throws LimitError, OptionError */
   adjust(target: AdjustTarget, windows: LimitInput | 'recommended'): void {
     const place = placeOfTarget(target);
-    this.checkAdjustable(target);
+    const fault = this.whyNotAdjustable(target);
+    if (fault !== undefined) throw fault;
     this.adjustAll([[target, windows === 'recommended' ? undefined : parseLimit(windows, place)]]);
   }
 
@@ -225,17 +228,8 @@ export class WindowSets implements WindowSetSource {
     for (const { of, changes } of byLayer.values()) this.#replaceLayer(of, (layer) => layer.adjusted(changes));
   }
 
-  isAdjustable(target: AdjustTarget): boolean {
-    return this.#whyNotAdjustable(target) === undefined;
-  }
-
-  /** @throws OptionError */
-  checkAdjustable(target: AdjustTarget): void {
-    const error = this.#whyNotAdjustable(target);
-    if (error !== undefined) throw error;
-  }
-
-  #whyNotAdjustable(target: AdjustTarget): OptionError | undefined {
+  /** The error of a limit that cannot be adjusted; undefined if it can. */
+  whyNotAdjustable(target: AdjustTarget): OptionError | undefined {
     const { layer } = layerOf(target);
     if (typeof this.#default === 'function')
       // Only the function itself can change it.
@@ -304,52 +298,6 @@ export class WindowSets implements WindowSetSource {
   }
 }
 
-/**
- * The window sets of one combination of layers. Routes without their own limit share one, so unknown routes cost
- * nothing.
- */
-class WindowSetCache {
-  readonly #byRoute = new Map<string, WindowSet>();
-  readonly #withLayer = new WeakMap<Layer, WindowSetCache>();
-  #windowSetOfOtherRoutes: WindowSet | undefined;
-
-  /** @param layers the most specific first */
-  constructor(
-    private readonly layers: readonly LimitLayer[],
-    private readonly factory: WindowSetFactory,
-  ) {}
-
-  /** The window sets of these layers and one more specific layer, if it is given. */
-  withLayer(layer: Layer | undefined): WindowSetCache {
-    if (layer === undefined) return this;
-    return getOrCreate(this.#withLayer, layer, () => new WindowSetCache([layer, ...this.layers], this.factory));
-  }
-
-  /** @throws SubjectError if the windows depend on the route, and none is given */
-  windowSetFor(route: string | undefined): WindowSet {
-    if (route === undefined) return this.#windowSetOfEveryRoute();
-    return this.#byRoute.get(route) ?? this.#windowSetOfOtherRoutes ?? this.#fill(route);
-  }
-
-  #windowSetOfEveryRoute(): WindowSet {
-    const windowSet = this.windowSetFor(EVERY_ROUTE);
-    const { windows, routeWindows, allMethodsScope } = windowSet;
-    const isPerRoute = routeWindows > 0 || (windows.length > 0 && allMethodsScope === 'route');
-    if (isPerRoute || this.#byRoute.size > 0) throw new SubjectError('route', undefined, ROUTE_NEEDED);
-    return windowSet;
-  }
-
-  /** On first use, creates all window sets: one for each route with its own limit, and one for all other routes. */
-  #fill(route: string): WindowSet {
-    const { layers, factory } = this;
-    for (const layer of layers)
-      for (const own of layer.routes) this.#byRoute.set(own, factory.createWindowSet(layers, own));
-    // No layer names a symbol, so this is the window set of every route that no layer names.
-    this.#windowSetOfOtherRoutes = factory.createWindowSet(layers, OTHER_ROUTE);
-    return this.windowSetFor(route);
-  }
-}
-
 const NOT_ASYNCHRONOUS =
   'must return the limits here, not a promise of them: only consume() and peek() of createLimiter(), gates and workers ' +
   'wait for it';
@@ -358,14 +306,7 @@ const OF_FUNCTION = 'must name account, provider or plan; limits is a function, 
 const OF_LIST =
   'must be absent: limits that are a list count all routes together. ' +
   "Write { allMethods: { windows, scope: 'account' } } in place of the list, and each request with its route";
-/** Advice for a request without a route. */
-export const ROUTE_NEEDED = 'only limits that are a list of windows do without a route';
-const NOT_RETURNED = 'must return a list of windows, or a plain object (expected allMethods, routes or unlimited)';
 const NO_DEFAULT = 'must be given with plans: it has the limits of requests without a plan';
-const OTHER_ROUTE = Symbol('any other route') as unknown as string;
-
-const NO_WINDOWS =
-  "must have a window, such as ['60/1m'] or { allMethods: ['60/1m'] }; { unlimited: true } says that requests are not limited";
 const NOT_IN_LAYER = 'only the limits of every account can be unlimited; [] removes a limit here';
 
 /** Creates the layer of a provider or an account. */
@@ -374,53 +315,6 @@ function createLayer(set: LayerInput, place: string): Layer {
   // It would be read as "not limited at all", but the limits that it lacks come from the other layers.
   if (layer.isUnlimited) throw new OptionError(`${place}.unlimited`, true, NOT_IN_LAYER);
   return layer;
-}
-
-/**
- * Refuses limits that limit nothing, unless they say so: a forgotten or misplaced limit looks the same.
- * @throws OptionError
- */
-function checkLimited(layers: readonly Layer[], given: unknown, place: string): void {
-  if (!layers.some((layer) => layer.hasWindows || layer.isUnlimited)) throw new OptionError(place, given, NO_WINDOWS);
-}
-
-/** Most texts of limits that are kept compiled for one function. */
-const MAX_COMPILED = 1_000;
-
-/**
- * Limits that a function returns are compiled once per text, so it may return new objects, or change them: a cache by
- * identity would hide the change. Stores cache by the identity of a window set, so equal limits must stay one layer.
- */
-function compiledLayers(
-  limits: (subject: Subject) => MaybePromise<LayerInput>,
-): (subject: Subject) => MaybePromise<Layer> {
-  const layers = new Map<string | undefined, Layer>();
-  const compile = (returned: LayerInput): Layer => {
-    const text = textOf(returned);
-    const known = layers.get(text);
-    if (known !== undefined) return known;
-    // Undefined would create a layer without limits.
-    if (returned === undefined) throw new OptionError('limits(subject)', returned, NOT_RETURNED);
-    const layer = parseLayer(returned, 'limits(subject)');
-    checkLimited([layer], returned, 'limits(subject)');
-    // The oldest goes. If it is still in use, it is compiled once more.
-    if (layers.size >= MAX_COMPILED) layers.delete(layers.keys().next().value);
-    if (text !== undefined) layers.set(text, layer);
-    return layer;
-  };
-  return (subject) => {
-    const returned = limits(subject);
-    return isPromise(returned) ? returned.then(compile) : compile(returned);
-  };
-}
-
-/** Undefined if it has none: a bigint is a fault that parsing names. */
-function textOf(limits: LayerInput): string | undefined {
-  try {
-    return JSON.stringify(limits);
-  } catch {
-    return undefined;
-  }
 }
 
 /** The limit of a layer that a target names. */

@@ -120,7 +120,10 @@ export class AdjustedWindowSets {
   /** @throws LimitError, OptionError with the place of the fault */
   check(changes: readonly LimitChange[]): readonly CheckedChange[] {
     const checked = checkChanges(changes);
-    for (const { target } of checked) this.#windowSets.checkAdjustable(target);
+    for (const { target } of checked) {
+      const fault = this.#windowSets.whyNotAdjustable(target);
+      if (fault !== undefined) throw fault;
+    }
     return checked;
   }
 
@@ -145,7 +148,7 @@ export class AdjustedWindowSets {
   #fitting(key: string, adjustment: Adjustment | undefined): Adjustment | undefined {
     this.#unfit.delete(key);
     if (adjustment === undefined || this.#isOver(adjustment)) return undefined;
-    if (this.#windowSets.isAdjustable(adjustment.target)) return adjustment;
+    if (this.#windowSets.whyNotAdjustable(adjustment.target) === undefined) return adjustment;
     this.#unfit.add(key);
     return undefined;
   }

@@ -252,7 +252,7 @@ describe('where no framework handles errors', () => {
 
 it("the option is 'answer' or 'throw', and not with answer", () => {
   expect(() => gateOf(1, { rejection: 'next' as never })).toThrow(
-    "rejection: must be 'answer' or 'throw', got \"next\"",
+    'rejection: must be one of answer, throw, got "next"',
   );
   expect(() => gateOf(1, { answer: () => undefined })).toThrow('rejection: must not be given with answer');
 });

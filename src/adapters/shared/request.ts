@@ -1,6 +1,6 @@
 import { OptionError, SubjectError } from '../../base/errors.ts';
-import { checkOptions, isPlainObject } from '../../base/options.ts';
-import type { IdempotentRequest } from '../../gate/idempotent-request.ts';
+import { checkOneOf, checkOptions, isPlainObject } from '../../base/options.ts';
+import { DISPATCHES, type IdempotentRequest } from '../../gate/idempotent-request.ts';
 import { BodySize, DEFAULT_IDLE_MS } from '../../http/body-limits.ts';
 import { comparedFields, isFieldName, MAX_COMPARED } from '../../http/compared-fields.ts';
 import { createBodyField } from '../../http/field/body-field.ts';
@@ -9,6 +9,7 @@ import { inSlices } from '../../http/in-slices.ts';
 
 const READ_OPTIONS = ['maxBytes', 'idleMs'];
 const REQUEST_OPTIONS = ['scope', 'account', 'compares', 'dispatch', 'secret', 'settings', ...READ_OPTIONS];
+const NOT_FIELDS = `must be a list of up to ${MAX_COMPARED} names of header fields`;
 /** Longer delays make a timer fire at once. */
 const LONGEST_DELAY_MS = 2 ** 31 - 1;
 
@@ -154,14 +155,9 @@ export function checkRequestOptions(options: IdempotentRequestOptions): void {
   if (account !== undefined && typeof account !== 'string') throw new SubjectError('account', account);
   if (settings !== undefined && !isPlainObject(settings))
     throw new OptionError('options.settings', settings, 'must be a plain object');
-  if (dispatch !== 'automatic' && dispatch !== 'explicit')
-    throw new OptionError('options.dispatch', dispatch, 'must be one of automatic, explicit');
+  checkOneOf('options.dispatch', dispatch, DISPATCHES);
   if (!Array.isArray(compares) || !compares.every(isFieldName) || compares.length > MAX_COMPARED)
-    throw new OptionError(
-      'options.compares',
-      compares,
-      `must be a list of up to ${MAX_COMPARED} names of header fields`,
-    );
+    throw new OptionError('options.compares', compares, NOT_FIELDS);
   if (compares.length > 0 && secret === undefined)
     throw new OptionError('options.secret', secret, 'must be given with compares, so that no reader can guess a value');
 }

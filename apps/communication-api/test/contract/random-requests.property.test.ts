@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { ApiDocument } from '../../src/api/document.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { type Operation, operationsOf, parametersIn } from '../support/operations.ts';
-import { broken, valuesOf } from '../support/requests-of-schemas.ts';
+import { broken, formOf, valuesOf } from '../support/requests-of-schemas.ts';
 import { startService } from '../support/service.ts';
 
 /** Requests per operation and run. */
@@ -70,11 +70,7 @@ function bodiesOf(fitting: fc.Arbitrary<unknown>): fc.Arbitrary<Pick<RandomReque
 
 function bodyOf(value: unknown, type: string): string {
   if (type === 'application/json' || typeof value !== 'object' || value === null) return JSON.stringify(value);
-  const fields = Object.entries(value).map(([name, each]) => [
-    name,
-    typeof each === 'string' ? each : JSON.stringify(each),
-  ]);
-  return new URLSearchParams(fields).toString();
+  return formOf(value);
 }
 
 /** What deletes the account or the scope comes last. */

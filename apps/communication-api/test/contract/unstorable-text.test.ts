@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { ApiDocument, JsonSchema } from '../../src/api/document.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { type Operation, operationsOf, parametersIn, pathWith } from '../support/operations.ts';
+import { formOf } from '../support/requests-of-schemas.ts';
 import { startService } from '../support/service.ts';
 
 const service = await startService();
@@ -85,15 +86,6 @@ async function expectRefusal({ method }: Operation, target: string, body?: strin
   expect([404, 422], `${method} ${target} ${body}: ${answer.status} ${detail}`).toContain(answer.status);
   const [, field] = /^(\S+): must not contain NUL or half of a surrogate pair$/.exec(detail ?? '') ?? [];
   if (field !== undefined) named.add(field);
-}
-
-/** The fields of a form. */
-function formOf(value: object): string {
-  const fields = Object.entries(value).map(([name, each]) => [
-    name,
-    typeof each === 'string' ? each : JSON.stringify(each),
-  ]);
-  return new URLSearchParams(fields).toString();
 }
 
 // The places come first that the others need.

@@ -84,7 +84,7 @@ describe('the list of emails', () => {
 });
 
 describe('the page of an email', () => {
-  test('shows what the journal has, without what the API does not show', async () => {
+  test('shows the row of the journal, without the parts that the API does not show', async () => {
     const { list, browser, send, account } = await place();
     const { body } = await send('ann@example.com', { 'idempotency-key': 'visible-only-to-clients' });
     await browser.open(`${list}/${body.tracking_id}`);

@@ -35,7 +35,7 @@ test.each([
   ['knows', true, 'prepared'],
   ['aborts', true, 'dispatched'],
   ['ignores', true, 'dispatched'],
-  // Nobody can have received an email that the provider has not read to its end.
+  // No recipient gets an email that the provider did not read to its end.
   ['ignores', false, 'prepared'],
 ] as const)(
   'a provider that %s at its deadline, and read the email: %s: the row is %s',

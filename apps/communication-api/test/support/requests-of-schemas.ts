@@ -112,3 +112,12 @@ export function broken(value: unknown): fc.Arbitrary<unknown> {
   });
   return fc.oneof(inside, inside, extra, anyJson);
 }
+
+/** An object as a URL-encoded form: its texts as they are, everything else as JSON. */
+export function formOf(value: object): string {
+  const fields = Object.entries(value).map(([name, each]) => [
+    name,
+    typeof each === 'string' ? each : JSON.stringify(each),
+  ]);
+  return new URLSearchParams(fields).toString();
+}

@@ -34,3 +34,8 @@ export function formatPath(path: readonly PropertyKey[]): string {
 function list(issues: readonly ConfigIssue[]): string {
   return issues.map(({ path, reason }) => (path === '' ? `  ${reason}` : `  ${path}: ${reason}`)).join('\n');
 }
+
+/** The issue of a place, if there is a reason for one. */
+export function issueIf(path: string, reason: string | undefined): ConfigIssue[] {
+  return reason === undefined ? [] : [{ path, reason }];
+}

@@ -1,27 +1,22 @@
-import { parseLimit } from 'headgate';
-import { createClientIp } from 'headgate/client-ip';
 import { describe } from 'headgate/internal';
 import { parametersOf, shapeOf } from 'headgate-simulate/routes';
-import { consumerId, consumerOf, HEADER_NAME, NO_ACCOUNT, unusableSource } from './account-source.ts';
+import { consumerOf, HEADER_NAME, NO_ACCOUNT, unusableSource } from './account-source.ts';
+import { clientAddressIssues, perAddressIssues } from './address-checks.ts';
 import { adminIssues } from './admin-checks.ts';
-import { type ConfigIssue, formatPath } from './config-error.ts';
+import { type ConfigIssue, formatPath, issueIf } from './config-error.ts';
+import { corsIssues } from './cors-checks.ts';
 import { arrayOrEmpty, isObject, type JsonObject, objectOrEmpty } from './json.ts';
+import { limitIssues, namesIn, shadowIssues } from './limit-checks.ts';
 import { isOwnField } from './request-fields.ts';
 import { parseRoute } from './routes.ts';
 import { parseStoreUrl } from './store-url.ts';
 import { didYouMean } from './suggest.ts';
-import { nameOfKey, tokenIssues } from './token-checks.ts';
+import { tokenIssues } from './token-checks.ts';
 import { DEFAULT_UPSTREAM } from './upstreams.ts';
 
 const RESERVED = `${DEFAULT_UPSTREAM} is the name of the config's upstream: choose another one`;
-const NO_WILDCARD = 'with credentials, browsers do not accept "*": list the values';
-/** Scheme and host, perhaps a port; no path. */
-const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^\s/?#@\\,*]+$/i;
 const NO_KEY = 'a public route has no API key that may reach an account: use "address" or "none"';
 const NO_OWNER = 'must not be given for a public route, because without an API key nobody owns an idempotency key';
-/** A network is an IPv6 /48. */
-const NETWORK_BITS = 48;
-const NO_DEFAULT = 'must be given with plans: it has the limits of accounts without a plan';
 
 /**
  * Checks that need more than one value, such as names that must be unique or must exist elsewhere in the file, and
@@ -93,40 +88,6 @@ function planIssues(keys: readonly unknown[], file: JsonObject): ConfigIssue[] {
   });
 }
 
-/** The schema reports values of another type. */
-function clientAddressIssues({ trustedProxies, header }: JsonObject): ConfigIssue[] {
-  const options = [
-    ...(Array.isArray(trustedProxies) ? trustedProxies.map((one) => ({ trustedProxies: [one] })) : []),
-    ...(typeof header === 'string' ? [{ header }] : []),
-  ];
-  return options.flatMap((option, index) => {
-    try {
-      createClientIp({ ...option, validate: false });
-      return [];
-    } catch (error) {
-      const { message } = error as Error;
-      const path = 'header' in option ? 'header' : `trustedProxies[${index}]`;
-      return [{ path: `clientAddress.${path}`, reason: message.slice(message.indexOf(': ') + 2) }];
-    }
-  });
-}
-
-function perAddressIssues({ perAddress, clientAddress }: JsonObject): ConfigIssue[] {
-  const { ipv6Prefix = NETWORK_BITS + 1 } = objectOrEmpty(clientAddress);
-  const [path, { windows, perNetwork }] = Array.isArray(perAddress)
-    ? [['perAddress'], { windows: perAddress, perNetwork: undefined }]
-    : [['perAddress', 'windows'], objectOrEmpty(perAddress)];
-  const isEmpty = Array.isArray(windows) && windows.length === 0;
-  const hasNoNetworks = perNetwork !== undefined && typeof ipv6Prefix === 'number' && ipv6Prefix <= NETWORK_BITS;
-  const needed = `needs a clientAddress.ipv6Prefix of more than ${NETWORK_BITS} bits`;
-  return [
-    ...issueIf(formatPath(path), isEmpty ? 'must have a window, such as "600/1m"' : undefined),
-    ...durationIssues(path, windows),
-    ...durationIssues(['perAddress', 'perNetwork'], perNetwork),
-    ...issueIf('perAddress.perNetwork', hasNoNetworks ? needed : undefined),
-  ];
-}
-
 /** @param plans the names that the limits of the file list */
 function accountIssues(accounts: readonly unknown[], plans: readonly string[]): ConfigIssue[] {
   const ids = accounts.map((account) => objectOrEmpty(account).id);
@@ -179,108 +140,6 @@ function routeIssues(routes: readonly unknown[]): ConfigIssue[] {
   return issues;
 }
 
-/** The known names of a config's limits. */
-interface Names {
-  readonly accounts: readonly string[];
-  readonly routes: readonly string[];
-}
-
-function namesIn(file: JsonObject): Names {
-  const consumers = arrayOrEmpty(file.keys).flatMap((value) => {
-    const key = objectOrEmpty(value);
-    return [consumerId('key', nameOfKey(key) ?? ''), consumerId('application', String(key.application))];
-  });
-  return { accounts: [...textsOf(file.accounts, 'id'), ...consumers], routes: textsOf(file.routes, 'route') };
-}
-
-/**
- * Checks a candidate, also one that does not come from the file.
- * @param file the config
- */
-export function shadowIssues({ limits, store }: JsonObject, file: JsonObject): ConfigIssue[] {
-  const { plans } = objectOrEmpty(limits);
-  const known = Object.keys(objectOrEmpty(plans));
-  const payers = [...arrayOrEmpty(file.accounts), ...arrayOrEmpty(file.keys)];
-  const needed = new Set(payers.map((payer) => objectOrEmpty(payer).plan));
-  const missing = [...needed].filter(
-    (plan): plan is string => typeof plan === 'string' && plan !== '' && !known.includes(plan),
-  );
-  return [
-    ...limitIssues('shadow.limits', objectOrEmpty(limits), namesIn(file)),
-    ...issueIf(
-      'shadow.limits.plans',
-      missing[0] === undefined
-        ? undefined
-        : `must have ${describe(missing[0])}, which accounts or keys of the file have`,
-    ),
-    ...issueIf('shadow.store', store === 'memory' ? shadowStoreFlaw(file) : undefined),
-  ];
-}
-
-/** The figures of one worker would not cover the others. */
-function shadowStoreFlaw({ workers = 1 }: JsonObject): string | undefined {
-  return workers === 1
-    ? undefined
-    : 'must be "same" with several workers: in memory each of them would count by itself';
-}
-
-/** @param place `limits` or `shadow.limits` */
-function limitIssues(place: string, limits: JsonObject, { accounts, routes }: Names): ConfigIssue[] {
-  const root = place.split('.');
-  const byName = (group: 'plans' | 'providers' | 'accounts') =>
-    Object.entries(objectOrEmpty(limits[group])).map(([name, layer]) => [[...root, group, name], layer] as const);
-  const layers = [
-    [[...root, 'default'], limits.default] as const,
-    ...byName('plans'),
-    ...byName('providers'),
-    ...byName('accounts'),
-  ];
-  return [
-    // As in the library: without it, an account whose plan was forgotten would not be limited.
-    ...issueIf(`${place}.default`, limits.plans !== undefined && limits.default === undefined ? NO_DEFAULT : undefined),
-    ...unknownNames([...root, 'accounts'], objectOrEmpty(limits.accounts), accounts, 'account'),
-    ...layers.flatMap(([path, layer]) => layerIssues(path, objectOrEmpty(layer), routes)),
-  ];
-}
-
-function layerIssues(path: readonly string[], layer: JsonObject, routes: readonly string[]): ConfigIssue[] {
-  const { allMethods } = layer;
-  const limits = objectOrEmpty(layer.routes);
-  return [
-    ...(Array.isArray(allMethods)
-      ? durationIssues([...path, 'allMethods'], allMethods)
-      : durationIssues([...path, 'allMethods', 'windows'], objectOrEmpty(allMethods).windows)),
-    ...unknownNames([...path, 'routes'], limits, routes, 'route'),
-    ...Object.entries(limits).flatMap(([route, limit]) => durationIssues([...path, 'routes', route], limit)),
-  ];
-}
-
-/** @param known the names in the file's own list */
-function unknownNames(
-  path: readonly string[],
-  values: JsonObject,
-  known: readonly string[],
-  noun: 'route' | 'account',
-): ConfigIssue[] {
-  const listed = new Set(known);
-  // Addresses cannot be listed.
-  const unknown = Object.keys(values).filter((name) => !listed.has(name) && consumerOf(name)?.consumer !== 'address');
-  return unknown.map((name) => ({
-    path: formatPath([...path, name]),
-    reason: `the file has no such ${noun}${didYouMean(name, known)}`,
-  }));
-}
-
-/** Finds windows of equal duration. The schema reports malformed windows. */
-function durationIssues(path: readonly string[], limit: unknown): ConfigIssue[] {
-  try {
-    if (Array.isArray(limit)) parseLimit(limit, 'limit');
-    return [];
-  } catch (error) {
-    return issueIf(formatPath(path), /^limit: (.*)$/s.exec((error as Error).message)?.[1]);
-  }
-}
-
 function upstreamIssues({ upstreams, routes, providers }: JsonObject): ConfigIssue[] {
   const urls = objectOrEmpty(upstreams);
   const known = [DEFAULT_UPSTREAM, ...Object.keys(urls)];
@@ -299,39 +158,6 @@ function upstreamIssues({ upstreams, routes, providers }: JsonObject): ConfigIss
       issueIf(formatPath(['providers', name, 'upstream']), flawOf(objectOrEmpty(provider).upstream)),
     ),
   ];
-}
-
-function corsIssues({ origins, headers, exposedHeaders, credentials }: JsonObject): ConfigIssue[] {
-  const isEmpty = Array.isArray(origins) && origins.length === 0;
-  const lists = { origins, headers, exposedHeaders };
-  return [
-    ...issueIf('cors.origins', isEmpty ? 'must not be empty: without cors, no origin is allowed' : undefined),
-    ...arrayOrEmpty(origins).flatMap((origin, i) => issueIf(`cors.origins[${i}]`, originFlaw(origin))),
-    ...arrayOrEmpty(headers).flatMap((name, i) => issueIf(`cors.headers[${i}]`, headerFlaw(name))),
-    ...arrayOrEmpty(exposedHeaders).flatMap((name, i) => issueIf(`cors.exposedHeaders[${i}]`, headerFlaw(name))),
-    ...Object.entries(lists).flatMap(([list, values]) => {
-      const at = credentials === true ? arrayOrEmpty(values).indexOf('*') : -1;
-      return issueIf(`cors.${list}[${at}]`, at === -1 ? undefined : NO_WILDCARD);
-    }),
-  ];
-}
-
-/** Browsers compare the field `Origin` with it letter by letter. */
-function originFlaw(origin: unknown): string | undefined {
-  if (typeof origin !== 'string' || origin === '*') return undefined;
-  const expected = 'must be an origin such as "https://app.example.com"';
-  if (!ORIGIN.test(origin)) return `${expected}, or "*", got ${describe(origin)}`;
-  if (!/^https?:/.test(origin)) return undefined;
-  if (!URL.canParse(origin)) return `${expected}, got ${describe(origin)}`;
-  const { origin: written } = new URL(origin);
-  // An origin contains no password.
-  return written === origin
-    ? undefined
-    : `browsers write it as ${JSON.stringify(written)}, got ${JSON.stringify(origin)}`;
-}
-
-function headerFlaw(name: unknown): string | undefined {
-  return typeof name !== 'string' || HEADER_NAME.test(name) ? undefined : `${describe(name)} is not a header name`;
 }
 
 function upstreamFlaw(upstream: unknown): string | undefined {
@@ -378,15 +204,6 @@ function sameAddressIssues(listen: JsonObject, admin: unknown): ConfigIssue[] {
   const other = { host: '127.0.0.1', port: 8081, ...objectOrEmpty(admin) };
   if (admin === undefined || port === 0 || other.port !== port || other.host !== host) return [];
   return [{ path: 'admin.port', reason: `${describe(port)} is also the port of listen` }];
-}
-
-function issueIf(path: string, reason: string | undefined): ConfigIssue[] {
-  return reason === undefined ? [] : [{ path, reason }];
-}
-
-function textsOf(values: unknown, name: 'id' | 'route'): string[] {
-  const texts = arrayOrEmpty(values).map((value) => objectOrEmpty(value)[name]);
-  return texts.filter((text) => typeof text === 'string');
 }
 
 /** Index of each repeated value, with the index of its first appearance. */

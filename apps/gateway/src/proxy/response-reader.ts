@@ -147,7 +147,7 @@ export class ResponseReader {
     if (this.#isHead || status === 204 || status === 304) {
       this.#state = 'over';
       // Some upstreams send a body all the same. It would come later, as the response to the next request. The length of
-      // a 304 should be the length of the 200 that it stands for, but nobody can tell the two cases apart.
+      // a 304 should be the length of the 200 that it replaces, but this reader cannot tell the two cases apart.
       const announcesBody = coding !== undefined || Number(length ?? 0) > 0;
       if (this.#isHead || announcesBody) this.keepsAlive = false;
     } else if (coding !== undefined) this.#state = 'chunk size';

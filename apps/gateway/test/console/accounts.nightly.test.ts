@@ -70,7 +70,7 @@ test('by keyboard: it explains what a request would be told', async () => {
   await page.keyboard.press('ControlOrMeta+a');
   await page.keyboard.type('6');
   await page.keyboard.press('Enter');
-  await page.waitForSelector('text=/Rejected with 429 by This route, 5 per minute, with 5 left. It never passes/');
+  await page.waitForSelector('text=/Rejected with 422 by This route, 5 per minute, with 5 left. It never passes/');
   await gateway.send('acc_2', 5);
   await page.keyboard.press('ControlOrMeta+a');
   await page.keyboard.type('1');

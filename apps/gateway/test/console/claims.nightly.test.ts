@@ -21,7 +21,8 @@ const gateway = await startConsole({
     { route: 'POST /once', idempotent: { leaseMs: 50, maxRunMs: 20 } },
     { route: 'POST /slow', idempotent: true },
   ],
-  limits: { default: { allMethods: ['100/1m'] } },
+  // Its routes count per key.
+  limits: { default: { allMethods: ['1000/1m'] } },
 });
 
 const post = (path: string, key: string) => gateway.ask('POST', path, { 'idempotency-key': key }, { body: 'x' });

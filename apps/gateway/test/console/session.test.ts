@@ -128,5 +128,5 @@ test('an address without a page says so, and leads back', async () => {
   await page.waitForSelector('h1 >> text=No such page');
   await page.click('main >> text=overview');
   await page.waitForSelector('h1 >> text=Overview');
-  expect(await page.evaluate(focused)).toBe('Overview');
+  await expect.poll(() => page.evaluate(focused)).toBe('Overview');
 });

@@ -1,6 +1,6 @@
 import type { ShadowCounts } from 'headgate/shadow';
 import { z } from 'zod';
-import { shadowIssues } from '../../config/cross-checks.ts';
+import { shadowIssues } from '../../config/limit-checks.ts';
 import { unlimitedCandidateIssues } from '../../config/limits.ts';
 import { shadow as shadowSchema } from '../../config/schema/shadow.ts';
 import type { ShadowConfig } from '../../config/schema.ts';
@@ -70,7 +70,8 @@ export function shadowOperations(context: AdminContext): Operation[] {
       role: 'operator',
       tag,
       summary: 'Runs a candidate in every gateway with the same store',
-      description: 'It replaces the one that an operator has put before, and takes precedence over that of the config.',
+      description:
+        'It replaces the candidate that an operator put before, and takes precedence over the candidate of the config.',
       query: z.strictObject({
         dryRun: z.boolean().default(false).describe('Only checks it, and says what would promote it'),
       }),

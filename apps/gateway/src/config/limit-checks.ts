@@ -1,0 +1,117 @@
+import { parseLimit } from 'headgate';
+import { describe } from 'headgate/internal';
+import { consumerId, consumerOf } from './account-source.ts';
+import { type ConfigIssue, formatPath, issueIf } from './config-error.ts';
+import { arrayOrEmpty, type JsonObject, objectOrEmpty } from './json.ts';
+import { didYouMean } from './suggest.ts';
+import { nameOfKey } from './token-checks.ts';
+
+const NO_DEFAULT = 'must be given with plans: it has the limits of accounts without a plan';
+
+/** The known names of a config's limits. */
+interface Names {
+  readonly accounts: readonly string[];
+  readonly routes: readonly string[];
+}
+
+/** The names of accounts and routes that limits of a file can use. */
+export function namesIn(file: JsonObject): Names {
+  const consumers = arrayOrEmpty(file.keys).flatMap((value) => {
+    const key = objectOrEmpty(value);
+    return [consumerId('key', nameOfKey(key) ?? ''), consumerId('application', String(key.application))];
+  });
+  return { accounts: [...textsOf(file.accounts, 'id'), ...consumers], routes: textsOf(file.routes, 'route') };
+}
+
+/**
+ * Checks a candidate, also one that does not come from the file.
+ * @param file the config
+ */
+export function shadowIssues({ limits, store }: JsonObject, file: JsonObject): ConfigIssue[] {
+  const { plans } = objectOrEmpty(limits);
+  const known = Object.keys(objectOrEmpty(plans));
+  const payers = [...arrayOrEmpty(file.accounts), ...arrayOrEmpty(file.keys)];
+  const needed = new Set(payers.map((payer) => objectOrEmpty(payer).plan));
+  const missing = [...needed].filter(
+    (plan): plan is string => typeof plan === 'string' && plan !== '' && !known.includes(plan),
+  );
+  return [
+    ...limitIssues('shadow.limits', objectOrEmpty(limits), namesIn(file)),
+    ...issueIf(
+      'shadow.limits.plans',
+      missing[0] === undefined
+        ? undefined
+        : `must have ${describe(missing[0])}, which accounts or keys of the file have`,
+    ),
+    ...issueIf('shadow.store', store === 'memory' ? shadowStoreFlaw(file) : undefined),
+  ];
+}
+
+/** The figures of one worker would not cover the others. */
+function shadowStoreFlaw({ workers = 1 }: JsonObject): string | undefined {
+  return workers === 1
+    ? undefined
+    : 'must be "same" with several workers: in memory each of them would count by itself';
+}
+
+/** @param place `limits` or `shadow.limits` */
+export function limitIssues(place: string, limits: JsonObject, { accounts, routes }: Names): ConfigIssue[] {
+  const root = place.split('.');
+  const byName = (group: 'plans' | 'providers' | 'accounts') =>
+    Object.entries(objectOrEmpty(limits[group])).map(([name, layer]) => [[...root, group, name], layer] as const);
+  const layers = [
+    [[...root, 'default'], limits.default] as const,
+    ...byName('plans'),
+    ...byName('providers'),
+    ...byName('accounts'),
+  ];
+  return [
+    // As in the library: without it, an account whose plan was forgotten would not be limited.
+    ...issueIf(`${place}.default`, limits.plans !== undefined && limits.default === undefined ? NO_DEFAULT : undefined),
+    ...unknownNames([...root, 'accounts'], objectOrEmpty(limits.accounts), accounts, 'account'),
+    ...layers.flatMap(([path, layer]) => layerIssues(path, objectOrEmpty(layer), routes)),
+  ];
+}
+
+function layerIssues(path: readonly string[], layer: JsonObject, routes: readonly string[]): ConfigIssue[] {
+  const { allMethods } = layer;
+  const limits = objectOrEmpty(layer.routes);
+  return [
+    ...(Array.isArray(allMethods)
+      ? durationIssues([...path, 'allMethods'], allMethods)
+      : durationIssues([...path, 'allMethods', 'windows'], objectOrEmpty(allMethods).windows)),
+    ...unknownNames([...path, 'routes'], limits, routes, 'route'),
+    ...Object.entries(limits).flatMap(([route, limit]) => durationIssues([...path, 'routes', route], limit)),
+  ];
+}
+
+/** @param known the names in the file's own list */
+function unknownNames(
+  path: readonly string[],
+  values: JsonObject,
+  known: readonly string[],
+  noun: 'route' | 'account',
+): ConfigIssue[] {
+  const listed = new Set(known);
+  // Addresses cannot be listed.
+  const unknown = Object.keys(values).filter((name) => !listed.has(name) && consumerOf(name)?.consumer !== 'address');
+  return unknown.map((name) => ({
+    path: formatPath([...path, name]),
+    reason: `the file has no such ${noun}${didYouMean(name, known)}`,
+  }));
+}
+
+/** Finds windows of equal duration. The schema reports malformed windows. */
+export function durationIssues(path: readonly string[], limit: unknown): ConfigIssue[] {
+  try {
+    if (Array.isArray(limit)) parseLimit(limit, 'limit');
+    return [];
+  } catch (error) {
+    return issueIf(formatPath(path), /^limit: (.*)$/s.exec((error as Error).message)?.[1]);
+  }
+}
+
+function textsOf(values: unknown, name: 'id' | 'route'): string[] {
+  const texts = arrayOrEmpty(values).map((value) => objectOrEmpty(value)[name]);
+  return texts.filter((text) => typeof text === 'string');
+}
