@@ -9,7 +9,7 @@ export { createRedisAdjustments, type RedisAdjustmentsOptions } from './shared-l
 export type { LargeValueOptions, RedisClaimStoreOptions } from './stores/redis/claim-options.ts';
 export { createRedisClaimStore, type RedisClaimStore, type RedisClaimStoreStats } from './stores/redis/claims.ts';
 export type { RedisClient } from './stores/redis/client.ts';
-export { MIN_BYTES_PER_MS } from './stores/redis/large-values.ts';
+export { MIN_BYTES_PER_MS } from './stores/shared/large-values.ts';
 export {
   createRedisStore,
   type RedisStore,

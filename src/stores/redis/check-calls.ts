@@ -24,6 +24,7 @@ import { type Check, type CheckBatch, CheckBatcher } from '../shared/check-batch
 import type { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import type { Failover } from '../shared/failover.ts';
 import type { OutageLog } from '../shared/outage-log.ts';
+import { traceCall } from '../shared/store-tracer.ts';
 import type { Commands } from './client.ts';
 import type { Denials } from './denials.ts';
 import { foreignRecord, isSlotMoving } from './errors.ts';
@@ -33,7 +34,6 @@ import { layoutOf } from './layout.ts';
 import consumeSource from './lua/consume.lua';
 import { type ConsumeReply, type FoundBlock, readConsumeReply } from './reply.ts';
 import { createScript, scriptTime } from './script.ts';
-import { traceCall } from './store-tracer.ts';
 
 const consumeScript = /* @__PURE__ */ createScript(consumeSource);
 const NO_COUNTERS = /* @__PURE__ */ new Float64Array();

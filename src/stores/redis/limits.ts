@@ -10,6 +10,7 @@ import { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import { createFailover, type OnStoreFailure } from '../shared/failover.ts';
 import { OutageLog } from '../shared/outage-log.ts';
 import { waitUntilReady } from '../shared/ready.ts';
+import { traceCall } from '../shared/store-tracer.ts';
 import { CheckCalls, type LimitStoreParts } from './check-calls.ts';
 import { commandsOf, type RedisClient, scanAll } from './client.ts';
 import { Denials } from './denials.ts';
@@ -22,7 +23,6 @@ import settleSource from './lua/settle.lua';
 import { fillOptions, type RedisStoreOptions } from './options.ts';
 import { readBlockReply, readSettleReply } from './reply.ts';
 import { createScript, scriptTime } from './script.ts';
-import { traceCall } from './store-tracer.ts';
 import { fromUpstash, isUpstash, type UpstashClient } from './upstash.ts';
 
 export type { RedisStoreOptions } from './options.ts';
