@@ -3,6 +3,15 @@
  * @module headgate/postgres
  */
 
+export type { ReadyOptions } from './core/ports.ts';
+export { STORE_CHANNEL, type StoreCall } from './core/store-channel.ts';
 export type { PgliteDatabase, PgPool, PostgresClient, PostgresJsSql } from './stores/postgres/client.ts';
 export { PostgresSetupError } from './stores/postgres/errors.ts';
+export {
+  createPostgresStore,
+  type PostgresStore,
+  type PostgresStoreOptions,
+  type PostgresStoreStats,
+} from './stores/postgres/limits.ts';
 export { migrate, type SchemaOptions, sql } from './stores/postgres/schema.ts';
+export type { OnStoreFailure } from './stores/shared/failover.ts';
