@@ -5,6 +5,12 @@
 
 export type { ReadyOptions } from './core/ports.ts';
 export { STORE_CHANNEL, type StoreCall } from './core/store-channel.ts';
+export type { PostgresClaimStoreOptions, PostgresLargeValueOptions } from './stores/postgres/claim-options.ts';
+export {
+  createPostgresClaimStore,
+  type PostgresClaimStore,
+  type PostgresClaimStoreStats,
+} from './stores/postgres/claims.ts';
 export type { PgliteDatabase, PgPool, PostgresClient, PostgresJsSql } from './stores/postgres/client.ts';
 export { PostgresSetupError } from './stores/postgres/errors.ts';
 export {
