@@ -59,7 +59,7 @@ export type {
   ResetTarget,
   SynchronousLimitStore,
 } from './core/ports.ts';
-export { type Counters, NEVER, SLOTS_PER_WINDOW, settleWindow } from './core/window.ts';
+export { addBeyond, type Counters, NEVER, SLOTS_PER_WINDOW, settleWindow } from './core/window.ts';
 export {
   type AllMethodsScope,
   createWindowSet,

@@ -5,6 +5,7 @@ const METHODS: MethodTable<LimitStore> = {
   consume: true,
   peek: true,
   settle: true,
+  charge: true,
   reset: true,
   block: true,
   unblock: true,

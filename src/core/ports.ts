@@ -60,6 +60,12 @@ export interface LimitStore {
    * @returns whether one of these instances was still active
    */
   settle(decision: Decision, cost: number): MaybePromise<boolean>;
+  /**
+   * Adds the cost to every window of the window set as one atomic step, also if it does not fit (S35). In a window
+   * without an active instance, a new one starts. No count exceeds `Number.MAX_SAFE_INTEGER`. Blocks do not matter.
+   * @returns every window after that, as `peek` returns it
+   */
+  charge?(account: string, route: string, windowSet: WindowSet, cost: number): MaybePromise<readonly WindowStatus[]>;
   /** Deletes counters (S14). Blocks stay. */
   reset(target: ResetTarget): MaybePromise<void>;
   /**

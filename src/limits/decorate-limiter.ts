@@ -7,6 +7,7 @@ const METHODS: MethodTable<Limiter> = {
   peek: true,
   refund: true,
   settle: true,
+  charge: true,
   reset: true,
   block: true,
   unblock: true,

@@ -103,6 +103,14 @@ export interface Limiter {
    */
   settle(decision: Decision, cost: number): Promise<boolean>;
   /**
+   * Charges every window of the subject, also if the cost does not fit: a penalty (S35). It decides nothing. If the
+   * store's server is away, `onStoreFailure` says what happens, as for `consume`: `local` charges the counters of this
+   * process, `admit` charges nothing and returns no windows, `refuse` throws.
+   * @returns every window after that
+   * @throws OptionError (also if the store cannot charge), SubjectError, CostError and so on, as `consume`
+   */
+  charge(request: LimitRequest): Promise<readonly WindowStatus[]>;
+  /**
    * Deletes the counters of an account, of a route, or of one route of one account (S14). With `{}`, of all. Blocks
    * stay.
    */
@@ -259,6 +267,14 @@ class StoreLimiter implements Limiter {
       throw new OptionError('decision', decision, 'must be what consume() returned');
     checkCost(cost, 0);
     return this.#store.settle(decision, cost);
+  }
+
+  async charge(request: LimitRequest): Promise<readonly WindowStatus[]> {
+    const { account, route = EVERY_ROUTE, cost = 1 } = Object(request) as LimitRequest;
+    const windowSet = this.resolve(request);
+    checkCost(cost);
+    checkMethods('store', this.#store, ['charge'], ': this store cannot charge');
+    return (this.#store as Required<LimitStore>).charge(account, route, await windowSet, cost);
   }
 
   async reset(target: ResetTarget): Promise<void> {

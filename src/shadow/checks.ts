@@ -100,6 +100,19 @@ export class ShadowChecks {
     if (shadow !== undefined) this.#add(shadow.request.route, () => this.#check(shadow, current));
   }
 
+  /** Charges as the limiter was told to. A candidate's store that cannot counts as a failure. */
+  charge({ request }: ShadowRequest): void {
+    const { account, route = EVERY_ROUTE, cost = 1 } = request;
+    const { windowSets, store } = this.#settings;
+    this.#add(route, () =>
+      this.#call(route, () =>
+        after(resolveWindowSet(windowSets, request), (windowSet) =>
+          (store as Required<LimitStore>).charge(account, route, this.#copyOf(windowSet), cost),
+        ),
+      ),
+    );
+  }
+
   /** @param cost has been checked */
   settle(current: Decision, cost: number): void {
     if (!current.accepted || !isInSample(current.account, this.#settings.sample)) return;

@@ -44,6 +44,13 @@ export function createShadowedLimiter(limiter: Limiter, checks: () => ShadowChec
     consumeSync: () => consumeSync,
     refund: () => (decision) => settle(decision, 0),
     settle: () => settle,
+    charge: (charge) => async (request) => {
+      const current = checks();
+      const shadow = current?.prepare(request);
+      const windows = await charge(request);
+      if (shadow !== undefined) current?.charge(shadow);
+      return windows;
+    },
     reset: (reset) => async (target) => {
       // The caller may change it meanwhile.
       const copy = Object.assign({}, target);

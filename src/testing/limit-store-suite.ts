@@ -123,6 +123,40 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
         assertEqual((await store.peek('a', 'r', minute))[0]?.startedAt, undefined);
       }));
 
+    it('S35: a charge adds its cost to every window, also to full and blocked ones, and no count overflows', () =>
+      withStore(async (store, clock) => {
+        if (store.charge === undefined) return;
+        const limits = windowSet(['2/1s'], ['5/1m'], 'account');
+        const remaining = (windows: readonly WindowStatus[]): unknown[] =>
+          windows.map((window) => [window.remaining, window.resetMs, window.startedAt]);
+        const start = clock.now();
+        const first = [
+          [1, 1_000, start],
+          [4, 60_000, start],
+        ];
+        assertEqual(remaining(await store.charge('a', 'r', limits, 1)), first);
+        assertEqual(remaining(await store.peek('a', 'r', limits)), first);
+        await store.block?.({ account: 'a' }, { forMs: 500 });
+        clock.advance(500);
+        const full = [
+          [0, 500, start],
+          [0, 59_500, start],
+        ];
+        assertEqual(remaining(await store.charge('a', 'r', limits, 5)), full);
+        clock.advance(500);
+        // The route's window starts again, and the account's is still too full by one.
+        const next = [
+          [1, 1_000, start + 1_000],
+          [0, 59_000, start],
+        ];
+        assertEqual(remaining(await store.charge('a', 'other', limits, 1)), next);
+        const decision = await store.consume('a', 'other', limits, 1);
+        assertEqual([decision.accepted, decision.shown?.limit], [false, 'all-methods']);
+        for (let i = 0; i < 2; i++) await store.charge('a', 'r', limits, Number.MAX_SAFE_INTEGER);
+        assertEqual((await store.consume('a', 'r', windowSet(['2/1s'], ['5/1m'], 'account'), 1)).accepted, false);
+        assertEqual(await store.charge('a', 'r', windowSet([], []), 1), []);
+      }));
+
     it('S21: a block rejects before every window, charges nothing, and ends by itself or when it is lifted', () =>
       withStore(async (store, clock) => {
         if (store.block === undefined || store.unblock === undefined) return;
@@ -224,6 +258,8 @@ class HistoryRun {
         return this.#consume(command.account, command.route, command.cost);
       case 'peek':
         return this.#peek(command.account, command.route);
+      case 'charge':
+        return this.#charge(command.account, command.route, command.cost);
       case 'settle':
         return this.#settle(command.pick, command.cost);
       case 'adjust':
@@ -262,6 +298,15 @@ class HistoryRun {
   async #peek(account: string, route: string): Promise<void> {
     const actual: readonly WindowStatus[] = await this.#store.peek(account, route, this.#windowSet(route));
     assertEqual(actual, this.#model.peek(account, route, this.#windowSet(route)));
+  }
+
+  async #charge(account: string, route: string, cost: number): Promise<void> {
+    if (this.#store.charge === undefined) return;
+    const windows = await this.#store.charge(account, route, this.#windowSet(route), cost);
+    assertEqual(windows, this.#model.charge(account, route, this.#windowSet(route), cost));
+    this.#instances.add(
+      windows.flatMap(({ startedAt, durationMs }) => (startedAt === undefined ? [] : [{ startedAt, durationMs }])),
+    );
   }
 
   async #block(command: BlockTarget, block: Block): Promise<void> {

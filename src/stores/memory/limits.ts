@@ -4,7 +4,7 @@ import { BlockedDecision } from '../../core/blocked-decision.ts';
 import type { Clock } from '../../core/clock.ts';
 import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
 import type { ResetTarget, SynchronousLimitStore } from '../../core/ports.ts';
-import { isOver, SLOTS_PER_WINDOW, settleWindow } from '../../core/window.ts';
+import { addBeyond, type Counters, isOver, SLOTS_PER_WINDOW, settleWindow } from '../../core/window.ts';
 import type { WindowSet } from '../../core/window-set.ts';
 import { Blocks } from './blocks.ts';
 import { copyCounters, emptyCounters, WINDOWS_PER_LITERAL } from './counters.ts';
@@ -29,6 +29,7 @@ export interface MemoryStoreStats {
 
 /** A bounded, synchronous {@link SynchronousLimitStore} in this process's memory. */
 export interface MemoryStore extends SynchronousLimitStore {
+  charge(account: string, route: string, windowSet: WindowSet, cost: number): readonly WindowStatus[];
   block(target: BlockTarget, block: Block): void;
   unblock(target: BlockTarget): void;
   blocked(target: BlockTarget): Block | undefined;
@@ -153,6 +154,17 @@ class MemoryLimitStore implements MemoryStore {
     return settled;
   }
 
+  charge(account: string, route: string, windowSet: WindowSet, cost: number): readonly WindowStatus[] {
+    const now = readClock(this.#clock);
+    const { counters, addresses } = this.#load(account, route, windowSet, now);
+    const { windows, durations } = windowSet;
+    for (let i = 0; i < windows.length; i++)
+      addBeyond(counters, i * SLOTS_PER_WINDOW, durations[i] as number, cost, now);
+    this.#save(account, route, windowSet, counters, addresses, now);
+    this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
+    return windows.map((window, i) => windowStatus(window, counters, i * SLOTS_PER_WINDOW, now, 0));
+  }
+
   reset({ account, route }: ResetTarget): void {
     if (account !== undefined && route !== undefined) this.#records.remove(account, route);
     else if (account !== undefined) this.#records.removeWhere(account, () => true);
@@ -193,33 +205,55 @@ class MemoryLimitStore implements MemoryStore {
    * windows are charged, or none (S5).
    */
   #consumeRecords(account: string, route: string, windowSet: WindowSet, cost: number, now: number): Decision {
-    const parts = this.#parts(windowSet);
-    const { slab } = this.#records;
-    const locate = (part: WindowSetPart) => this.#locate(account, nameOf(part, route), part, now);
-    let addresses = parts.map(locate);
-    const counters = emptyCounters(windowSet);
-    for (const [i, { from, to }] of parts.entries()) slab.load(addresses[i] as number, counters, from, to);
+    const { counters, addresses } = this.#load(account, route, windowSet, now);
     const rejectedBy = evaluate(windowSet, counters, 0, cost, now);
     // A rejection must not create a record (S5).
     if (rejectedBy === FITS) {
-      if (!this.#hasRoom(addresses)) {
-        this.#records.sweep(ACCOUNTS_WHEN_FULL, now);
-        // The sweep can have deleted a record of this account that was over.
-        addresses = parts.map(locate);
-        if (!this.#hasRoom(addresses)) {
-          this.#refused++;
-          throw new StoreFullError(this.#maxKeys);
-        }
-      }
       const started = charge(windowSet, counters, 0, cost, now);
-      for (const [i, part] of parts.entries()) {
-        let address = addresses[i] as number;
-        if (address === NOWHERE) address = this.#records.add(account, nameOf(part, route), part);
-        slab.save(address, counters, part.from, part.to);
-      }
+      this.#save(account, route, windowSet, counters, addresses, now);
       if (started) this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
     }
     return new Decision(account, route, windowSet, cost, now, rejectedBy, counters);
+  }
+
+  /** A copy of the counters of a window set, and the addresses of their records. */
+  #load(account: string, route: string, windowSet: WindowSet, now: number) {
+    const parts = this.#parts(windowSet);
+    const addresses = parts.map((part) => this.#locate(account, nameOf(part, route), part, now));
+    const counters = emptyCounters(windowSet);
+    for (const [i, { from, to }] of parts.entries())
+      this.#records.slab.load(addresses[i] as number, counters, from, to);
+    return { counters, addresses };
+  }
+
+  /**
+   * Writes the counters to their records, and adds those that are missing.
+   * @throws StoreFullError; nothing is changed then
+   */
+  #save(
+    account: string,
+    route: string,
+    windowSet: WindowSet,
+    counters: Counters,
+    found: readonly number[],
+    now: number,
+  ): void {
+    const parts = this.#parts(windowSet);
+    let addresses = found;
+    if (!this.#hasRoom(addresses)) {
+      this.#records.sweep(ACCOUNTS_WHEN_FULL, now);
+      // The sweep can have deleted a record of this account that was over.
+      addresses = parts.map((part) => this.#locate(account, nameOf(part, route), part, now));
+      if (!this.#hasRoom(addresses)) {
+        this.#refused++;
+        throw new StoreFullError(this.#maxKeys);
+      }
+    }
+    for (const [i, part] of parts.entries()) {
+      let address = addresses[i] as number;
+      if (address === NOWHERE) address = this.#records.add(account, nameOf(part, route), part);
+      this.#records.slab.save(address, counters, part.from, part.to);
+    }
   }
 
   #view(account: string, route: string, part: WindowSetPart): RecordView {

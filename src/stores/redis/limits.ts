@@ -47,6 +47,7 @@ export interface RedisStoreStats {
 
 /** A {@link LimitStore} in Redis or Redis Cluster, which any number of processes can share. */
 export interface RedisStore extends LimitStore {
+  charge(account: string, route: string, windowSet: WindowSet, cost: number): Promise<readonly WindowStatus[]>;
   block(target: BlockTarget, block: Block): Promise<void>;
   unblock(target: BlockTarget): Promise<void>;
   blocked(target: BlockTarget): Promise<Block | undefined>;
@@ -147,9 +148,7 @@ class RedisLimitStore implements RedisStore {
   async peek(account: string, route: string, windowSet: WindowSet): Promise<readonly WindowStatus[]> {
     if (windowSet.windows.length === 0) return [];
     const name = this.#parts.names.record(account, route);
-    const { now, counters } = await traceCall('limits', 'peek', this.#parts.breaker, () =>
-      this.#calls.read(account, route, windowSet, this.#keysOf(name, account, windowSet)),
-    );
+    const { now, counters } = await this.#calls.read(account, route, windowSet, this.#keysOf(name, account, windowSet));
     return windowSet.windows.map((window, i) => windowStatus(window, counters, i * SLOTS_PER_WINDOW, now, 0));
   }
 
@@ -167,6 +166,13 @@ class RedisLimitStore implements RedisStore {
     );
     if (!settled) decision.returnCharge();
     return settled;
+  }
+
+  async charge(account: string, route: string, windowSet: WindowSet, cost: number): Promise<readonly WindowStatus[]> {
+    if (windowSet.windows.length === 0) return [];
+    // Rejections that are cached stay certain: a charge makes no room.
+    const name = this.#parts.names.record(account, route);
+    return this.#calls.charge(account, route, windowSet, cost, this.#keysOf(name, account, windowSet));
   }
 
   async reset(target: ResetTarget): Promise<void> {

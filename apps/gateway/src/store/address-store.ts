@@ -20,6 +20,10 @@ export function withAddresses(store: LimitStore, addresses: LimitStore): LimitSt
       () =>
       (account, ...rest) =>
         storeOf(account).peek(account, ...rest),
+    charge:
+      () =>
+      (account, ...rest) =>
+        (storeOf(account) as Required<LimitStore>).charge(account, ...rest),
     settle: () => (decision, cost) => storeOf(decision.account).settle(decision, cost),
     reset: () => (target) => {
       const stores = target.account === undefined ? [store, addresses] : [storeOf(target.account)];

@@ -14,7 +14,8 @@
                  head    the windows in the record, in the order of checking. Each is its limit ('r' or 'a') and its
                          duration in milliseconds. '|' ends the head.
                  layout  the record's numbers in the notation of struct.pack: '<', then a 'd' per number
-    then       for each check the number of its requests. Left out if every check has one request.
+    then       for each check the number of its requests. Left out if every check has one request. 0 only reads. -1 is
+               one request that is charged although it does not fit, or is blocked (S35).
 
   Output: one string of doubles (little-endian): the time, then for each check the start and count of every window
     as they were before these requests. Instances that are over are included; the caller detects them.
@@ -206,6 +207,7 @@ local function unusual(number) return pack('<dd', 0 / 0, number) .. string.rep('
   Output: the check's part of the reply; else nil and an error of the server
 ]]
 local function decideCheck(check, requests)
+  local isForced = requests < 0
   if mayBeBlocked and requests > 0 then
     local block = findBlock(KEYS[(check - 1) * recordsPerCheck + 1])
     if block == false then return unusual(recordsPerCheck + 1) end
@@ -214,6 +216,7 @@ local function decideCheck(check, requests)
       return unusual(0)
     end
   end
+  if isForced then requests = 1 end
   -- Read the records, start new instances, and lower `requests` to the number that fits.
   local records, reply, before = {}, '', 0
   for i = 1, recordsPerCheck do
@@ -240,7 +243,7 @@ local function decideCheck(check, requests)
         numbers[2 * window - 1], numbers[2 * window], numbers.isNew = now, 0, true
       end
       local room = max - numbers[2 * window]
-      if room < requests * cost then requests = math.floor(room / cost) end
+      if room < requests * cost and not isForced then requests = math.floor(room / cost) end
     end
     before = before + windows
   end
@@ -252,7 +255,10 @@ local function decideCheck(check, requests)
     local key, numbers = KEYS[(check - 1) * recordsPerCheck + i], records[i]
     local head, layout = ARGV[1 + 2 * i], ARGV[2 + 2 * i]
     local windows = (#layout - 1) / 2
-    for count = 2, 2 * windows, 2 do numbers[count] = numbers[count] + requests * cost end
+    for count = 2, 2 * windows, 2 do
+      local after = numbers[count] + requests * cost
+      numbers[count] = after <= LARGEST_INTEGER and after or LARGEST_INTEGER
+    end
     if numbers.isNew then
       writeRecord(key, numbers, head, windows, before)
     else
