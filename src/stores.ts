@@ -24,7 +24,7 @@ export {
   MAX_RECENT,
   targetKey,
 } from './core/adjustment.ts';
-export type { Block, BlockTarget } from './core/block.ts';
+export type { Block, BlockTarget, FreshStart } from './core/block.ts';
 export { BlockedDecision } from './core/blocked-decision.ts';
 export {
   type AbandonCommand,

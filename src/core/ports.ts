@@ -1,5 +1,5 @@
 import type { MaybePromise, Synchronous } from '../base/maybe-promise.ts';
-import type { Block, BlockTarget } from './block.ts';
+import type { Block, BlockTarget, FreshStart } from './block.ts';
 import type {
   AbandonCommand,
   AbandonReply,
@@ -72,8 +72,9 @@ export interface LimitStore {
    * Blocks an account, or one of its routes (S21). It replaces the block of the same target. `consume` then returns a
    * `BlockedDecision`, except for a window set without windows. A store implements all three methods of blocks or none.
    * The caller checked the block.
+   * @param fresh if it is given, the same atomic step deletes the counters that `reset(target)` deletes
    */
-  block?(target: BlockTarget, block: Block): MaybePromise<void>;
+  block?(target: BlockTarget, block: Block, fresh?: FreshStart): MaybePromise<void>;
   /** Lifts the block of exactly this target, if there is one. */
   unblock?(target: BlockTarget): MaybePromise<void>;
   /**

@@ -9,5 +9,6 @@ export { type Clock, monotonicClock } from '../core/clock.ts';
 export type { Limit, LimitName, LimitWindow, NamedWindowInput, WindowInput } from '../core/limit.ts';
 export { type MisuseCode, MisuseWarning } from '../core/misuse.ts';
 export type { WindowSet } from '../core/window-set.ts';
+export type { BlockOptions } from './blocks.ts';
 export type { LayeredLimits, LayerInput, LimitSet, ScopedLimitInput } from './layers.ts';
 export type { WindowSetSource } from './window-sets.ts';

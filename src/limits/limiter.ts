@@ -18,7 +18,7 @@ import { createMisuseLog } from '../core/misuse.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
 import { EVERY_ROUTE, type WindowSet } from '../core/window-set.ts';
 import { createMemoryStore } from '../stores/memory/limits.ts';
-import { checkBlock, checkBlockTarget } from './blocks.ts';
+import { type BlockOptions, checkBlock, checkBlockTarget } from './blocks.ts';
 import { LimiterChecks } from './limiter-checks.ts';
 import { ROUTE_NEEDED } from './window-set-cache.ts';
 import {
@@ -120,11 +120,12 @@ export interface Limiter {
    * the store (S21). It replaces the block of the same target, if there is one. A request without any window is not
    * limited, and so not blocked.
    * @param block `forMs` is an integer of milliseconds from 1 to a year. `reason` is at most 200 characters long, and
-   * over HTTP the client reads it
+   * over HTTP the client reads it. With `reset` the counters of the target are deleted in the same step: nothing sees
+   * the block without the fresh start, or the fresh start without the block
    * @throws OptionError (also if the store cannot block), SubjectError, StoreFullError, or the store's errors; then
    * nothing is blocked
    */
-  block(target: BlockTarget, block: Block): Promise<void>;
+  block(target: BlockTarget, block: BlockOptions): Promise<void>;
   /** Lifts the block of exactly this target: lifting an account's block does not lift the blocks of its routes. */
   unblock(target: BlockTarget): Promise<void>;
   /**
@@ -213,6 +214,8 @@ export function needsRoute(limiter: Limiter): boolean {
   return partsOf(limiter)?.windowSets.needsRoute ?? true;
 }
 
+/** A store that must remember a fresh start can only forget it too early. */
+const UNKNOWN_LONGEST_MS = 400 * 86_400_000;
 const NOT_SUBJECT = "must be an object such as { account: 'acc_1', route: 'POST /emails' }";
 const NOT_ADJUSTABLE = 'must be changed at their source, as with put() of shared limits';
 
@@ -285,8 +288,14 @@ class StoreLimiter implements Limiter {
     await this.#store.reset(target);
   }
 
-  async block(target: BlockTarget, block: Block): Promise<void> {
-    await this.#blockStore().block(checkBlockTarget(target), checkBlock(block));
+  async block(target: BlockTarget, options: BlockOptions): Promise<void> {
+    const store = this.#blockStore();
+    const checked = checkBlockTarget(target);
+    const { forMs, reason, reset } = checkBlock(options);
+    const block = { forMs, reason };
+    await (reset
+      ? store.block(checked, block, { longestMs: this.#windowSets.longestMs ?? UNKNOWN_LONGEST_MS })
+      : store.block(checked, block));
   }
 
   async unblock(target: BlockTarget): Promise<void> {

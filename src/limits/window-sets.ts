@@ -60,6 +60,11 @@ export interface WindowSetSource {
   /** Routes with their own limits. If given, the limiter warns of those that no request names. */
   readonly limitedRoutes?: readonly string[] | undefined;
   /**
+   * The longest duration of a window so far, in milliseconds. A block with a fresh start needs it.
+   * @default 400 days
+   */
+  readonly longestMs?: number | undefined;
+  /**
    * Whether a request must name its route.
    * @default true
    */
@@ -99,6 +104,8 @@ export class WindowSets implements WindowSetSource {
    * throws for a subject without the route that its limits need.
    */
   readonly needsRoute: boolean = false;
+  /** Of all limits so far: counts of an earlier limit apply again if it comes back. */
+  longestMs = 0;
   /** Called if a subject names a provider without a layer, although others are listed. */
   onUnknownProvider: ((provider: string) => void) | undefined;
   /** Called if the function `limits` returns other limits for an account than before, and an adjustment hides them. */
@@ -123,12 +130,13 @@ export class WindowSets implements WindowSetSource {
       this.#windowSetsByLayer = limits.#windowSetsByLayer;
       this.#windowSetsByRouteLimits = limits.#windowSetsByRouteLimits;
       this.needsRoute = limits.needsRoute;
+      this.longestMs = limits.longestMs;
       this.onUnknownProvider = limits.onUnknownProvider;
       this.onHidden = limits.onHidden;
       return;
     }
     if (typeof limits === 'function') {
-      this.#default = compiledLayers(limits);
+      this.#default = compiledLayers(limits, (layer) => this.#note(layer));
       return;
     }
     if (!isPlainObject(limits) && !Array.isArray(limits)) throw new OptionError(place, limits, NOT_LIMITS);
@@ -146,6 +154,7 @@ export class WindowSets implements WindowSetSource {
     const layers = [this.#default, ...named.flatMap((byName) => [...byName.values()])];
     checkLimited(layers, limits, place);
     this.needsRoute = layers.some((layer) => layer.needsRoute);
+    for (const layer of layers) this.#note(layer);
     this.#defaultWindowSets = new WindowSetCache([this.#default], this.#factory);
     this.#listsCustomerPlans = true;
   }
@@ -253,11 +262,16 @@ export class WindowSets implements WindowSetSource {
   #replaceLayer({ layer, name }: TargetLayer, change: (layer: Layer) => Layer): void {
     if (layer !== 'default') {
       if (layer === 'account') this.#accounts ??= new Map();
-      replaceNamed(this.#named(layer) as Map<string, Layer>, name, change);
+      this.#note(replaceNamed(this.#named(layer) as Map<string, Layer>, name, change));
     } else {
       this.#default = change(this.#default as Layer);
+      this.#note(this.#default);
       this.#defaultWindowSets = new WindowSetCache([this.#default], this.#factory);
     }
+  }
+
+  #note({ longestMs }: { readonly longestMs: number }): void {
+    this.longestMs = Math.max(this.longestMs, longestMs);
   }
 
   #providerLayer(provider: string): Layer | undefined {
@@ -279,7 +293,11 @@ export class WindowSets implements WindowSetSource {
   }
 
   #windowSetsOfRouteLimits(limits: LimitInput, defaults: Layer): WindowSetCache {
-    const create = (): WindowSetCache => new WindowSetCache([layerOfRoute(limits)], this.#factory);
+    const create = (): WindowSetCache => {
+      const layer = layerOfRoute(limits);
+      this.#note(layer);
+      return new WindowSetCache([layer], this.#factory);
+    };
     const windowSets = getOrCreate(this.#windowSetsByRouteLimits, limits, create);
     return windowSets.withLayer(defaults);
   }
@@ -328,10 +346,11 @@ export function areEqual(one: Limit | undefined, other: Limit | undefined): bool
 }
 
 /** A layer that only adjustments created is deleted with the last of them. */
-function replaceNamed(layers: Map<string, Layer>, name: string, change: (layer: Layer) => Layer): void {
+function replaceNamed(layers: Map<string, Layer>, name: string, change: (layer: Layer) => Layer): Layer {
   const layer = change(layers.get(name) ?? NO_LAYER);
   if (layer === NO_LAYER) layers.delete(name);
   else layers.set(name, layer);
+  return layer;
 }
 
 /** The place of a target in `limits`, for messages. */

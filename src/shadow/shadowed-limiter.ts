@@ -57,6 +57,13 @@ export function createShadowedLimiter(limiter: Limiter, checks: () => ShadowChec
       await reset(target);
       checks()?.reset(copy);
     },
+    block: (block) => async (target, options) => {
+      // The caller may change them meanwhile.
+      const { account, route } = Object(target);
+      const isReset = Object(options).reset === true;
+      await block(target, options);
+      if (isReset) checks()?.reset(route === undefined ? { account } : { account, route });
+    },
     close: (close) => async () => {
       checks()?.close();
       await close();

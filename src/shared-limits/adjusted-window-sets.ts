@@ -58,6 +58,10 @@ export class AdjustedWindowSets {
     return this.#windowSets.limitedRoutes;
   }
 
+  get longestMs(): number {
+    return this.#windowSets.longestMs;
+  }
+
   get needsRoute(): boolean {
     return this.#windowSets.needsRoute;
   }

@@ -123,6 +123,10 @@ export class StoredLimits implements SharedLimits {
     return this.#windowSets.limitedRoutes;
   }
 
+  get longestMs(): number {
+    return this.#windowSets.longestMs;
+  }
+
   get needsRoute(): boolean {
     return this.#windowSets.needsRoute;
   }

@@ -25,6 +25,8 @@ export type Command =
       readonly route?: string | undefined;
       readonly forMs: number;
       readonly reason?: string | undefined;
+      /** Whether the counters are deleted in the same step. */
+      readonly isFresh?: boolean | undefined;
     }
   | { readonly type: 'unblock'; readonly account: string; readonly route?: string | undefined }
   | { readonly type: 'advance'; readonly ms: number }
@@ -154,10 +156,11 @@ export function createArbitraries(fc: typeof FastCheck, options: ArbitrariesOpti
           // Short ones end within a short history.
           forMs: fc.oneof(fc.integer({ min: 1, max: 50 }), duration),
           reason: anyString(fc, 8),
+          isFresh: fc.boolean(),
         },
         { requiredKeys: ['type', 'account', 'forMs'] },
       ),
-      weight: 1,
+      weight: 2,
     },
     {
       arbitrary: fc.record(

@@ -1,5 +1,5 @@
 import type FastCheck from 'fast-check';
-import type { Block, BlockTarget } from '../core/block.ts';
+import type { Block, BlockTarget, FreshStart } from '../core/block.ts';
 import type { Decision, WindowStatus } from '../core/decision.ts';
 import { parseLimit } from '../core/limit.ts';
 import type { LimitStore } from '../core/ports.ts';
@@ -188,6 +188,45 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
         assertEqual(await accepts(), true);
       }));
 
+    it('S36: a block with a fresh start deletes the counters of exactly its target, in every window', () =>
+      withStore(async (store, clock) => {
+        if (store.block === undefined || store.unblock === undefined) return;
+        const limits = windowSet(['3/1m'], ['5/1d'], 'account');
+        const remaining = async (account = 'a', route = 'r'): Promise<number[]> =>
+          (await store.peek(account, route, limits)).map((window) => window.remaining);
+        for (const account of ['a', 'b'])
+          for (const route of ['r', 's']) await store.consume(account, route, limits, 1);
+        const before = await store.consume('a', 'r', limits, 1);
+        clock.advance(1);
+        await store.block({ account: 'a', route: 'r' }, { forMs: 10 }, FRESH);
+        assertEqual(
+          [await remaining(), await remaining('a', 's')],
+          [
+            [3, 2],
+            [2, 2],
+          ],
+        );
+        assertEqual((await store.consume('a', 'r', limits, 1)).accepted, false);
+        await store.block({ account: 'a' }, { forMs: 10 }, FRESH);
+        assertEqual(
+          [await remaining(), await remaining('a', 's'), await remaining('b', 's')],
+          [
+            [3, 5],
+            [3, 5],
+            [2, 3],
+          ],
+        );
+        assertEqual([await store.settle(before, 3), await remaining()], [false, [3, 5]]);
+        assertEqual((await store.consume('a', 's', limits, 1)).accepted, false);
+        clock.advance(10);
+        const next = await store.consume('a', 'r', limits, 2);
+        assertEqual([next.accepted, await remaining(), await remaining('a', 's')], [true, [1, 3], [3, 3]]);
+        assertEqual([await store.settle(next, 1), await remaining()], [true, [2, 4]]);
+        clock.advance(60_000);
+        assertEqual((await store.consume('a', 'r', limits, 3)).shown?.remaining, 1);
+        assertEqual((await store.consume('a', 'r', limits, 1)).accepted, false);
+      }));
+
     it(
       'two different accounts or routes are never confused, whatever their characters',
       () =>
@@ -220,6 +259,9 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
     );
   });
 }
+
+/** Histories have no longer windows. */
+const FRESH: FreshStart = { longestMs: 401 * 86_400_000 };
 
 function windowSet(route: string[], allMethods: string[], scope?: AllMethodsScope): WindowSet {
   return createWindowSet(parseLimit(route), parseLimit(allMethods), scope);
@@ -269,7 +311,7 @@ class HistoryRun {
         await this.#store.reset(command);
         return this.#model.reset(command);
       case 'block':
-        return this.#block(command, { forMs: command.forMs, reason: command.reason });
+        return this.#block(command, { forMs: command.forMs, reason: command.reason }, command.isFresh);
       case 'unblock':
         await this.#store.unblock?.(targetOf(command));
         return this.#model.unblock(targetOf(command));
@@ -309,12 +351,18 @@ class HistoryRun {
     );
   }
 
-  async #block(command: BlockTarget, block: Block): Promise<void> {
+  async #block(command: BlockTarget, block: Block, isFresh = false): Promise<void> {
     if (this.#store.block === undefined) return;
     const target = targetOf(command);
-    await this.#store.block(target, block);
-    this.#model.block(target, block);
-    this.#instances.addBlock({ startedAt: this.#clock.now(), durationMs: block.forMs });
+    const rest = isFresh ? [FRESH] : [];
+    await this.#store.block(target, block, ...rest);
+    this.#model.block(target, block, ...rest);
+    const startedAt = this.#clock.now();
+    this.#instances.addBlock({ startedAt, durationMs: block.forMs });
+    if (!isFresh) return;
+    // A store may take every instance of this millisecond for deleted, and those before it for active at an earlier time.
+    this.#instances.addBlock({ startedAt, durationMs: 1 });
+    await this.#advanceTo(startedAt + 1);
   }
 
   async #settle(which: number, cost: number): Promise<void> {

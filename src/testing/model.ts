@@ -2,7 +2,7 @@ import type { Block, BlockTarget } from '../core/block.ts';
 import type { Clock } from '../core/clock.ts';
 import type { WindowStatus } from '../core/decision.ts';
 import type { LimitName } from '../core/limit.ts';
-import type { SynchronousLimitStore } from '../core/ports.ts';
+import type { ResetTarget, SynchronousLimitStore } from '../core/ports.ts';
 import type { NamedWindow, WindowSet } from '../core/window-set.ts';
 
 /**
@@ -110,6 +110,13 @@ export function createModel(clock: Clock): Model {
     blocks = blocks.filter((block) => block.account !== account || block.route !== route);
   }
 
+  function reset({ account, route }: ResetTarget): void {
+    ledger = ledger.filter((entry) => {
+      const isNamed = (account ?? entry.account) === entry.account && (route ?? entry.route) === entry.route;
+      return !isNamed;
+    });
+  }
+
   function peek(account: string, route: string, windowSet: WindowSet): readonly WindowStatus[] {
     return windowSet.windows.map((window) => statusOf(counterId(account, route, windowSet, window), window.max, false));
   }
@@ -156,15 +163,11 @@ export function createModel(clock: Clock): Model {
       return live.length > 0;
     },
 
-    reset({ account, route }) {
-      ledger = ledger.filter((entry) => {
-        const isNamed = (account ?? entry.account) === entry.account && (route ?? entry.route) === entry.route;
-        return !isNamed;
-      });
-    },
+    reset,
 
-    block(target, { forMs, reason }) {
+    block(target, { forMs, reason }, fresh) {
       unblock(target);
+      if (fresh !== undefined) reset(target);
       blocks.push({ ...target, until: clock.now() + forMs, reason });
     },
 

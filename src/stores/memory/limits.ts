@@ -1,5 +1,5 @@
 import { ClockError, StoreFullError } from '../../base/errors.ts';
-import type { Block, BlockTarget } from '../../core/block.ts';
+import type { Block, BlockTarget, FreshStart } from '../../core/block.ts';
 import { BlockedDecision } from '../../core/blocked-decision.ts';
 import type { Clock } from '../../core/clock.ts';
 import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
@@ -30,7 +30,7 @@ export interface MemoryStoreStats {
 /** A bounded, synchronous {@link SynchronousLimitStore} in this process's memory. */
 export interface MemoryStore extends SynchronousLimitStore {
   charge(account: string, route: string, windowSet: WindowSet, cost: number): readonly WindowStatus[];
-  block(target: BlockTarget, block: Block): void;
+  block(target: BlockTarget, block: Block, fresh?: FreshStart): void;
   unblock(target: BlockTarget): void;
   blocked(target: BlockTarget): Block | undefined;
   /** Returns at once, because there is no server. */
@@ -175,9 +175,10 @@ class MemoryLimitStore implements MemoryStore {
     }
   }
 
-  block(target: BlockTarget, block: Block): void {
+  block(target: BlockTarget, block: Block, fresh?: FreshStart): void {
     this.#blocks ??= new Blocks(this.#maxKeys);
     this.#blocks.set(target, block, readClock(this.#clock));
+    if (fresh !== undefined) this.reset(target);
   }
 
   unblock(target: BlockTarget): void {

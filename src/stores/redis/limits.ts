@@ -1,5 +1,5 @@
 import { OptionError } from '../../base/errors.ts';
-import type { Block, BlockTarget } from '../../core/block.ts';
+import type { Block, BlockTarget, FreshStart } from '../../core/block.ts';
 import { monotonicClock } from '../../core/clock.ts';
 import { Decision, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
 import type { LimitStore, ReadyOptions, ResetTarget } from '../../core/ports.ts';
@@ -48,7 +48,7 @@ export interface RedisStoreStats {
 /** A {@link LimitStore} in Redis or Redis Cluster, which any number of processes can share. */
 export interface RedisStore extends LimitStore {
   charge(account: string, route: string, windowSet: WindowSet, cost: number): Promise<readonly WindowStatus[]>;
-  block(target: BlockTarget, block: Block): Promise<void>;
+  block(target: BlockTarget, block: Block, fresh?: FreshStart): Promise<void>;
   unblock(target: BlockTarget): Promise<void>;
   blocked(target: BlockTarget): Promise<Block | undefined>;
   /**
@@ -186,8 +186,9 @@ class RedisLimitStore implements RedisStore {
     await this.#forgetRejections(undefined, () => this.#resetMany(target));
   }
 
-  async block(target: BlockTarget, block: Block): Promise<void> {
+  async block(target: BlockTarget, block: Block, fresh?: FreshStart): Promise<void> {
     const args = [String(block.forMs), JSON.stringify(block.reason ?? null), String(MAX_BLOCKED_ROUTES)];
+    if (fresh !== undefined) args.push(String(fresh.longestMs));
     const hasRoom = await this.#changeBlock('block', target, args);
     if (!hasRoom) {
       const reason = `cannot be blocked, because ${MAX_BLOCKED_ROUTES} routes of the account are: block the account`;
@@ -216,7 +217,10 @@ class RedisLimitStore implements RedisStore {
 
   #runBlockScript({ account, route }: BlockTarget, args: readonly string[]): Promise<unknown> {
     const { commands, names, clock } = this.#parts;
-    return blockScript.run(commands, [names.blocks(account)], [scriptTime(clock), names.blocked(route), ...args]);
+    // The script deletes the counters of a route itself. It cannot know the names of all records of an account.
+    const isReset = args.length > 3 && route !== undefined;
+    const keys = [names.blocks(account), ...(isReset ? [names.record(account, route)] : [])];
+    return blockScript.run(commands, keys, [scriptTime(clock), names.blocked(route), ...args]);
   }
 
   async #resetMany({ account, route }: ResetTarget): Promise<void> {

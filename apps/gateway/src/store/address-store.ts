@@ -30,7 +30,10 @@ export function withAddresses(store: LimitStore, addresses: LimitStore): LimitSt
       const pending = stores.map((each) => each.reset(target)).filter(isPromise);
       return pending.length === 0 ? undefined : Promise.all(pending).then(() => undefined);
     },
-    block: () => (target, block) => storeOf(target.account).block?.(target, block),
+    block:
+      () =>
+      (target, ...rest) =>
+        storeOf(target.account).block?.(target, ...rest),
     unblock: () => (target) => storeOf(target.account).unblock?.(target),
     blocked: () => (target) => storeOf(target.account).blocked?.(target),
   });

@@ -29,7 +29,7 @@
     follow the windows of this set until they are over. The key expires with the window that ends last. The expiry only
     saves memory: every window is compared with the time as well.
 
-  Blocks of an account (see block.lua) have a key in the same hash slot. It is not in KEYS: while a cluster moves the
+  Blocks of an account (see block.lua), with the mark that ends its instances, have a key in the same hash slot. It is not in KEYS: while a cluster moves the
     slot, it refuses a call if only one of its keys exists, and few accounts have a block. During that time a block may
     be unknown here.
 ]]
@@ -101,11 +101,12 @@ end
     head     its head by the set
     windows  number of windows in the head
     before   number of windows of the set before these, which are in the check's other record
+    mark     instances that started by then are over; nil without a mark
   Output: list of numbers: start and count of the set's windows, then of other windows that are not over. Its fields
     `names` and `ends` are the names of these other windows and when the last of them ends; `isNew` says that the
     whole record must be written. Nil if headgate did not write the record.
 ]]
-local function readOtherRecord(packed, head, windows, before)
+local function readOtherRecord(packed, head, windows, before, mark)
   local numbers, found, size = { names = '', ends = 0, isNew = true }, {}, 2 * windows
   if packed ~= '' then
     local bar, headSize = string.find(packed, '|', 1, true) or 0, 0
@@ -115,11 +116,13 @@ local function readOtherRecord(packed, head, windows, before)
       local name, duration = limit .. digits, tonumber(digits)
       local start, count = struct.unpack('<dd', packed, at)
       if not (areValid(start, count) and duration <= LARGEST_INTEGER) then return nil end
-      found[name] = { start, count }
       at, headSize = at + BYTES_PER_WINDOW, headSize + #name
-      if not string.find(head, '%f[ra]' .. name .. '%f[|ra]') and not isOver(start, duration) then
-        numbers[size + 1], numbers[size + 2] = start, count
-        size, numbers.names, numbers.ends = size + 2, numbers.names .. name, math.max(numbers.ends, start + duration)
+      if not mark or start > mark then
+        found[name] = { start, count }
+        if not string.find(head, '%f[ra]' .. name .. '%f[|ra]') and not isOver(start, duration) then
+          numbers[size + 1], numbers[size + 2] = start, count
+          size, numbers.names, numbers.ends = size + 2, numbers.names .. name, math.max(numbers.ends, start + duration)
+        end
       end
     end
     if headSize ~= bar - 1 or at ~= #packed + 1 then return nil end
@@ -169,10 +172,11 @@ end
 local blocked = mayBeBlocked and {}
 
 --[[
-  Finds the block of a record's account or route that ends last.
+  Finds the block of a record's account or route that ends last, and the mark of the account.
 
   Input: the record of the (account, route)
-  Output: the block in JSON as it is in the reply, or nil; false if headgate did not write the blocks
+  Output: the block in JSON as it is in the reply, or nil; false if headgate did not write the blocks. Then the time of
+    the mark, or nil. A mark in the future does not count: this server's clock was set back.
 ]]
 local findBlock = mayBeBlocked and function(record)
   local key = match(record, ACCOUNT)
@@ -192,7 +196,11 @@ local findBlock = mayBeBlocked and function(record)
       end
     end
   end
-  return found
+  local mark = blocks['-']
+  if not mark then return found end
+  mark = type(mark) == 'table' and tonumber(mark[2])
+  if not mark then return false end
+  return found, mark <= now and mark or nil
 end
 
 -- A part of the reply without counters, which says why there are none. Its length must be as usual.
@@ -208,10 +216,11 @@ local function unusual(number) return pack('<dd', 0 / 0, number) .. string.rep('
 ]]
 local function decideCheck(check, requests)
   local isForced = requests < 0
-  if mayBeBlocked and requests > 0 then
-    local block = findBlock(KEYS[(check - 1) * recordsPerCheck + 1])
-    if block == false then return unusual(recordsPerCheck + 1) end
-    if block then
+  local block, mark
+  if mayBeBlocked then
+    block, mark = findBlock(KEYS[(check - 1) * recordsPerCheck + 1])
+    if requests > 0 and block == false then return unusual(recordsPerCheck + 1) end
+    if requests > 0 and block then
       blocked[#blocked + 1] = block
       return unusual(0)
     end
@@ -225,14 +234,14 @@ local function decideCheck(check, requests)
     local packed = redis.pcall('GET', KEYS[(check - 1) * recordsPerCheck + i]) or ''
     if type(packed) == 'table' then
       if not find(packed.err, '^WRONGTYPE') then return nil, packed end
-    elseif #packed == #head + size and find(packed, head, 1, true) == 1 then
+    elseif not mark and #packed == #head + size and find(packed, head, 1, true) == 1 then
       numbers = { unpackBytes(layout, packed, #head + 1) }
       reply = reply .. sub(packed, -size)
       for i = 1, 2 * windows, 2 do
         if numbers and not areValid(numbers[i], numbers[i + 1]) then numbers = nil end
       end
     else
-      numbers = readOtherRecord(packed, head, windows, before)
+      numbers = readOtherRecord(packed, head, windows, before, mark)
       if numbers then reply = reply .. pack(layout, unpack(numbers, 1, 2 * windows)) end
     end
     if not numbers then return unusual(i) end

@@ -24,6 +24,16 @@ end
 local change = tonumber(ARGV[2])
 local ownWindows = tonumber(ARGV[3])
 
+-- When the counters of the account were last deleted by a mark (see block.lua): instances that started by then are over.
+local mark = -math.huge
+local packedBlocks = redis.pcall('GET', string.match(KEYS[1], '^.*}:'))
+if type(packedBlocks) == 'string' then
+  local isJson, blocks = pcall(cjson.decode, packedBlocks)
+  local found = isJson and type(blocks) == 'table' and blocks['-']
+  local time = type(found) == 'table' and tonumber(found[2])
+  if time and time <= now then mark = time end
+end
+
 --[[
   Whether a window was charged by the decision, in an instance that is still active.
 
@@ -33,7 +43,7 @@ local ownWindows = tonumber(ARGV[3])
     start   when its active instance started
 ]]
 local function wasCharged(record, name, start)
-  if now >= start + tonumber(string.sub(name, 2)) or now < start then return false end
+  if now >= start + tonumber(string.sub(name, 2)) or now < start or start <= mark then return false end
   for i = 1, (#ARGV - 3) / 2 do
     local isInRecord = (i <= ownWindows) == (record == 1)
     if isInRecord and ARGV[2 + i * 2] == name and tonumber(ARGV[3 + i * 2]) == start then return true end
