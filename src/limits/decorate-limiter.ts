@@ -5,6 +5,7 @@ const METHODS: MethodTable<Limiter> = {
   consume: true,
   consumeSync: true,
   peek: true,
+  usage: true,
   refund: true,
   settle: true,
   charge: true,

@@ -16,14 +16,16 @@ import type { Decision, WindowStatus } from '../core/decision.ts';
 import type { LimitInput } from '../core/limit.ts';
 import { createMisuseLog } from '../core/misuse.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
-import { EVERY_ROUTE, type WindowSet } from '../core/window-set.ts';
+import { EVERY_ROUTE, hasSharedCount, type WindowSet } from '../core/window-set.ts';
 import { createMemoryStore } from '../stores/memory/limits.ts';
 import { type BlockOptions, checkBlock, checkBlockTarget } from './blocks.ts';
 import { LimiterChecks } from './limiter-checks.ts';
+import { checkUsageSubject, distinctRoutes, type Usage, type UsageSubject, usageOf } from './usage.ts';
 import { ROUTE_NEEDED } from './window-set-cache.ts';
 import {
   isWindowSetSource,
   type Limits,
+  type NamedRoutes,
   resolveWindowSet,
   type Subject,
   type WindowSetSource,
@@ -87,6 +89,12 @@ export interface Limiter {
   consumeSync(request: LimitRequest): Decision;
   /** Returns the current state of every window of the subject's window set. Changes nothing (S14). */
   peek(subject: Subject): Promise<readonly WindowStatus[]>;
+  /**
+   * Returns every window of an account: of each route that its limits name, and of the routes that you name. Changes
+   * nothing. With Redis, all are read together. A function `limits` is called once without a route, and then with each.
+   * @throws OptionError, SubjectError, UnknownPlanError, LimitError, and the store's errors
+   */
+  usage(subject: UsageSubject): Promise<Usage>;
   /**
    * Refunds an accepted decision: settles it with a cost of 0. False if nothing was refunded, because the decision is a
    * rejection, was settled before, or its windows are over (S13).
@@ -260,6 +268,20 @@ class StoreLimiter implements Limiter {
     return this.#store.peek(account, route, await this.resolve(subject));
   }
 
+  async usage(subject: UsageSubject): Promise<Usage> {
+    const { account, routes: further } = checkUsageSubject(subject);
+    const { routes, others } = await this.#namedRoutes(account);
+    const all = distinctRoutes([...routes.map((route) => ({ ...account, route })), ...further]);
+    const windowSets = await Promise.all(all.map(this.resolve));
+    if (hasSharedCount(others)) windowSets.push(others);
+    // All peeks begin in one turn of the event loop: a store can send them together.
+    const reads = windowSets.map(async (windowSet, i) => {
+      const { route = EVERY_ROUTE } = all[i] ?? {};
+      return { windowSet, windows: await this.#store.peek(account.account, route, windowSet) };
+    });
+    return usageOf(all, await Promise.all(reads));
+  }
+
   async refund(decision: Decision): Promise<boolean> {
     return this.settle(decision, 0);
   }
@@ -324,15 +346,7 @@ class StoreLimiter implements Limiter {
   readonly resolve = (subject: Subject): MaybePromise<WindowSet> => {
     if (!this.#mayWait) return this.windowSet(subject);
     this.#check(subject);
-    try {
-      const windowSet = resolveWindowSet(this.#windowSets, subject);
-      if (!isPromise(windowSet)) return windowSet;
-      return windowSet.catch((error: unknown) => {
-        throw faultOfLimits(error);
-      });
-    } catch (error) {
-      throw faultOfLimits(error);
-    }
+    return guarded(() => resolveWindowSet(this.#windowSets, subject));
   };
 
   async close(): Promise<void> {
@@ -360,6 +374,16 @@ class StoreLimiter implements Limiter {
     return this.#store.consume(account, route, windowSet, cost);
   }
 
+  #namedRoutes(account: Subject): MaybePromise<NamedRoutes> {
+    const source = this.#windowSets;
+    const { limitedRoutes: routes = [], needsRoute = true } = source;
+    this.#check({ ...account, route: EVERY_ROUTE });
+    return guarded(() => {
+      if (source.namedRoutes !== undefined) return source.namedRoutes(account);
+      return { routes, others: source.windowSet(needsRoute ? { ...account, route: EVERY_ROUTE } : account) };
+    });
+  }
+
   #blockStore(): Required<LimitStore> {
     this.#checkOpen();
     checkMethods('store', this.#store, ['block', 'unblock', 'blocked'], ': this store cannot block');
@@ -379,6 +403,19 @@ class StoreLimiter implements Limiter {
 
   #checkOpen(): void {
     if (this.#closed) throw new ClosedError('the limiter');
+  }
+}
+
+/** Calls your function `limits`. */
+function guarded<Result>(call: () => MaybePromise<Result>): MaybePromise<Result> {
+  try {
+    const result = call();
+    if (!isPromise(result)) return result;
+    return result.catch((error: unknown) => {
+      throw faultOfLimits(error);
+    });
+  } catch (error) {
+    throw faultOfLimits(error);
   }
 }
 

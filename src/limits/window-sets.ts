@@ -1,6 +1,6 @@
 import { OptionError, UnknownPlanError } from '../base/errors.ts';
 import { getOrCreate } from '../base/get-or-create.ts';
-import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
+import { after, isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkOptions, isPlainObject, placeIn, readByName } from '../base/options.ts';
 import { type AdjustTarget, layerOf, type TargetLayer } from '../core/adjustment.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
@@ -50,6 +50,12 @@ export type Limits = LayerInput | LayeredLimits<LayerInput> | ((subject: Subject
 
 const LAYERS = ['default', 'plans', 'providers', 'accounts'];
 
+/** The routes that the limits of a subject name, and the window set of every other route. */
+export interface NamedRoutes {
+  readonly routes: readonly string[];
+  readonly others: WindowSet;
+}
+
 /**
  * Knows the window set of each subject at any moment, as shared limits do. Equal limits give the same window set
  * object.
@@ -59,6 +65,11 @@ export interface WindowSetSource {
   windowSet(subject: Subject): WindowSet;
   /** Routes with their own limits. If given, the limiter warns of those that no request names. */
   readonly limitedRoutes?: readonly string[] | undefined;
+  /**
+   * Returns the routes that the limits of a subject name. Without it, `limiter.usage` shows `limitedRoutes`.
+   * @param subject names no route
+   */
+  namedRoutes?(subject: Subject): MaybePromise<NamedRoutes>;
   /**
    * The longest duration of a window so far, in milliseconds. A block with a fresh start needs it.
    * @default 400 days
@@ -187,8 +198,20 @@ export class WindowSets implements WindowSetSource {
     return layer.then((resolved) => this.#windowSetOver(resolved, copy));
   }
 
+  namedRoutes(subject: Subject): MaybePromise<NamedRoutes> {
+    const layer = typeof this.#default === 'function' ? this.#default(subject) : this.#default;
+    return after(layer, (resolved) => {
+      const windowSets = this.#windowSetsOver(resolved, subject);
+      return { routes: windowSets.routes, others: windowSets.windowSetOfOthers };
+    });
+  }
+
   #windowSetOver(defaults: Layer, subject: Subject): WindowSet {
-    const { account, route, provider, plan, limits } = subject;
+    return this.#windowSetsOver(defaults, subject).windowSetFor(subject.route);
+  }
+
+  #windowSetsOver(defaults: Layer, subject: Subject): WindowSetCache {
+    const { account, provider, plan, limits } = subject;
     let windowSets =
       limits === undefined ? this.#windowSetsOfDefault(defaults) : this.#windowSetsOfRouteLimits(limits, defaults);
     if (plan !== undefined) windowSets = windowSets.withLayer(this.#layerOfCustomerPlan(plan));
@@ -198,7 +221,7 @@ export class WindowSets implements WindowSetSource {
       if (own !== undefined && this.mayWait) this.#watchBeneath(own, defaults, subject);
       windowSets = windowSets.withLayer(own);
     }
-    return windowSets.windowSetFor(route);
+    return windowSets;
   }
 
   /** @param own the account's layer, which has only adjustments, because the function returns all else */

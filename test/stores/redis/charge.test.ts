@@ -53,12 +53,3 @@ it('S35: a record that headgate did not write is left alone, and the policy deci
   await expect(store.charge('a', 'r', windowSet, 1)).rejects.toMatchObject({ code: 'store_unavailable' });
   expect(await client.get(`${prefix}:{a}:r:r`)).toBe('foreign');
 });
-
-it('S14: the peeks of one turn travel together, and each is exact', async () => {
-  const store = newStore();
-  for (let i = 0; i < 4; i++) await store.charge('a', `r${i}`, windowSet, i + 1);
-  const { calls } = store.stats();
-  const peeks = await Promise.all([0, 1, 2, 3, 3].map((i) => store.peek('a', `r${i}`, windowSet)));
-  expect(peeks.map(([first]) => first?.remaining)).toEqual([2, 1, 0, 0, 0]);
-  expect(store.stats().calls).toBe(calls + 1);
-});
