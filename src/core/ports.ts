@@ -61,6 +61,14 @@ export interface LimitStore {
    */
   settle(decision: Decision, cost: number): MaybePromise<boolean>;
   /**
+   * Does what `settle` does, at most once per receipt, whichever process calls it (S37). In the same atomic step it
+   * remembers the receipt, until the last of the instances that it changed is over. With a receipt that it remembers, it
+   * changes nothing and returns false. The memory is bounded: without room it throws `StoreFullError`, and changes
+   * nothing.
+   * @param receipt 22 letters, digits, `_` or `-`, which no other decision has
+   */
+  settleOnce?(decision: Decision, cost: number, receipt: string): MaybePromise<boolean>;
+  /**
    * Adds the cost to every window of the window set as one atomic step, also if it does not fit (S35). In a window
    * without an active instance, a new one starts. No count exceeds `Number.MAX_SAFE_INTEGER`. Blocks do not matter.
    * @returns every window after that, as `peek` returns it

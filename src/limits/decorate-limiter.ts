@@ -1,5 +1,6 @@
 import { decorate, type MethodTable, type Wrappers } from '../base/decorate.ts';
-import { keepParts, type Limiter } from './limiter.ts';
+import { keepParts } from './limiter-parts.ts';
+import type { Limiter } from './ports.ts';
 
 const METHODS: MethodTable<Limiter> = {
   consume: true,

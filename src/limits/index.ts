@@ -11,5 +11,6 @@ export { type MisuseCode, MisuseWarning } from '../core/misuse.ts';
 export type { WindowSet } from '../core/window-set.ts';
 export type { BlockOptions } from './blocks.ts';
 export type { LayeredLimits, LayerInput, LimitSet, ScopedLimitInput } from './layers.ts';
+export type { ReceiptOptions } from './ports.ts';
 export type { RouteUsage, Usage, UsageSubject } from './usage.ts';
 export type { NamedRoutes, WindowSetSource } from './window-sets.ts';

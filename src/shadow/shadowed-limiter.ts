@@ -1,5 +1,5 @@
 import { decorateLimiter } from '../limits/decorate-limiter.ts';
-import type { Limiter } from '../limits/limiter.ts';
+import type { Limiter } from '../limits/ports.ts';
 import type { ShadowChecks } from './checks.ts';
 
 /**
@@ -16,7 +16,13 @@ export function createShadowedLimiter(limiter: Limiter, checks: () => ShadowChec
   const settle: Limiter['settle'] = (decision, cost) => {
     const settled = limiter.settle(decision, cost);
     // The window of the candidate may still be active although the limiter's window is over.
-    if (typeof decision?.takeCharge === 'function' && Number.isSafeInteger(cost) && cost >= 0)
+    // A receipt may be of another process, whose candidate this one does not have.
+    if (
+      typeof decision !== 'string' &&
+      typeof decision?.takeCharge === 'function' &&
+      Number.isSafeInteger(cost) &&
+      cost >= 0
+    )
       checks()?.settle(decision, cost);
     return settled;
   };

@@ -1,8 +1,9 @@
 import type FastCheck from 'fast-check';
 import type { Block, BlockTarget, FreshStart } from '../core/block.ts';
-import type { Decision, WindowStatus } from '../core/decision.ts';
-import { parseLimit } from '../core/limit.ts';
+import { Decision, FITS, type WindowStatus } from '../core/decision.ts';
+import { type Limit, parseLimit } from '../core/limit.ts';
 import type { LimitStore } from '../core/ports.ts';
+import { NEVER } from '../core/window.ts';
 import { type AllMethodsScope, createWindowSet, type WindowSet } from '../core/window-set.ts';
 import { type Command, createArbitraries, type History } from './arbitraries.ts';
 import { assertEqual } from './assert-equal.ts';
@@ -157,6 +158,43 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
         assertEqual(await store.charge('a', 'r', windowSet([], []), 1), []);
       }));
 
+    it('S37: a receipt is settled once, by whichever decision it comes with, and is forgotten with its windows', () =>
+      withStore(async (store, clock) => {
+        if (store.settleOnce === undefined) return;
+        const limits = windowSet(['9/1s'], ['20/1m'], 'account');
+        const remaining = async (): Promise<number[]> =>
+          (await store.peek('a', 'r', limits)).map((window) => window.remaining);
+        const decision = await store.consume('a', 'r', limits, 5);
+        const other = await store.consume('a', 'r', limits, 1);
+        // As another process makes it of a receipt: with the windows that were charged, but other maxes.
+        const copy = copyOf(decision);
+        assertEqual([await store.settleOnce(copy, 2, RECEIPT), await remaining()], [true, [6, 17]]);
+        assertEqual([await store.settleOnce(decision, 0, RECEIPT), await remaining()], [false, [6, 17]]);
+        assertEqual([await store.settleOnce(copyOf(decision), 9, RECEIPT), await remaining()], [false, [6, 17]]);
+        assertEqual([await store.settleOnce(other, 0, OTHER_RECEIPT), await remaining()], [true, [7, 18]]);
+        clock.advance(1_000);
+        // Only the longer window is left: the receipt is remembered as long as that one.
+        assertEqual([await store.settleOnce(copyOf(decision), 9, RECEIPT), await remaining()], [false, [9, 18]]);
+        await store.reset({});
+        assertEqual([await store.settleOnce(copyOf(decision), 9, RECEIPT), await remaining()], [false, [9, 20]]);
+        const late = await store.consume('a', 'r', limits, 4);
+        clock.advance(1_000);
+        assertEqual([await store.settleOnce(late, 1, LATE_RECEIPT), await remaining()], [true, [9, 19]]);
+        clock.advance(60_000);
+        assertEqual(await store.settleOnce(copyOf(late), 0, LATE_RECEIPT), false);
+      }));
+
+    it('S37: a receipt that changed nothing is not remembered', () =>
+      withStore(async (store) => {
+        if (store.settleOnce === undefined) return;
+        const limits = windowSet(['9/1h'], []);
+        const decision = await store.consume('a', 'r', limits, 5);
+        assertEqual(await store.settleOnce(copyOf(decision, 'another route'), 0, RECEIPT), false);
+        assertEqual(await store.settleOnce(decision, 0, RECEIPT), true);
+        const rejected = await store.consume('a', 'r', limits, 10);
+        assertEqual([rejected.accepted, await store.settleOnce(rejected, 0, OTHER_RECEIPT)], [false, false]);
+      }));
+
     it('S21: a block rejects before every window, charges nothing, and ends by itself or when it is lifted', () =>
       withStore(async (store, clock) => {
         if (store.block === undefined || store.unblock === undefined) return;
@@ -258,6 +296,19 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
       60_000,
     );
   });
+}
+
+const RECEIPT = 'aaaaaaaaaaaaaaaaaaaaaa';
+const OTHER_RECEIPT = 'bbbbbbbbbbbbbbbbbbbbbb';
+const LATE_RECEIPT = 'cccccccccccccccccccc-_';
+
+/** The decision as a receipt brings it to another process. */
+function copyOf({ account, route, cost, decidedAt, trace, windowSet }: Decision, ofRoute = route): Decision {
+  const limitOf = (name: string): Limit =>
+    trace.filter(({ limit }) => limit === name).map(({ durationMs }) => ({ max: 1, durationMs }));
+  const windows = createWindowSet(limitOf('route'), limitOf('all-methods'), windowSet.allMethodsScope);
+  const counters = trace.flatMap(({ startedAt = NEVER }) => [startedAt, cost]);
+  return new Decision(account, ofRoute, windows, cost, decidedAt, FITS, counters);
 }
 
 /** Histories have no longer windows. */

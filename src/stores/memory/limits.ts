@@ -11,6 +11,7 @@ import { copyCounters, emptyCounters, WINDOWS_PER_LITERAL } from './counters.ts'
 import type { RecordName } from './names.ts';
 import { fillOptions, type MemoryStoreOptions, readClock } from './options.ts';
 import { Records, type RecordView } from './records.ts';
+import { SettledReceipts } from './settled-receipts.ts';
 import { HEADER, NOWHERE } from './slab.ts';
 import { indexOfWindow, partOf, partsOf, type WindowSetPart } from './window-set-part.ts';
 
@@ -29,6 +30,7 @@ export interface MemoryStoreStats {
 
 /** A bounded, synchronous {@link SynchronousLimitStore} in this process's memory. */
 export interface MemoryStore extends SynchronousLimitStore {
+  settleOnce(decision: Decision, cost: number, receipt: string): boolean;
   charge(account: string, route: string, windowSet: WindowSet, cost: number): readonly WindowStatus[];
   block(target: BlockTarget, block: Block, fresh?: FreshStart): void;
   unblock(target: BlockTarget): void;
@@ -76,6 +78,8 @@ class MemoryLimitStore implements MemoryStore {
   #records: Records;
   /** Undefined until the first block, which saves a look-up per request. */
   #blocks: Blocks | undefined;
+  /** Undefined until the first receipt. */
+  #receipts: SettledReceipts | undefined;
   #lastWindowSet: WindowSet | undefined;
   /** The part of the last window set, if it is the only one and the route's own, which is usual. */
   #lastPart: WindowSetPart | undefined;
@@ -137,21 +141,36 @@ class MemoryLimitStore implements MemoryStore {
   }
 
   settle(decision: Decision, cost: number): boolean {
+    return this.#settle(decision, cost, readClock(this.#clock)) !== undefined;
+  }
+
+  settleOnce(decision: Decision, cost: number, receipt: string): boolean {
     const now = readClock(this.#clock);
-    if (!decision.takeCharge()) return false;
+    this.#receipts ??= new SettledReceipts(this.#maxKeys);
+    if (this.#receipts.has(receipt, now)) return false;
+    this.#receipts.makeRoom(now);
+    const end = this.#settle(decision, cost, now);
+    if (end !== undefined) this.#receipts.add(receipt, end);
+    return end !== undefined;
+  }
+
+  /** Returns the end of the last instance that was changed; undefined if none was. */
+  #settle(decision: Decision, cost: number, now: number): number | undefined {
+    if (!decision.takeCharge()) return undefined;
     const { account, route, windowSet, trace } = decision;
     const change = cost - decision.cost;
-    let settled = false;
+    let last: number | undefined;
     for (const part of this.#parts(windowSet)) {
       const { windows, counters } = this.#view(account, route, part);
       for (const window of trace.slice(part.from, part.to)) {
         const at = indexOfWindow(windows, window) * SLOTS_PER_WINDOW;
         const { durationMs, startedAt } = window;
-        if (startedAt !== undefined && settleWindow(counters, at, durationMs, startedAt, change, now)) settled = true;
+        if (startedAt !== undefined && settleWindow(counters, at, durationMs, startedAt, change, now))
+          last = Math.max(last ?? now, startedAt + durationMs);
       }
     }
-    if (!settled) decision.returnCharge();
-    return settled;
+    if (last === undefined) decision.returnCharge();
+    return last;
   }
 
   charge(account: string, route: string, windowSet: WindowSet, cost: number): readonly WindowStatus[] {

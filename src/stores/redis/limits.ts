@@ -1,4 +1,4 @@
-import { OptionError } from '../../base/errors.ts';
+import { OptionError, StoreFullError } from '../../base/errors.ts';
 import type { Block, BlockTarget, FreshStart } from '../../core/block.ts';
 import { monotonicClock } from '../../core/clock.ts';
 import { Decision, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
@@ -47,6 +47,7 @@ export interface RedisStoreStats {
 
 /** A {@link LimitStore} in Redis or Redis Cluster, which any number of processes can share. */
 export interface RedisStore extends LimitStore {
+  settleOnce(decision: Decision, cost: number, receipt: string): Promise<boolean>;
   charge(account: string, route: string, windowSet: WindowSet, cost: number): Promise<readonly WindowStatus[]>;
   block(target: BlockTarget, block: Block, fresh?: FreshStart): Promise<void>;
   unblock(target: BlockTarget): Promise<void>;
@@ -74,6 +75,9 @@ const identities = /* @__PURE__ */ new WeakMap<RedisClient | UpstashClient, Map<
 
 const settleScript = /* @__PURE__ */ createScript(settleSource);
 const blockScript = /* @__PURE__ */ createScript(blockSource);
+
+/** Most settled receipts of one account whose windows are active: `settle.lua` has the same number. */
+const MAX_RECEIPTS = 65_536;
 
 /** Most routes of one account that are blocked: each decision about an account with blocks reads all of them. */
 const MAX_BLOCKED_ROUTES = 100;
@@ -152,20 +156,31 @@ class RedisLimitStore implements RedisStore {
     return windowSet.windows.map((window, i) => windowStatus(window, counters, i * SLOTS_PER_WINDOW, now, 0));
   }
 
-  async settle(decision: Decision, cost: number): Promise<boolean> {
+  settle(decision: Decision, cost: number): Promise<boolean> {
+    return this.#settle(decision, cost);
+  }
+
+  settleOnce(decision: Decision, cost: number, receipt: string): Promise<boolean> {
+    return this.#settle(decision, cost, receipt);
+  }
+
+  async #settle(decision: Decision, cost: number, receipt = ''): Promise<boolean> {
     const { commands, names, failover, clock } = this.#parts;
     if (decision.degraded) return failover.settle(decision, cost);
     if (!decision.takeCharge()) return false;
     const { account, route, windowSet, trace } = decision;
     const windows = trace.flatMap((window) => [windowName(window), String(window.startedAt)]);
-    const args = [scriptTime(clock), String(cost - decision.cost), String(layoutOf(windowSet).ownWindows), ...windows];
+    const change = String(cost - decision.cost);
+    const args = [scriptTime(clock), change, String(layoutOf(windowSet).ownWindows), receipt, ...windows];
     const name = names.record(account, route);
     const keys = this.#keysOf(name, account, windowSet);
+    if (receipt !== '') keys.push(names.receipts(account));
     const settled = await this.#forgetRejections(windowSet.allMethodsScope === 'account' ? undefined : name, () =>
-      this.#run('settle', async () => readSettleReply(await settleScript.run(commands, keys, args)) > 0),
+      this.#run('settle', async () => readSettleReply(await settleScript.run(commands, keys, args))),
     );
-    if (!settled) decision.returnCharge();
-    return settled;
+    if (settled <= 0) decision.returnCharge();
+    if (settled < 0) throw new StoreFullError(MAX_RECEIPTS, 'settled receipts');
+    return settled > 0;
   }
 
   async charge(account: string, route: string, windowSet: WindowSet, cost: number): Promise<readonly WindowStatus[]> {

@@ -20,6 +20,10 @@ export function withAddresses(store: LimitStore, addresses: LimitStore): LimitSt
       () =>
       (account, ...rest) =>
         storeOf(account).peek(account, ...rest),
+    settleOnce:
+      () =>
+      (decision, ...rest) =>
+        (storeOf(decision.account) as Required<LimitStore>).settleOnce(decision, ...rest),
     charge:
       () =>
       (account, ...rest) =>
