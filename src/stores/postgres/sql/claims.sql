@@ -236,11 +236,7 @@ declare
   v_command jsonb;
   v_replies text[] := '{}';
 begin
-  -- After a command waits for a lock, it reads once more; other isolation levels would show it the old state.
-  if current_setting('transaction_isolation') <> 'read committed' then
-    raise exception 'the isolation level is "%", and must be "read committed"', current_setting('transaction_isolation')
-      using errcode = 'HG001';
-  end if;
+  perform headgate.begin_1(true, p_patience_ms);
   for v_command in select value from jsonb_array_elements(p_commands::jsonb) loop
     v_replies := v_replies || headgate.claim_1(
       v_command, coalesce(p_value, v_command ->> 'value'), p_max_bytes, p_patience_ms, p_now)::text;
