@@ -45,9 +45,12 @@ function issuesOf(
     });
   }
   if (issue.code === 'invalid_union') {
-    const meant = issue.errors.find((issues) =>
+    const candidates = issue.errors.filter((issues) =>
       issues.some((inner) => inner.path.length > 0 || !['invalid_type', 'invalid_value'].includes(inner.code)),
     );
+    const knowsNames = (issues: readonly z.core.$ZodIssue[]): boolean =>
+      !issues.some((inner) => inner.path.length === 0 && inner.code === 'unrecognized_keys');
+    const meant = candidates.find(knowsNames) ?? candidates[0];
     if (meant !== undefined) return meant.flatMap((inner) => issuesOf(inner, input, secret, path));
   }
   const isShown = secret?.test(formatPath(path)) !== true;

@@ -1,4 +1,5 @@
 import type { MemoryClaimStoreStats, MemoryStoreStats } from 'headgate/memory';
+import type { PostgresClaimStoreStats, PostgresStoreStats } from 'headgate/postgres';
 import type { RedisClaimStoreStats, RedisStoreStats } from 'headgate/redis';
 import type { MaybePromise } from 'headgate/stores';
 
@@ -126,5 +127,49 @@ export function redisClaimMetrics(stats: () => RedisClaimStoreStats): ScrapedMet
       ),
       aggregator: 'max',
     },
+  ];
+}
+
+export function postgresLimitMetrics(stats: () => PostgresStoreStats): ScrapedMetric[] {
+  const { counter, gauge } = metricsWith('postgres_store', stats);
+  return [
+    counter('calls', 'Statements for limits sent to PostgreSQL', ({ calls }) => calls),
+    counter('coalesced_checks', 'Checks sent together with another check', ({ coalesced }) => coalesced),
+    counter('local_rejections', 'Rejections answered from the local cache (S20)', (all) => all.localRejections),
+    counter('deadline_misses', 'Calls that missed their deadline', ({ timeouts }) => timeouts),
+    counter('late_answers', 'Calls that were answered after their deadline', ({ late }) => late),
+    counter('degraded_decisions', 'Decisions made by the failure policy (S17)', ({ degraded }) => degraded),
+    { ...gauge('breaker', BREAKER_HELP, ({ breaker }) => BREAKER[breaker]), aggregator: 'max' },
+  ];
+}
+
+export function postgresClaimMetrics(stats: () => PostgresClaimStoreStats): ScrapedMetric[] {
+  const { counter, gauge } = metricsWith('postgres_claims', stats);
+  return [
+    counter('calls', 'Statements for idempotency keys sent to PostgreSQL', ({ calls }) => calls),
+    counter('deadline_misses', 'Statements that missed their deadline', ({ timeouts }) => timeouts),
+    counter('late_answers', 'Statements that were answered after their deadline', ({ late }) => late),
+    counter(
+      'refused_in_scope',
+      'Requests refused because their application has too many keys (I13)',
+      ({ refusedInScope }) => refusedInScope,
+    ),
+    { ...gauge('breaker', BREAKER_HELP, ({ breaker }) => BREAKER[breaker]), aggregator: 'max' },
+  ];
+}
+
+/** The members of a pool of connections that are measured. */
+export interface MeasuredPool {
+  readonly totalCount: number;
+  readonly idleCount: number;
+  readonly waitingCount: number;
+}
+
+export function connectionMetrics(pool: MeasuredPool): ScrapedMetric[] {
+  const { gauge } = metricsWith('postgres_pool', () => pool);
+  return [
+    gauge('connections', 'Connections to PostgreSQL that are open', ({ totalCount }) => totalCount),
+    gauge('idle', 'Connections to PostgreSQL that run no statement', ({ idleCount }) => idleCount),
+    gauge('waiting', 'Statements that wait for a connection to PostgreSQL', ({ waitingCount }) => waitingCount),
   ];
 }

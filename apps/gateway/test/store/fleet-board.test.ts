@@ -5,13 +5,14 @@ import { redisForFile } from 'headgate-testbed/redis-for-file';
 import { Redis } from 'ioredis';
 import { expect, it, vi } from 'vitest';
 import { FleetBoard, type StoredCandidate } from '../../src/store/fleet-board.ts';
+import { redisBoard } from '../../src/store/redis-board.ts';
 
 const redis = await redisForFile();
 const client = new Redis({ port: redis.port, host: '127.0.0.1' });
 afterFile(() => client.disconnect());
 
 function board({ deadlineMs = 2_000, refreshMs = 20 } = {}): FleetBoard {
-  const made = new FleetBoard(client, { deadlineMs, refreshMs });
+  const made = new FleetBoard(redisBoard(client), { deadlineMs, refreshMs });
   afterFile(() => made.close());
   return made;
 }
