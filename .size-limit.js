@@ -26,6 +26,7 @@ const WHOLE = {
   './memory': 9_300,
   './file': 4_400,
   './redis': 42_600,
+  './postgres': 3_000,
   './http': 11_900,
   './node': 42_600,
   './express': 42_800,

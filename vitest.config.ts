@@ -5,7 +5,7 @@ import { projects as gatewayProjects } from './apps/gateway/vitest.config.ts';
 import { projects as postgresStoreProjects } from './apps/postgres-store/vitest.config.ts';
 import { projects as benchProjects } from './packages/bench/vitest.config.ts';
 import { projects as simulateProjects } from './packages/simulate/vitest.config.ts';
-import { luaAsText } from './scripts/lua.mjs';
+import { scriptsAsText } from './scripts/scripts-as-text.mjs';
 import { LongFilesFirst } from './test/support/long-files-first.ts';
 
 /** Frameworks, each behind a real server of its own. */
@@ -34,6 +34,12 @@ const REDIS = [
   'test/waiting/redis.test.ts',
 ];
 
+/** Stores on real PostgreSQL servers. A folder or file is here if its name says so. */
+const POSTGRES = ['test/stores/postgres/**/*.test.ts', 'test/**/*postgres*.test.ts'];
+
+/** PostgreSQL servers that are killed and frozen, each of its own. */
+const POSTGRES_FAULTS = ['test/stores/postgres/*fault*.test.ts'];
+
 /** Random inputs, judged by a model: many runs per test. */
 const RANDOM = ['test/**/*.property.test.ts'];
 
@@ -41,10 +47,11 @@ const RANDOM = ['test/**/*.property.test.ts'];
 const REDIS_FAULTS = ['test/stores/redis/{bound,*fault*}*.test.ts'];
 
 const REDIS_SERVERS = 'headgate-testbed/redis-servers';
+const POSTGRES_SERVER = 'headgate-testbed/postgres-for-run';
 
 const project = (name: string, include: string[], options: UserWorkspaceConfig['test'] = {}) => ({
   ...projectOf(import.meta.dirname, name, include, options),
-  plugins: [luaAsText],
+  plugins: [scriptsAsText],
 });
 
 /** The projects of the library. */
@@ -56,7 +63,9 @@ const libraryProjects = [
     globalSetup: ['headgate-testbed/build', REDIS_SERVERS],
     setupFiles: ['headgate-testbed/built'],
   }),
-  project('random', RANDOM, { exclude: [...ADAPTERS, ...BENCH, ...REDIS], testTimeout: 300_000 }),
+  project('postgres', POSTGRES, { exclude: POSTGRES_FAULTS, globalSetup: POSTGRES_SERVER }),
+  project('postgres-faults', POSTGRES_FAULTS, { ...SECOND_ATTEMPT, sequence: { groupOrder: 1 } }),
+  project('random', RANDOM, { exclude: [...ADAPTERS, ...BENCH, ...POSTGRES, ...REDIS], testTimeout: 300_000 }),
   project('redis', REDIS, { exclude: REDIS_FAULTS, globalSetup: REDIS_SERVERS }),
   project('redis-faults', REDIS_FAULTS, {
     ...SECOND_ATTEMPT,
@@ -64,7 +73,9 @@ const libraryProjects = [
     maxWorkers: 2,
     sequence: { groupOrder: 1 },
   }),
-  project('unit', ['test/**/*.test.ts'], { exclude: [...ADAPTERS, ...BENCH, ...BUILT, ...MODEL, ...RANDOM, ...REDIS] }),
+  project('unit', ['test/**/*.test.ts'], {
+    exclude: [...ADAPTERS, ...BENCH, ...BUILT, ...MODEL, ...POSTGRES, ...RANDOM, ...REDIS],
+  }),
   project('web', WEB, { isolate: true }),
 ];
 

@@ -12,6 +12,7 @@ export type HeadgateErrorCode =
   | 'scope_full'
   | 'store_timeout'
   | 'store_unavailable'
+  | 'store_setup'
   | 'result_unavailable'
   | 'store_not_synchronous'
   | 'claim_lost'

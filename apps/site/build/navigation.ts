@@ -71,6 +71,7 @@ export const GROUPS: readonly Group[] = [
       'docs/misuse.md',
       'docs/errors.md',
       'docs/redis.md',
+      'docs/postgres.md',
       'docs/stores.md',
       'apps/postgres-store/README.md',
       'docs/runtimes.md',
