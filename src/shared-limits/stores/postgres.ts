@@ -68,6 +68,7 @@ export function createPostgresAdjustments(
   const schema = new Schema(client, { schema: options.schema });
   const isReady = (): boolean => schema.database.isReady();
   const effect = 'the last known adjustments apply';
+  // The server is well, and waiting does not help.
   const isHarmless = (error: unknown): boolean => setupErrorOf(error) !== undefined;
   const outages = new OutageLog({ what: 'adjustments', effect, isReady, log, onError, isHarmless });
   const breaker = new CircuitBreaker({
@@ -162,7 +163,13 @@ class PostgresAdjustments implements AdjustmentStore {
     const { schema, breaker, deadlineMs } = this.#parts;
     const until = monotonicClock.now() + share * deadlineMs;
     const send = () => schema.query(text, values, until);
-    return traceCall('adjustments', operation, breaker, () => breaker.run(send, share * deadlineMs, read));
+    return traceCall('adjustments', operation, breaker, async () => {
+      try {
+        return await breaker.run(send, share * deadlineMs, read);
+      } catch (error) {
+        throw setupErrorOf(error) ?? error;
+      }
+    });
   }
 }
 

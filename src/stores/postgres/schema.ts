@@ -2,6 +2,7 @@ import { OptionError } from '../../base/errors.ts';
 import { checkOptions } from '../../base/options.ts';
 import { type Connection, type Database, databaseOf, type PostgresClient, type Row } from './client.ts';
 import { PostgresSetupError, setupProblemOf } from './errors.ts';
+import adjustments from './sql/adjustments.sql';
 import first from './sql/schema.sql';
 
 /** Options of {@link migrate} and {@link sql}. */
@@ -22,7 +23,7 @@ interface Migration {
 }
 
 /** The migration at index 0 makes version 1. */
-const MIGRATIONS: readonly Migration[] = [{ text: [first].join('\n'), oldest: 1 }];
+const MIGRATIONS: readonly Migration[] = [{ text: [first, adjustments].join('\n'), oldest: 1 }];
 
 /** The version of the schema that this version of the library uses. It works on later ones, too, if they say so. */
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -48,6 +48,14 @@ const WITH_OWN_FLAGS: ReadonlyMap<string, (args: readonly string[], terminal: Te
 const COMMANDS = ['serve', 'check', 'doctor', 'migrate', 'health'] as const;
 type Command = (typeof COMMANDS)[number];
 
+/** Flags that only one command has. */
+const OF_ONE_COMMAND = [
+  ['watch', 'serve'],
+  ['print', 'migrate'],
+  ['url', 'health'],
+  ['timeout', 'health'],
+] as const satisfies readonly (readonly [keyof typeof OPTIONS, Command])[];
+
 /**
  * Runs one command.
  * @param args without node and the script
@@ -62,11 +70,10 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
     if (values.help) return print(terminal, USAGE);
     if (values.version) return print(terminal, `${version}\n`);
     const command = commandOf(positionals);
-    if (values.watch && command !== 'serve') throw new UsageError(`--watch is only for serve, not for ${command}`);
-    if (values.print && command !== 'migrate') throw new UsageError(`--print is only for migrate, not for ${command}`);
+    const misplaced = OF_ONE_COMMAND.find(([flag, owner]) => values[flag] !== undefined && command !== owner);
+    if (misplaced !== undefined)
+      throw new UsageError(`--${misplaced[0]} is only for ${misplaced[1]}, not for ${command}`);
     if (command === 'health') return await health(values, terminal);
-    for (const flag of ['url', 'timeout'] as const)
-      if (values[flag] !== undefined) throw new UsageError(`--${flag} is only for health, not for ${command}`);
     const file = values.config === undefined ? undefined : await readConfigFile(values.config);
     const config = file === undefined ? undefined : parseConfig(file.text, file.name, values);
     if (values.watch && file === undefined) throw new UsageError('--watch needs --config FILE');

@@ -15,7 +15,8 @@ export interface PostgresUrl {
 
 const DEFAULT_PORT = 5_432;
 const SSL_MODES: readonly string[] = ['disable', 'require', 'verify-ca', 'verify-full'] satisfies SslMode[];
-const PATTERN = /^postgres(?:ql)?:\/\/([^@/?#]+)@(\[[0-9a-fA-F:.]+\]|[^:/?#[\],]*)(?::(\d{1,5}))?\/([^/?#]+)(?:\?([^#]*))?$/;
+const PATTERN =
+  /^postgres(?:ql)?:\/\/([^@/?#]+)@(\[[0-9a-fA-F:.]+\]|[^:/?#[\],]*)(?::(\d{1,5}))?\/([^/?#]+)(?:\?([^#]*))?$/;
 const FORM = 'must be postgres://user[:password]@host[:port]/database';
 
 /** Whether a text is meant as the URL of a PostgreSQL server. */

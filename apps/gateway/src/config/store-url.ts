@@ -24,7 +24,13 @@ export interface PostgresStore extends Omit<PostgresUrl, 'sslMode'> {
 }
 
 /** The settings of a store in PostgreSQL that has only a URL. */
-const POSTGRES_DEFAULTS = { password: undefined, schema: 'headgate', maxConnections: 10, ca: undefined, migrate: false };
+const POSTGRES_DEFAULTS = {
+  password: undefined,
+  schema: 'headgate',
+  maxConnections: 10,
+  ca: undefined,
+  migrate: false,
+};
 
 interface Node {
   readonly host: string;

@@ -51,8 +51,7 @@ export function readStoreCa(store: unknown, folder: string): WithFile {
   const ca = isObject(postgres) ? (postgres as JsonObject).ca : undefined;
   if (typeof ca !== 'string' || ca === '') return { section: store, issues: [] };
   const content = contentOf('clientCa', ca, folder);
-  if ('reason' in content)
-    return { section: store, issues: [{ path: 'store.postgres.ca', reason: content.reason }] };
+  if ('reason' in content) return { section: store, issues: [{ path: 'store.postgres.ca', reason: content.reason }] };
   return { section: { ...(store as object), postgres: { ...(postgres as object), ca: content.text } }, issues: [] };
 }
 

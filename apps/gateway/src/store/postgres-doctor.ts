@@ -67,7 +67,10 @@ function judge(settings: Settings, config: Config, store: PostgresStore): Findin
       : fault('version', `${version}: PostgreSQL ${OLDEST_MAJOR} or newer is needed`),
     isWritable
       ? ok('role', 'writable')
-      : fault('role', `${settings.standby ? 'a standby' : 'read-only'}: connect to the primary, with a user that may write`),
+      : fault(
+          'role',
+          `${settings.standby ? 'a standby' : 'read-only'}: connect to the primary, with a user that may write`,
+        ),
     encoding === 'UTF8' ? ok('encoding', encoding) : fault('encoding', `${encoding}: create a database with UTF8`),
     isolation === 'read committed'
       ? ok('isolation', isolation)
@@ -87,7 +90,8 @@ function judge(settings: Settings, config: Config, store: PostgresStore): Findin
 
 function durability(durable: boolean, isIdempotent: boolean): Finding {
   if (durable) return ok('durability', 'commits survive a crash');
-  if (!isIdempotent) return ok('durability', 'a crash may forget the last requests: synchronous_commit or fsync is off');
+  if (!isIdempotent)
+    return ok('durability', 'a crash may forget the last requests: synchronous_commit or fsync is off');
   const text =
     'synchronous_commit or fsync is off: a crash may forget idempotency keys, and a retry is executed again; set both on';
   return warning('durability', text);
