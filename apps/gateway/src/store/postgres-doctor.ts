@@ -99,7 +99,7 @@ function durability(durable: boolean, isIdempotent: boolean): Finding {
 
 async function examineSchema(pool: Pool, store: PostgresStore): Promise<Finding> {
   try {
-    await checkSchemas(pool, store);
+    await checkSchemas(pool, store, CONNECT_MS);
     return ok('schema', `${store.schema} is there, and this user may use it`);
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);

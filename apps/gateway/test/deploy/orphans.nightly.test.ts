@@ -8,7 +8,7 @@ import { Redis } from 'ioredis';
 import { afterAll, expect, it } from 'vitest';
 import { startAdminGateway } from '../support/admin.ts';
 import { ROOT } from '../support/deploy-files.ts';
-import { sharedRedisForFile } from '../support/for-file.ts';
+import { sharedStoreForFile } from '../support/for-file.ts';
 import { expectProblem } from '../support/gateway.ts';
 import { callsOf, keyedConfig, post, reached } from '../support/keyed.ts';
 
@@ -18,7 +18,7 @@ const [, sample = ''] =
 /** Inside the repository, so that `headgate/…` is the built package. */
 const FILE = join(import.meta.dirname, '.orphan.mjs');
 
-const { store, upstream, survivor, start } = await sharedRedisForFile(1_000);
+const { store, upstream, survivor, start } = await sharedStoreForFile(1_000);
 afterAll(() => rmSync(FILE, { force: true }));
 
 /** Sends a request with this key through a gateway that is killed while the request runs. */
