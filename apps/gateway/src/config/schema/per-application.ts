@@ -15,7 +15,7 @@ export const perApplication = z.strictObject({
     .max(16_000_000)
     .optional()
     .describe(
-      'Most idempotency keys. Default: in memory an equal share of 100,000, or 10,000 if that is more; in Redis 1,000,000 per process',
+      'Most idempotency keys. Default: in memory an equal share of 100,000, or 10,000 if that is more; in Redis and PostgreSQL 1,000,000 per process',
     ),
   maxLargeBytes: z
     .int()
