@@ -3,14 +3,17 @@
  * @module headgate/postgres
  */
 
+export type { ReadyOptions } from './core/ports.ts';
+export { STORE_CHANNEL, type StoreCall } from './core/store-channel.ts';
 export { createPostgresAdjustments, type PostgresAdjustmentsOptions } from './shared-limits/stores/postgres.ts';
 export type { PgliteDatabase, PgPool, PostgresClient, PostgresJsSql } from './stores/postgres/client.ts';
 export { PostgresSetupError } from './stores/postgres/errors.ts';
-export { migrate, type SchemaOptions, sql } from './stores/postgres/schema.ts';
 export {
-  createPostgresClaimStore,
   createPostgresStore,
-  type PostgresClaimStoreStats,
+  type PostgresStore,
   type PostgresStoreOptions,
   type PostgresStoreStats,
-} from './stores/postgres/stub.ts';
+} from './stores/postgres/limits.ts';
+export { migrate, type SchemaOptions, sql } from './stores/postgres/schema.ts';
+export { createPostgresClaimStore, type PostgresClaimStoreStats } from './stores/postgres/stub.ts';
+export type { OnStoreFailure } from './stores/shared/failover.ts';

@@ -200,7 +200,14 @@ const PACKAGES: Record<string, readonly string[]> = {
 };
 
 /** Files of the library that may use Node's modules; all others run on every runtime. */
-const ON_NODE = ['adapters/', 'http/platform.ts', 'shared-limits/stores/', 'stores/postgres/', 'stores/redis/'];
+const ON_NODE = [
+  'adapters/',
+  'http/platform.ts',
+  'shared-limits/stores/',
+  'stores/postgres/',
+  'stores/redis/',
+  'stores/shared/store-tracer.ts',
+];
 
 /** Subpaths that need Node. All others run on every runtime. */
 const FOR_NODE = ['./redis', './postgres', './file', './node', './express', './fastify', './koa', './nest'];

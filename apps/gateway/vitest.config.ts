@@ -2,6 +2,13 @@ import { MAX_WORKERS, NIGHTLY, projectOf, SECOND_ATTEMPT } from 'headgate-testbe
 import { defineConfig, type UserWorkspaceConfig } from 'vitest/config';
 import { CONSOLE_MODULE, consoleModule } from './scripts/console.mjs';
 
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** The kind of server of the store. Redis without it. */
+    storeKind: 'redis' | 'postgres';
+  }
+}
+
 /** The built process, and how it is deployed. */
 const PROCESS = ['test/{deploy,process}/*.test.ts'];
 

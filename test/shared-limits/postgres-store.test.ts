@@ -260,7 +260,7 @@ describe('adjustments in PostgreSQL', () => {
   it('rejects options that it does not know or cannot use, and a schema that is missing', async () => {
     expect(() => createPostgresAdjustments(pool, { schem: 'a' } as object)).toThrow(/options\.schem: unknown option/);
     expect(() => createPostgresAdjustments(pool, { schema: 'a"b' })).toThrow(/schema: must be 1 to 63/);
-    expect(() => createPostgresAdjustments(pool, { deadlineMs: 0 })).toThrow(/deadlineMs: must be an integer of 1/);
+    expect(() => createPostgresAdjustments(pool, { deadlineMs: 0 })).toThrow(/deadlineMs: must be an integer from 1/);
     await expect(storeAt('nowhere').read(undefined)).rejects.toMatchObject({
       code: 'store_setup',
       message: expect.stringMatching(/"nowhere" is missing.*call migrate/),

@@ -1,44 +1,16 @@
-import type { Logger } from '../../base/logger.ts';
 import { checkOptions } from '../../base/options.ts';
 import { inSlices } from '../../base/slices.ts';
 import { type AdjustmentEntry, type AdjustmentState, type Head, MAX_RECENT, targetKey } from '../../core/adjustment.ts';
-import { type Clock, monotonicClock } from '../../core/clock.ts';
 import type { PostgresClient, Row } from '../../stores/postgres/client.ts';
-import { setupErrorOf } from '../../stores/postgres/errors.ts';
-import { fillCommonOptions } from '../../stores/postgres/options.ts';
-import { Schema } from '../../stores/postgres/schema.ts';
-import { traceCall } from '../../stores/redis/store-tracer.ts';
-import { CircuitBreaker } from '../../stores/shared/circuit-breaker.ts';
-import { OutageLog } from '../../stores/shared/outage-log.ts';
+import { COMMON_OPTIONS, type CommonOptions, fillCommonOptions } from '../../stores/postgres/options.ts';
+import { Server } from '../../stores/postgres/server.ts';
 import type { AdjustmentReply } from '../lineage.ts';
 import type { AdjustmentInstance, AdjustmentStore } from '../ports.ts';
 import { readHistoryRows, readInstanceRows, readReplyRows } from './postgres-rows.ts';
 
-/** Options of {@link createPostgresAdjustments}. */
-export interface PostgresAdjustmentsOptions {
-  /**
-   * The schema of the tables, as passed to `migrate`. It may be the schema of the other stores.
-   * @default 'headgate'
-   */
-  readonly schema?: string | undefined;
-  /**
-   * Longest wait for an answer, in milliseconds, with the wait for a connection. For everything, and for a change of
-   * many limits, it is longer.
-   * @default 250
-   */
-  readonly deadlineMs?: number | undefined;
-  /** Called with the error of every call that failed, for metrics. Its errors are logged. */
-  readonly onError?: ((error: unknown) => void) | undefined;
-  /**
-   * Is called when calls begin to fail, and when PostgreSQL answers again. False: nothing is logged.
-   * @default console.error
-   */
-  readonly logger?: Logger | false | undefined;
-  /** For tests: a clock that returns integer milliseconds, instead of the server's clock. */
-  readonly clock?: Clock | undefined;
-}
+/** Options of {@link createPostgresAdjustments}. A reading of everything, or a change of many limits, may take longer. */
+export type PostgresAdjustmentsOptions = CommonOptions;
 
-const OPTIONS = ['schema', 'deadlineMs', 'onError', 'logger', 'clock'];
 /** Entries of the history that are stored. */
 const MAX_HISTORY = 10_000;
 /** Limits and entries that are written within the deadline. Twice as many get twice the time. */
@@ -63,44 +35,30 @@ export function createPostgresAdjustments(
   client: PostgresClient,
   options: PostgresAdjustmentsOptions = {},
 ): AdjustmentStore {
-  checkOptions(options, OPTIONS, 'options');
-  const { deadlineMs, onError, clock, log } = fillCommonOptions(options);
-  const schema = new Schema(client, { schema: options.schema });
-  const isReady = (): boolean => schema.database.isReady();
+  checkOptions(options, COMMON_OPTIONS, 'options');
   const effect = 'the last known adjustments apply';
-  // The server is well, and waiting does not help.
-  const isHarmless = (error: unknown): boolean => setupErrorOf(error) !== undefined;
-  const outages = new OutageLog({ what: 'adjustments', effect, isReady, log, onError, isHarmless });
-  const breaker = new CircuitBreaker({
-    deadlineMs,
-    isReady,
-    isHarmless,
-    onError: outages.failed,
-    onAnswer: outages.answered,
+  const server = new Server(client, {
+    ...fillCommonOptions(options),
+    store: 'adjustments',
+    what: 'adjustments',
+    effect,
   });
-  return new PostgresAdjustments({ schema, breaker, deadlineMs, clock });
-}
-
-interface Parts {
-  readonly schema: Schema;
-  readonly breaker: CircuitBreaker;
-  readonly deadlineMs: number;
-  readonly clock: Clock | undefined;
+  return new PostgresAdjustments(server);
 }
 
 type Value = string | null;
 
 class PostgresAdjustments implements AdjustmentStore {
   readonly durable = true;
-  readonly #parts: Parts;
+  readonly #server: Server;
 
-  constructor(parts: Parts) {
-    this.#parts = parts;
+  constructor(server: Server) {
+    this.#server = server;
   }
 
   read(known: Head | undefined, instance?: string): Promise<AdjustmentReply> {
     const name = instance === undefined ? null : JSON.stringify(instance);
-    const values = [...headValues(known), String(MAX_RECENT), name, this.#now];
+    const values = [...headValues(known), String(MAX_RECENT), name, this.#server.now()];
     return this.#run('read', READ, values, known === undefined ? WHOLE : 1, readReplyRows);
   }
 
@@ -125,12 +83,7 @@ class PostgresAdjustments implements AdjustmentStore {
   }
 
   instances(): Promise<readonly AdjustmentInstance[]> {
-    return this.#run('instances', INSTANCES, [this.#now], 1, readInstanceRows);
-  }
-
-  get #now(): Value {
-    const { clock } = this.#parts;
-    return clock === undefined ? null : String(clock.now());
+    return this.#run('instances', INSTANCES, [this.#server.now()], 1, readInstanceRows);
   }
 
   #write(
@@ -147,7 +100,7 @@ class PostgresAdjustments implements AdjustmentStore {
     const share = 1 + Math.floor((rows.length + adjustments.length) / ROWS_PER_DEADLINE);
     const values = [
       ...[...headValues(seen), ...headValues(head), String(isWhole), String(MAX_HISTORY)],
-      ...[JSON.stringify(rows), JSON.stringify(adjustments), String(share * this.#parts.deadlineMs)],
+      ...[JSON.stringify(rows), JSON.stringify(adjustments), String(share * this.#server.deadlineMs)],
     ];
     return this.#run(operation, WRITE, values, share, ([row]) => row?.stored === true);
   }
@@ -160,16 +113,7 @@ class PostgresAdjustments implements AdjustmentStore {
     share: number,
     read: (rows: readonly Row[]) => T | Promise<T>,
   ): Promise<T> {
-    const { schema, breaker, deadlineMs } = this.#parts;
-    const until = monotonicClock.now() + share * deadlineMs;
-    const send = () => schema.query(text, values, until);
-    return traceCall('adjustments', operation, breaker, async () => {
-      try {
-        return await breaker.run(send, share * deadlineMs, read);
-      } catch (error) {
-        throw setupErrorOf(error) ?? error;
-      }
-    });
+    return this.#server.read(operation, text, values, share * this.#server.deadlineMs, read);
   }
 }
 

@@ -55,6 +55,8 @@ function isFatal(error: unknown): boolean {
 
 /** The reasons why the set-up is wrong, by SQLSTATE. */
 const SETUP: Readonly<Record<string, string>> = {
+  // Of headgate's own functions.
+  HG001: 'needs the isolation level "read committed": change default_transaction_isolation of its user',
   '3D000': 'the database does not exist',
   '3F000': 'is missing',
   '42883': 'is missing, or has another version',

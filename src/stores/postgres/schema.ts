@@ -1,9 +1,11 @@
 import { OptionError } from '../../base/errors.ts';
+import { getOrCreate } from '../../base/get-or-create.ts';
 import { checkOptions } from '../../base/options.ts';
 import { type Connection, type Database, databaseOf, type PostgresClient, type Row } from './client.ts';
 import { PostgresSetupError, setupProblemOf } from './errors.ts';
 import adjustments from './sql/adjustments.sql';
-import first from './sql/schema.sql';
+import limits from './sql/limits.sql';
+import shared from './sql/schema.sql';
 
 /** Options of {@link migrate} and {@link sql}. */
 export interface SchemaOptions {
@@ -23,7 +25,7 @@ interface Migration {
 }
 
 /** The migration at index 0 makes version 1. */
-const MIGRATIONS: readonly Migration[] = [{ text: [first, adjustments].join('\n'), oldest: 1 }];
+const MIGRATIONS: readonly Migration[] = [{ text: [shared, limits, adjustments].join('\n'), oldest: 1 }];
 
 /** The version of the schema that this version of the library uses. It works on later ones, too, if they say so. */
 export const SCHEMA_VERSION = MIGRATIONS.length;
@@ -117,11 +119,15 @@ async function usableVersion(connection: Connection, schema: string): Promise<nu
 
 const numbersOf = (row: Row | undefined) => ({ version: Number(row?.version ?? 0), oldest: Number(row?.oldest ?? 0) });
 
+const identities = /* @__PURE__ */ new WeakMap<PostgresClient, Map<string, object>>();
+
 /** headgate's schema in a database, for the stores: they write `headgate.` in place of its name. */
 export class Schema {
   readonly database: Database;
   /** In quotes. */
   readonly name: string;
+  /** The same object for each schema of a client: stores with the same object share their counters. */
+  readonly identity: object;
   /** The texts with the schema's name. The stores use a few, which never change. */
   readonly #texts = new Map<string, string>();
 
@@ -129,6 +135,8 @@ export class Schema {
   constructor(client: PostgresClient, { schema }: SchemaOptions) {
     this.database = databaseOf('client', client);
     this.name = quotedSchema(schema);
+    const ofClient = getOrCreate(identities, client, () => new Map<string, object>());
+    this.identity = getOrCreate(ofClient, this.name, () => ({ schema }));
   }
 
   /**
@@ -143,7 +151,7 @@ export class Schema {
     until?: number,
     connection: Connection = this.database,
   ): Promise<readonly Row[]> {
-    this.#checkOpen();
+    this.checkOpen();
     let named = this.#texts.get(text);
     if (named === undefined) {
       named = text.replaceAll('headgate.', `${this.name}.`);
@@ -160,12 +168,13 @@ export class Schema {
    * Asks the server whether the schema, its version, the rights to it and the settings of the database are right.
    * @throws PostgresSetupError, or the client's error
    */
-  async check(): Promise<void> {
-    this.#checkOpen();
+  async check(until?: number): Promise<void> {
+    this.checkOpen();
     try {
       const [row] = await this.database.query(
         `select version, oldest, current_setting('transaction_isolation') as isolation from ${this.name}.meta`,
         [],
+        until,
       );
       await this.#checkVersion(row);
     } catch (error) {
@@ -189,7 +198,8 @@ export class Schema {
     }
   }
 
-  #checkOpen(): void {
+  /** @throws PostgresSetupError if the client was ended */
+  checkOpen(): void {
     if (!this.database.isOpen())
       throw new PostgresSetupError('the client was ended: create a new one, and a new store with it');
   }

@@ -3,6 +3,7 @@ import { monotonicClock } from '../../core/clock.ts';
 import type { ClaimId } from '../../core/ports.ts';
 import type { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import type { OutageLog } from '../shared/outage-log.ts';
+import { traceCall } from '../shared/store-tracer.ts';
 import { ClaimBatcher, type PendingCommand } from './claim-batcher.ts';
 import type { FilledClaimOptions } from './claim-options.ts';
 import type { Timed } from './claim-reply.ts';
@@ -14,7 +15,6 @@ import type { LargeValues } from './large-values.ts';
 import claimSource from './lua/claim.lua';
 import { createScript, scriptTime } from './script.ts';
 import { ServerTime, serverOf } from './server-time.ts';
-import { traceCall } from './store-tracer.ts';
 
 const script = /* @__PURE__ */ createScript(claimSource);
 

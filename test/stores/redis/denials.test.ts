@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { Decision } from '../../../src/core/decision.ts';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createWindowSet, type WindowSet } from '../../../src/core/window-set.ts';
-import { Denials } from '../../../src/stores/redis/denials.ts';
+import { Denials } from '../../../src/stores/shared/denials.ts';
 import { createRedisStore, type RedisStore } from '../../../src/stores/redis/limits.ts';
 
 const { port } = inject('redis');

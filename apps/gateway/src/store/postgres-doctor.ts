@@ -1,11 +1,10 @@
-import { isHeadgateError } from 'headgate';
 import type { Pool } from 'pg';
 import type { Config } from '../config/schema.ts';
 import type { PostgresStore } from '../config/store-url.ts';
 import { workersOf } from '../config/workers.ts';
 import { type Finding, ok } from './finding.ts';
 import { createPostgresPool } from './postgres-pool.ts';
-import { checkSchemas } from './postgres-schemas.ts';
+import { checkSchemas, StoreSetupError } from './postgres-schemas.ts';
 
 const CONNECT_MS = 3_000;
 /** Oldest major version that the functions are tested on. */
@@ -103,7 +102,7 @@ async function examineSchema(pool: Pool, store: PostgresStore): Promise<Finding>
     return ok('schema', `${store.schema} is there, and this user may use it`);
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
-    return isHeadgateError(error, 'store_setup') ? fault('schema', text) : warning('schema', `check failed: ${text}`);
+    return error instanceof StoreSetupError ? fault('schema', text) : warning('schema', `check failed: ${text}`);
   }
 }
 

@@ -40,7 +40,7 @@ export async function migrateSchemas(pool: Pool, store: PostgresStore): Promise<
  * @throws StoreSetupError, or the error of the connection
  */
 export async function checkSchemas(pool: Pool, store: PostgresStore, timeoutMs: number): Promise<void> {
-  const advice = 'run headgate migrate --config FILE, or set "migrate": true in store.postgres';
+  const advice = 'with the gateway, run headgate migrate --config FILE, or set "migrate": true in store.postgres';
   for (const schema of schemasOf(store)) {
     try {
       await createPostgresStore(pool, { schema, deadlineMs: timeoutMs, logger: false }).ready({ timeoutMs });

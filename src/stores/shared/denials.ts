@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Block } from '../../core/block.ts';
 import { BlockedDecision } from '../../core/blocked-decision.ts';
+import { monotonicClock } from '../../core/clock.ts';
 import { Decision } from '../../core/decision.ts';
 import type { Counters } from '../../core/window.ts';
 import type { WindowSet } from '../../core/window-set.ts';
@@ -30,7 +31,7 @@ export interface DenialsOptions {
 }
 
 /**
- * Rejections that can be repeated without asking Redis. Bounded. Expired ones are deleted when they are found, or when
+ * Rejections that can be repeated without asking the server. Bounded. Expired ones are deleted when they are found, or when
  * room is needed, so the cache is never scanned.
  */
 export class Denials {
@@ -98,6 +99,23 @@ export class Denials {
     if (known !== undefined && 'forgottenAt' in known && sentAt <= known.forgottenAt) return;
     const until = sentAt + Math.min(certainMs, this.#maxMs);
     this.#byPair.set(key, { windowSet, decidedAt, rejectedBy, counters, block, receivedAt, until });
+  }
+
+  /**
+   * Runs `change`. Forgets rejections before it, and again after it, because replies sent before it are out of date.
+   * @param key of the changed counters; all rejections are forgotten without it
+   */
+  async forgetDuring<T>(key: string | undefined, change: () => Promise<T>): Promise<T> {
+    const forget = (): void => {
+      if (key === undefined) this.clear(monotonicClock.now());
+      else this.forget(key, monotonicClock.now());
+    };
+    forget();
+    try {
+      return await change();
+    } finally {
+      forget();
+    }
   }
 
   /** Forgets a rejection, and ignores the replies to checks that were sent until `now`. */

@@ -1,0 +1,24 @@
+import fc from 'fast-check';
+import { describe, it } from 'vitest';
+import { databaseOf } from '../../../src/stores/postgres/client.ts';
+import { createPostgresStore } from '../../../src/stores/postgres/limits.ts';
+import { limitStoreSuite } from '../../../src/testing/limit-store-suite.ts';
+import { CLIENTS, migrated } from '../../support/postgres.ts';
+
+const HISTORIES: Readonly<Record<string, number>> = { pg: 150, 'postgres.js': 50, PGlite: 50 };
+
+for (const [name, create] of Object.entries(CLIENTS)) {
+  const client = create();
+  const schema = `limits-${name.replace('.', '-')}`;
+  const isMigrated = migrated(client, schema);
+  limitStoreSuite({ describe, it }, fc, {
+    name: `PostgreSQL by ${name}`,
+    create: async (clock) => {
+      await isMigrated;
+      const text = `delete from "${schema}".counters; delete from "${schema}".blocks`;
+      await databaseOf('client', client).query(text, []);
+      return createPostgresStore(client, { schema, clock, deadlineMs: 10_000 });
+    },
+    histories: HISTORIES[name] ?? 0,
+  });
+}
