@@ -6,6 +6,12 @@
 export type { ReadyOptions } from './core/ports.ts';
 export { STORE_CHANNEL, type StoreCall } from './core/store-channel.ts';
 export { createPostgresAdjustments, type PostgresAdjustmentsOptions } from './shared-limits/stores/postgres.ts';
+export type { PostgresClaimStoreOptions, PostgresLargeValueOptions } from './stores/postgres/claim-options.ts';
+export {
+  createPostgresClaimStore,
+  type PostgresClaimStore,
+  type PostgresClaimStoreStats,
+} from './stores/postgres/claims.ts';
 export type { PgliteDatabase, PgPool, PostgresClient, PostgresJsSql } from './stores/postgres/client.ts';
 export { PostgresSetupError } from './stores/postgres/errors.ts';
 export {
@@ -15,5 +21,4 @@ export {
   type PostgresStoreStats,
 } from './stores/postgres/limits.ts';
 export { migrate, type SchemaOptions, sql } from './stores/postgres/schema.ts';
-export { createPostgresClaimStore, type PostgresClaimStoreStats } from './stores/postgres/stub.ts';
 export type { OnStoreFailure } from './stores/shared/failover.ts';

@@ -465,7 +465,7 @@ describe('library', () => {
       // A page of a scan that a failover breaks off is asked for again, a moment later.
       'stores/redis/claim-scan.ts',
       // Large values wait for their turn, up to a bound.
-      'stores/redis/large-values.ts',
+      'stores/shared/large-values.ts',
       // A claim that ends within 10 ms is not noted.
       'stores/redis/unresolved-claims.ts',
       // Calls to a server have a deadline.

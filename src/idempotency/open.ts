@@ -139,7 +139,8 @@ class OpenCall {
         // A completed operation never runs again, even if its result cannot be read now.
         return settings.onStoreFailure === 'bypass' &&
           !runtime.closed &&
-          !isHeadgateError(result.error, 'result_unavailable')
+          !isHeadgateError(result.error, 'result_unavailable') &&
+          !isHeadgateError(result.error, 'store_setup')
           ? { kind: 'bypassed', error: result.error }
           : result;
     }

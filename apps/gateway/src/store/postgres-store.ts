@@ -10,7 +10,7 @@ import { MAX_TIMER_MS } from '../config/schema/values.ts';
 import type { Config } from '../config/schema.ts';
 import type { PostgresStore } from '../config/store-url.ts';
 import type { Log } from '../operations/log.ts';
-import { connectionMetrics, postgresClaimMetrics, postgresLimitMetrics, storeUp } from '../operations/store-metrics.ts';
+import { connectionMetrics, postgresClaimMetrics, serverLimitMetrics, storeUp } from '../operations/store-metrics.ts';
 import { withAddresses } from './address-store.ts';
 import { FleetBoard } from './fleet-board.ts';
 import { type GatewayStore, MAX_ADDRESSES, MAX_PAIRS } from './gateway-store.ts';
@@ -51,6 +51,7 @@ export async function openPostgres(config: Config, settings: PostgresStore, log:
     onError,
     logger,
     maxClaimsPerScope: perApplication.maxClaims,
+    largeValues: { maxBytesPerScope: perApplication.maxLargeBytes },
   });
   let isClosed = false;
   if (setUp === undefined) void logFindings(config, log);
@@ -76,7 +77,7 @@ export async function openPostgres(config: Config, settings: PostgresStore, log:
     claims,
     metrics: [
       storeUp(health),
-      ...postgresLimitMetrics(() => sumOf(limits.stats(), addresses.stats())),
+      ...serverLimitMetrics('postgres', () => sumOf(limits.stats(), addresses.stats())),
       ...postgresClaimMetrics(() => claims.stats()),
       ...connectionMetrics(pool),
     ],

@@ -11,7 +11,7 @@ import { MAX_TIMER_MS } from '../config/schema/values.ts';
 import type { Config } from '../config/schema.ts';
 import type { RedisUrl } from '../config/store-url.ts';
 import type { Log } from '../operations/log.ts';
-import { redisClaimMetrics, redisLimitMetrics, storeUp } from '../operations/store-metrics.ts';
+import { redisClaimMetrics, serverLimitMetrics, storeUp } from '../operations/store-metrics.ts';
 import { withAddresses } from './address-store.ts';
 import { FleetBoard } from './fleet-board.ts';
 import { type GatewayStore, MAX_ADDRESSES, MAX_PAIRS } from './gateway-store.ts';
@@ -70,7 +70,7 @@ export async function openRedis(config: Config, url: RedisUrl, log: Log): Promis
     claims,
     metrics: [
       storeUp(health),
-      ...redisLimitMetrics(() => sumOf(limits.stats(), addresses.stats())),
+      ...serverLimitMetrics('redis', () => sumOf(limits.stats(), addresses.stats())),
       ...redisClaimMetrics(() => claims.stats()),
     ],
     health,

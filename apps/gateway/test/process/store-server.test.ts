@@ -33,6 +33,10 @@ async function timed(gateway: Gateway, account: string) {
   return { reply, ms: performance.now() - began };
 }
 
+const clusterUrl = (): string =>
+  `redis-cluster://${inject('redis')
+    .clusterPorts.map((port) => `127.0.0.1:${port}`)
+    .join()}`;
 const rateFields = (headers: object): string[] =>
   Object.keys(headers).filter((name) => /ratelimit|retry-after/.test(name));
 const scrape = async ({ adminPort }: Gateway) => (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text();
@@ -43,11 +47,11 @@ describe('two gateways on one store', () => {
   it.each(isRedis ? ['one server', 'a cluster'] : ['one server'])(
     'admit one allowance between them: %s',
     async (kind) => {
-      const cluster = `redis-cluster://${inject('redis')
-        .clusterPorts.map((port) => `127.0.0.1:${port}`)
-        .join()}`;
       // The count is exact only if no decision is degraded, and a busy machine must not cause one.
-      const config = storeConfig(40, { storeDeadlineMs: 10_000, ...(kind === 'a cluster' ? { store: cluster } : {}) });
+      const config = storeConfig(40, {
+        storeDeadlineMs: 10_000,
+        ...(kind === 'a cluster' ? { store: clusterUrl() } : {}),
+      });
       const gateways = await Promise.all([startGateway(config), startGateway(config)]);
       const before = upstream.seen.length;
       const asked = Array.from({ length: 100 }, (_, i) => (gateways[i % 2] as Gateway).ask('GET', `${PATH}acc_9`));

@@ -87,7 +87,7 @@ it('while the store does not answer, a change is 503, and the blocks that the pr
   await gateway.stop();
 });
 
-it('100 routes of an account at most: the next one is 409, and says what to do', async () => {
+it.runIf(isRedis)('100 routes of an account at most: the next one is 409, and says what to do', async () => {
   const routes = Array.from({ length: 101 }, (_, i) => `GET /r${i}`);
   const gateway = await start(server.store(), {
     routes: routes.map((route) => ({ route, account: 'query.account_id' })),

@@ -21,7 +21,9 @@ export const perApplication = z.strictObject({
     .int()
     .min(0)
     .default(8_388_608)
-    .describe('Answers of more than 8 KiB that wait for Redis or are on their way, in bytes. One always fits'),
+    .describe(
+      'Answers of more than 8 KiB that wait for Redis or PostgreSQL, or are on their way, in bytes. One always fits',
+    ),
   maxRefusedWorkMs: z
     .int()
     .min(1)

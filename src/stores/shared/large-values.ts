@@ -1,7 +1,7 @@
 import { StoreUnavailableError } from '../../base/errors.ts';
 import { FairQueue } from '../../base/fair-queue.ts';
 import { Tally } from '../../base/tally.ts';
-import type { CircuitBreaker } from '../shared/circuit-breaker.ts';
+import type { CircuitBreaker } from './circuit-breaker.ts';
 
 /**
  * Most bytes that are under way at once, unless a single value is larger. Further values would only wait in a socket.

@@ -1,19 +1,15 @@
 /** A command on a claim that is not sent yet. */
 export interface PendingCommand {
-  readonly key: string;
-  /** Its arguments for `claim.lua`, without the time. */
-  readonly args: readonly string[];
-  /** Called with the answer: the time, then the command's part of the reply. Throws if the answer is not valid. */
-  settle(answer: unknown): void;
-  reject(error: unknown): void;
+  /** Its length, about. */
+  readonly characters: number;
 }
 
 /** Options of {@link ClaimBatcher}. */
-export interface ClaimBatcherOptions {
-  /** Whether each command needs a separate call: a script in a cluster can only touch the keys of one slot. */
+export interface ClaimBatcherOptions<Command extends PendingCommand> {
+  /** Whether each command needs a separate call: a script in a Redis Cluster can only touch the keys of one slot. */
   readonly oneCommandPerCall: boolean;
   /** Sends commands in one call. */
-  readonly send: (commands: readonly PendingCommand[]) => void;
+  readonly send: (commands: readonly Command[]) => void;
 }
 
 /** Most commands per call. The server does nothing else during a call, and each command takes it about 10 µs. */
@@ -22,15 +18,15 @@ const MAX_COMMANDS = 32;
 const MAX_CHARACTERS = 65_536;
 
 /** Collects the commands of one turn of the event loop, and sends them together in their order. */
-export class ClaimBatcher {
-  readonly #options: ClaimBatcherOptions;
-  #commands: PendingCommand[] = [];
+export class ClaimBatcher<Command extends PendingCommand> {
+  readonly #options: ClaimBatcherOptions<Command>;
+  #commands: Command[] = [];
 
-  constructor(options: ClaimBatcherOptions) {
+  constructor(options: ClaimBatcherOptions<Command>) {
     this.#options = options;
   }
 
-  add(command: PendingCommand): void {
+  add(command: Command): void {
     if (this.#options.oneCommandPerCall) {
       this.#options.send([command]);
       return;
@@ -42,18 +38,16 @@ export class ClaimBatcher {
   #endTurn(): void {
     const commands = this.#commands;
     this.#commands = [];
-    let call: PendingCommand[] = [];
+    let call: Command[] = [];
     let characters = 0;
     for (const command of commands) {
-      let own = command.key.length;
-      for (const arg of command.args) own += arg.length;
-      if (call.length === MAX_COMMANDS || (call.length > 0 && characters + own > MAX_CHARACTERS)) {
+      if (call.length === MAX_COMMANDS || (call.length > 0 && characters + command.characters > MAX_CHARACTERS)) {
         this.#options.send(call);
         call = [];
         characters = 0;
       }
       call.push(command);
-      characters += own;
+      characters += command.characters;
     }
     if (call.length > 0) this.#options.send(call);
   }
