@@ -1,7 +1,7 @@
 /** The store in PostgreSQL: its set-up, what gateways share, an outage, and what the doctor says. */
 import { postgresForFile } from 'headgate-testbed/postgres-for-file';
 import { eventually } from 'headgate-testbed/raw-http';
-import { startUpstream } from 'headgate-testbed/upstream';
+import { answer, startUpstream } from 'headgate-testbed/upstream';
 import { Client } from 'pg';
 import { describe, expect, it } from 'vitest';
 import { migrateStore } from '../../src/cli/migrate.ts';
@@ -12,6 +12,7 @@ import { openStore } from '../../src/store/store.ts';
 import { startAdminGateway } from '../support/admin.ts';
 import { configOf, expectProblem, ratesOf } from '../support/gateway.ts';
 import { openLog, startInProcess } from '../support/in-process.ts';
+import { callsOf, expectOriginal, expectReplay, freshKey, keyedConfig, post } from '../support/keyed.ts';
 
 const server = await postgresForFile();
 const upstream = await startUpstream();
@@ -100,6 +101,21 @@ it('two gateways share limits, adjustments, blocks and details; a candidate coun
   const text = await one.metrics();
   for (const name of ['store_calls_total', 'claims_calls_total', 'pool_connections'])
     expect(text).toMatch(new RegExp(`^headgate_postgres_${name} \\d`, 'm'));
+  await Promise.all([one.stop(), other.stop()]);
+});
+
+it('I4: what one gateway stored, another replays, also an answer of a megabyte', async () => {
+  const config = keyedConfig(upstream.url, { store: storeIn('keyed', { migrate: true }), storeDeadlineMs: 10_000 });
+  const [one, other] = await Promise.all([startInProcess(config), startInProcess(config)]);
+  for (const body of ['sent', 'x'.repeat(1_000_000)]) {
+    upstream.behave(answer({ status: 201, body }));
+    const key = freshKey();
+    const original = await post(one, key);
+    expectOriginal(original, 201);
+    expectReplay(await post(other, key), original);
+    expect(callsOf(upstream, key)).toHaveLength(1);
+  }
+  upstream.reset();
   await Promise.all([one.stop(), other.stop()]);
 });
 

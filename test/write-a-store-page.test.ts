@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { abandon, begin, type ClaimRecord, complete, dispatch, extend } from '../src/core/claim.ts';
 import { runningClaim } from './support/claim-record.ts';
 
-const page = readFileSync(resolve(import.meta.dirname, '../docs/stores.md'), 'utf8');
+const page = readFileSync(resolve(import.meta.dirname, '../docs/write-a-store.md'), 'utf8');
 
 const NOW = 10_000;
 const LEASE_MS = 1_000;
@@ -62,11 +62,11 @@ const cellsOf = (row: string): string[] =>
     .map((cell) => cell.trim());
 const [, ...fields] = cellsOf(head).map((cell) => cell.replaceAll('`', ''));
 
-it('docs/stores.md has a row for each step that writes', () => {
+it('docs/write-a-store.md has a row for each step that writes', () => {
   expect(rows.map((row) => cellsOf(row)[0])).toEqual(Object.keys(STEPS).map((step) => `*${step}*`));
 });
 
-it.each(rows.map(cellsOf))('docs/stores.md: what %s sets is what the rule sets', (name = '', ...cells) => {
+it.each(rows.map(cellsOf))('docs/write-a-store.md: what %s sets is what the rule sets', (name = '', ...cells) => {
   const steps = STEPS[name.replaceAll('*', '')] ?? [];
   expect(steps.length).toBeGreaterThan(0);
   for (const [before, after] of steps) {
