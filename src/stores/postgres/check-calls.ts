@@ -16,14 +16,14 @@ import type { Server } from './server.ts';
 /** The parts of a store. */
 export interface LimitStoreParts extends CheckDeciderParts {
   readonly server: Server;
+  /** Whether charges wait until they are on the disk, as a parameter. */
+  readonly durable: 'true' | 'false';
 }
 
 const CONSUME = `select now::text as now, counters, blocks from headgate.consume_1($1::text::uuid[], $2::text::uuid[],
   $3::text::boolean[], $4::text::boolean[], $5::text::bigint[], $6::text::integer[], $7::text::integer[],
   $8::text::integer[], $9::text::integer, $10::text::integer[], $11::text::bigint[], $12::text::bigint[],
-  $13::text::bigint, $14::text::bigint)`;
-/** A row that is deleted while a call waits for it makes the call begin again. It is over, so this is rare. */
-const MAX_ATTEMPTS = 5;
+  $13::text::bigint, $14::text::bigint, $15::text::boolean)`;
 
 /**
  * Sends checks to PostgreSQL, those that wait at the same time together, and decides the requests that wait for them.
@@ -31,7 +31,7 @@ const MAX_ATTEMPTS = 5;
  */
 export class CheckCalls {
   readonly decider: CheckDecider;
-  readonly #server: Server;
+  readonly #parts: LimitStoreParts;
   readonly #queue: CheckQueue;
   /** Calls that were sent. */
   count = 0;
@@ -40,7 +40,7 @@ export class CheckCalls {
 
   constructor(parts: LimitStoreParts) {
     const { server } = parts;
-    this.#server = server;
+    this.#parts = parts;
     this.decider = new CheckDecider(parts);
     this.#queue = new CheckQueue({
       // The rest is for the call itself.
@@ -57,7 +57,7 @@ export class CheckCalls {
   /** Decides one request. */
   decide(account: string, route: string, windowSet: WindowSet, cost: number, pair: string): Promise<Decision> {
     const keys = layoutOf(windowSet).shared ? [pair, digest(account)] : [pair];
-    return traceCall('limits', 'consume', this.#server.breaker, (call) =>
+    return traceCall('limits', 'consume', this.#parts.server.breaker, (call) =>
       this.#queue.add({ keys, account, route, windowSet, cost, call }),
     );
   }
@@ -88,14 +88,11 @@ export class CheckCalls {
     this.count++;
     this.coalesced += requests - 1;
     const values = valuesOf(checks);
-    const end = (checks[0] as QueuedCheck).addedAt + this.#server.deadlineMs;
-    for (let attempt = 1; ; attempt++) {
-      const left = Math.max(1, end - monotonicClock.now());
-      const [row] = await this.#server.query(CONSUME, [...values, this.#server.now(), String(left)], left);
-      if (row?.now !== null) return readConsumeReply(row, checks);
-      if (attempt === MAX_ATTEMPTS)
-        throw new StoreUnavailableError(new Error('its counters were deleted again and again'), { sent: false });
-    }
+    const { server, durable } = this.#parts;
+    const end = (checks[0] as QueuedCheck).addedAt + server.deadlineMs;
+    const left = Math.max(1, end - monotonicClock.now());
+    const [row] = await server.query(CONSUME, [...values, server.now(), String(left), durable], left);
+    return readConsumeReply(row, checks);
   }
 }
 

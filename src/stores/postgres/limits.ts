@@ -40,7 +40,7 @@ export interface PostgresStore extends LimitStore {
 const ROWS_PER_PAGE = 2_000;
 
 const SETTLE = `select headgate.settle_1($1::text::uuid, $2::text::uuid[], $3::text::bigint[], $4::text::bigint[],
-  $5::text::bigint, $6::text::bigint, $7::text::bigint) as settled`;
+  $5::text::bigint, $6::text::bigint, $7::text::bigint, $8::text::boolean) as settled`;
 const PEEK = `select coalesce($4::text::bigint, headgate.clock_1())::text as now,
   (select windows::text from headgate.counters where account = $1::text::uuid and route = $2::text::uuid) as own,
   (select windows::text from headgate.counters where account = $1::text::uuid and route = $3::text::uuid) as shared`;
@@ -81,7 +81,7 @@ const BLOCKED = `select (ends - now)::text as ms, reason
  */
 export function createPostgresStore(client: PostgresClient, options: PostgresStoreOptions = {}): PostgresStore {
   const filled = fillOptions(options);
-  const { onStoreFailure, localMaxKeys, denyCacheMaxMs, denyCacheMaxKeys, clock } = filled;
+  const { onStoreFailure, localMaxKeys, denyCacheMaxMs, denyCacheMaxKeys, clock, durable } = filled;
   const server = new Server(client, {
     ...filled,
     store: 'limits',
@@ -90,6 +90,7 @@ export function createPostgresStore(client: PostgresClient, options: PostgresSto
   });
   return new PostgresLimitStore({
     server,
+    durable: durable ? 'true' : 'false',
     failover: createFailover(onStoreFailure, localMaxKeys),
     knownBlocks: new KnownBlocks(localMaxKeys ?? DEFAULT_MAX_KEYS),
     denials: new Denials({ maxMs: clock === undefined ? denyCacheMaxMs : 0, maxKeys: denyCacheMaxKeys }),
@@ -134,7 +135,7 @@ class PostgresLimitStore implements PostgresStore {
   }
 
   async settle(decision: Decision, cost: number): Promise<boolean> {
-    const { server, failover } = this.#parts;
+    const { server, failover, durable } = this.#parts;
     if (decision.degraded) return failover.settle(decision, cost);
     if (!decision.takeCharge()) return false;
     const { account, route, windowSet, trace } = decision;
@@ -143,7 +144,7 @@ class PostgresLimitStore implements PostgresStore {
     const values = [
       ...[digest(account), arrayOf(routes), arrayOf(trace.map((window) => windowName(window, shared)))],
       ...[arrayOf(trace.map(({ startedAt }) => startedAt as number)), String(cost - decision.cost)],
-      ...[server.now(), String(server.deadlineMs)],
+      ...[server.now(), String(server.deadlineMs), durable],
     ];
     try {
       const [row] = await this.#changing(shared ? undefined : pairOf(account, route), 'settle', SETTLE, values);

@@ -1,5 +1,5 @@
 import { createLogger, type Logger } from '../../base/logger.ts';
-import { checkFunctions, checkInteger, checkOptions } from '../../base/options.ts';
+import { checkFunctions, checkInteger, checkOneOf, checkOptions } from '../../base/options.ts';
 import type { Clock } from '../../core/clock.ts';
 import { checkClock } from '../memory/options.ts';
 import type { OnStoreFailure } from '../shared/failover.ts';
@@ -32,6 +32,12 @@ export interface CommonOptions extends SchemaOptions {
 /** Options of {@link createPostgresStore}. */
 export interface PostgresStoreOptions extends CommonOptions {
   /**
+   * Whether a decision waits until its charge is on the disk, and on synchronous replicas. Without it, a crash of
+   * PostgreSQL can forget the charges of the last second, as a crash of Redis does. Blocks and resets always wait.
+   * @default false
+   */
+  readonly durable?: boolean | undefined;
+  /**
    * The decider while PostgreSQL is slow, down, or replies with errors: `local`, `{ local: { share } }`, `admit` or
    * `refuse`. A wrong set-up is a `PostgresSetupError`, whatever this says.
    * @default 'local'
@@ -58,7 +64,7 @@ export interface PostgresStoreOptions extends CommonOptions {
 
 /** The names of {@link CommonOptions}. */
 export const COMMON_OPTIONS = ['schema', 'deadlineMs', 'onError', 'logger', 'clock'];
-const LIMIT_OPTIONS = ['onStoreFailure', 'localMaxKeys', 'denyCacheMaxMs', 'denyCacheMaxKeys'];
+const LIMIT_OPTIONS = ['durable', 'onStoreFailure', 'localMaxKeys', 'denyCacheMaxMs', 'denyCacheMaxKeys'];
 
 /**
  * The options with their defaults.
@@ -66,7 +72,9 @@ const LIMIT_OPTIONS = ['onStoreFailure', 'localMaxKeys', 'denyCacheMaxMs', 'deny
  */
 export function fillOptions(options: PostgresStoreOptions) {
   checkOptions(options, [...COMMON_OPTIONS, ...LIMIT_OPTIONS], 'options');
-  return { localMaxKeys: options.localMaxKeys, ...fillCommonOptions(options), ...fillLimitOptions(options) };
+  const { localMaxKeys, durable = false } = options;
+  checkOneOf('durable', durable, [true, false]);
+  return { localMaxKeys, durable, ...fillCommonOptions(options), ...fillLimitOptions(options) };
 }
 
 /**

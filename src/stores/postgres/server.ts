@@ -7,9 +7,13 @@ import { OutageLog } from '../shared/outage-log.ts';
 import { waitUntilReady } from '../shared/ready.ts';
 import { traceCall } from '../shared/store-tracer.ts';
 import type { PostgresClient, Row } from './client.ts';
-import { isOfStatement, NotSentError, PostgresSetupError, setupErrorOf } from './errors.ts';
+import { codeOf, isOfStatement, NotSentError, PostgresSetupError, setupErrorOf } from './errors.ts';
 import type { fillCommonOptions } from './options.ts';
 import { Schema } from './schema.ts';
+
+/** SQLSTATE of `sql/limits.sql`: nothing happened, and the statement can be sent again. */
+const AGAIN = 'HG002';
+const MAX_ATTEMPTS = 5;
 
 /** Of a server: the options of a store, and the texts of its log. */
 export interface ServerOptions extends ReturnType<typeof fillCommonOptions> {
@@ -99,10 +103,21 @@ export class Server {
     this.schema.checkOpen();
     const until = monotonicClock.now() + deadlineMs;
     try {
-      const send = () => this.schema.query(text, values, until);
+      const send = () => this.#repeated(text, values, until);
       return await (read === undefined ? this.breaker.run(send, deadlineMs) : this.breaker.run(send, deadlineMs, read));
     } catch (error) {
       throw setupErrorOf(error) ?? error;
+    }
+  }
+
+  /** A row that is deleted while a statement waits for it makes the statement fail. It was over, so this is rare. */
+  async #repeated(text: string, values: readonly (string | null)[], until: number): Promise<readonly Row[]> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.schema.query(text, values, until);
+      } catch (error) {
+        if (codeOf(error) !== AGAIN || attempt === MAX_ATTEMPTS) throw error;
+      }
     }
   }
 

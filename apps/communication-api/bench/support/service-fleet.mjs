@@ -9,7 +9,7 @@ import { inFreshProcess } from 'headgate-bench/fresh-process';
 import { versionOf } from 'headgate-bench/provenance';
 import { freePort, startRedisServer } from 'headgate-bench/redis-server';
 import { startHaraka } from './haraka.mjs';
-import { newDatabase, startPostgresServer } from './postgres-server.mjs';
+import { newDatabase, startPostgresServer } from 'headgate-bench/postgres-server';
 import { requestBytes, sendAll } from './service-load.mjs';
 import { buildServiceParts } from './service-parts.mjs';
 

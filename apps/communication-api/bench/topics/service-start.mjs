@@ -11,7 +11,7 @@ import { freePort, startRedisServer } from 'headgate-bench/redis-server';
 import { inRounds } from 'headgate-bench/rounds';
 import { table, whole } from 'headgate-bench/table';
 import { atMost, targetRow } from 'headgate-bench/targets';
-import { newDatabase, startPostgresServer } from '../support/postgres-server.mjs';
+import { newDatabase, startPostgresServer } from 'headgate-bench/postgres-server';
 import { SERVICE_BUILD, SERVICE_MAIN } from '../support/service-fleet.mjs';
 import { startedProcess } from '../support/started-process.mjs';
 

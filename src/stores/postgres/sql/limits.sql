@@ -38,6 +38,14 @@ begin
 end
 $$;
 
+-- Without p_durable, this transaction does not wait until it is on the disk. A crash of the server forgets its last
+-- charges then, of less than a second.
+create function headgate.commit_1(p_durable boolean) returns void language plpgsql as $$
+begin
+  if not p_durable then perform set_config('synchronous_commit', 'off', true); end if;
+end
+$$;
+
 -- Charges checks. A check is a number of equal requests; as many of them are charged as fit every window.
 --   p_accounts, p_routes: of each check. No two checks use the same row.
 --   p_own, p_shared: whether the check uses the row of its route, and the row of its account
@@ -45,11 +53,11 @@ $$;
 --   p_sets, p_outs: the window set of each check, and where its windows begin in `counters`, which has p_size numbers
 --   p_starts: where each window set begins in p_names and p_maxes, and where the last ends
 -- Output: the time; of each window of each check when it started and its count, before the requests, and nothing if it
--- was not read; the blocks of each check, if there are any. Without a time nothing was charged: call again.
+-- was not read; the blocks of each check, if there are any. After the error HG002 nothing was charged: call again.
 create function headgate.consume_1(
   p_accounts uuid[], p_routes uuid[], p_own boolean[], p_shared boolean[], p_costs bigint[], p_requests integer[],
   p_sets integer[], p_outs integer[], p_size integer, p_starts integer[], p_names bigint[], p_maxes bigint[],
-  p_now bigint, p_patience_ms bigint,
+  p_now bigint, p_patience_ms bigint, p_durable boolean,
   out now bigint, out counters text, out blocks text
 ) language plpgsql
   -- The tables can be small when a session plans these statements, and large when it runs them.
@@ -84,11 +92,14 @@ declare
   v_shared bigint[];
   v_own_end bigint;
   v_shared_end bigint;
+  v_self xid;
   v_new integer := 0;
+  v_missing integer;
   v_locked integer;
   v_same integer;
 begin
   perform headgate.check_isolation_1();
+  perform headgate.commit_1(p_durable);
   v_has_blocks := exists (select from headgate.blocks);
   if v_has_blocks then v_blocks := array_fill(null::json, array[cardinality(p_accounts)]); end if;
 
@@ -100,17 +111,17 @@ begin
     now := null;
     for v_check in
       select k.at::integer, k.account, k.route, k.own, k.shared,
-        o.ctid as own_place, o.windows as own_windows, s.ctid as shared_place, s.windows as shared_windows,
+        o.place as own_place, o.windows as own_windows, s.place as shared_place, s.windows as shared_windows,
         b.ends, b.reason, b.route as blocked_route
       from unnest(p_accounts, p_routes, p_own, p_shared, v_todo) with ordinality
         as k (account, route, own, shared, todo, at)
       left join lateral (
-        select c.ctid, c.windows from headgate.counters as c where k.own and c.account = k.account and c.route = k.route
-        limit 1
+        select c.ctid as place, case when c.xmin = v_self then '{}' else c.windows end as windows
+        from headgate.counters as c where k.own and c.account = k.account and c.route = k.route limit 1
       ) as o on true
       left join lateral (
-        select c.ctid, c.windows from headgate.counters as c
-        where k.shared and c.account = k.account and c.route = v_zero limit 1
+        select c.ctid as place, case when c.xmin = v_self then '{}' else c.windows end as windows
+        from headgate.counters as c where k.shared and c.account = k.account and c.route = v_zero limit 1
       ) as s on true
       left join lateral (
         select e.ends, e.reason, e.route from headgate.blocks as e
@@ -172,7 +183,9 @@ begin
       end loop;
       if v_fit <= 0 then
         v_todo[v_check.at] := false;
-        continue;
+        continue when v_pass = 1;
+        -- What the first pass inserted goes out again.
+        v_fit := 0;
       end if;
 
       v_own := '{}';
@@ -180,6 +193,7 @@ begin
       v_own_end := null;
       v_shared_end := null;
       for j in v_from .. v_to loop
+        exit when v_fit = 0;
         v_name := p_names[j];
         v_started := coalesce(v_starts[j], now);
         if v_name & 3 = 2 then
@@ -191,11 +205,12 @@ begin
         end if;
       end loop;
       -- The windows of other limits stay until they are over.
-      if v_used * 3 < v_length then
+      if v_fit = 0 or v_used * 3 < v_length then
         for i in 1 .. v_length by 3 loop
           v_name := v_all[i];
           v_started := v_all[i + 1];
-          if now >= v_started and now < v_started + (v_name >> 2) and v_name <> all (p_names[v_from:v_to]) then
+          if now >= v_started and now < v_started + (v_name >> 2)
+            and (v_fit = 0 or v_name <> all (p_names[v_from:v_to])) then
             if v_name & 3 = 2 then
               v_shared := v_shared || v_all[i:i + 2];
               v_shared_end := greatest(v_shared_end, v_started + (v_name >> 2));
@@ -207,12 +222,12 @@ begin
         end loop;
       end if;
       if v_check.own then
-        v_row := row (v_check.account, v_check.route, headgate.minute_1(v_own_end), v_own);
+        v_row := row (v_check.account, v_check.route, headgate.minute_1(coalesce(v_own_end, now)), v_own);
         v_rows := v_rows || v_row;
         v_places := v_places || v_check.own_place;
       end if;
       if v_check.shared then
-        v_row := row (v_check.account, v_zero, headgate.minute_1(v_shared_end), v_shared);
+        v_row := row (v_check.account, v_zero, headgate.minute_1(coalesce(v_shared_end, now)), v_shared);
         v_rows := v_rows || v_row;
         v_places := v_places || v_check.shared_place;
       end if;
@@ -221,28 +236,32 @@ begin
 
     if v_pass = 1 then
       -- Every call first inserts and then locks, both in the order of the rows: so no two calls wait for each other.
-      if array_position(v_places, null) is not null then
+      v_missing := cardinality(array_positions(v_places, null));
+      if v_missing > 0 then
         insert into headgate.counters as c (account, route, expires, windows)
-          select k.account, k.route, k.expires, '{}'
+          select k.account, k.route, k.expires, k.windows
           from rows from (unnest(v_rows), unnest(v_places)) as k (account, route, expires, windows, place)
           where k.place is null order by k.account, k.route
           on conflict do nothing;
         get diagnostics v_new = row_count;
       end if;
-      select count(*), count(*) filter (where locked.same) into v_locked, v_same
+      select count(*), count(*) filter (where locked.is_same) into v_locked, v_same
         from (
-          select c.ctid = k.place as same
+          select c.ctid = k.place as is_same
           from rows from (unnest(v_rows), unnest(v_places)) as k (account, route, expires, windows, place)
           join headgate.counters as c on c.account = k.account and c.route = k.route
+          where k.place is not null or v_new < v_missing
           order by c.account, c.route for update of c
         ) as locked;
       perform headgate.in_time_1(p_patience_ms);
-      if v_locked < cardinality(v_rows) then
-        -- A row was deleted before it was locked.
-        now := null;
-        return;
+      if v_locked < cardinality(v_rows) - (case when v_new = v_missing then v_new else 0 end) then
+        raise exception 'a row was deleted before it was locked' using errcode = 'HG002';
       end if;
-      continue when v_same < v_locked;
+      if v_new + v_same < cardinality(v_rows) then
+        -- The rows that this call inserted count as empty.
+        v_self := pg_current_xact_id()::xid;
+        continue;
+      end if;
     end if;
 
     update headgate.counters as c set windows = k.windows, expires = k.expires
@@ -267,7 +286,7 @@ $$;
 -- Adds p_change to the windows that started at p_started, as far as they are active. Returns whether one was.
 create function headgate.settle_1(
   p_account uuid, p_routes uuid[], p_names bigint[], p_started bigint[], p_change bigint,
-  p_now bigint, p_patience_ms bigint
+  p_now bigint, p_patience_ms bigint, p_durable boolean
 ) returns boolean language plpgsql as $$
 declare
   v_row record;
@@ -277,6 +296,7 @@ declare
   v_is_settled boolean := false;
 begin
   perform headgate.check_isolation_1();
+  perform headgate.commit_1(p_durable);
   for v_row in
     select c.ctid as place, c.windows from headgate.counters as c
     where c.account = p_account and c.route = any (p_routes) order by c.account, c.route for update

@@ -3,7 +3,7 @@ import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { freePort } from 'headgate-bench/redis-server';
+import { freePort } from './redis-server.mjs';
 import pg from 'pg';
 
 const START_MS = 15_000;
