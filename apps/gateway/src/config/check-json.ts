@@ -63,6 +63,7 @@ const SECTIONS: readonly string[] = ['object', 'record', 'array'];
 function reasonFor(issue: z.core.$ZodIssue, isShown: boolean, value: unknown): string {
   if (value === undefined && issue.code === 'invalid_type') return `is missing (expected ${noun(issue.expected)})`;
   const reason = expectation(issue);
+  if (value === undefined && issue.code === 'invalid_union') return `is missing: ${reason}`;
   // The reason of a custom check ends with the value already.
   if (issue.code === 'custom' || value === '') return reason;
   // A text in place of an object or an array may be a URL with a password, or another secret.

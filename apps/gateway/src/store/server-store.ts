@@ -37,9 +37,9 @@ export function serverHealth(
 }
 
 /** Writes the messages and the errors of a store into the log. */
-export function storeLog({ logger }: Log, server: string) {
+export function storeLog({ logger }: Log, logError: (error: unknown) => void) {
   return {
-    onError: oncePerInterval((error: unknown) => logger.warn({ err: error }, `${server} error`)),
+    onError: oncePerInterval(logError),
     logger: (message: string, err: unknown): void =>
       err === undefined ? logger.info(message) : logger.warn({ err }, message),
   };
