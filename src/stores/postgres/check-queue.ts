@@ -22,7 +22,7 @@ export interface CheckQueueOptions {
 }
 
 /** Calls under way at the same time, each on a connection of its own. A busy store leaves the others of the pool free. */
-const MAX_CALLS = 4;
+const MAX_CALLS = 3;
 /** Most checks per call: its locks are free again only when all of them are decided. */
 const MAX_CHECKS = 64;
 /** Fewer checks are not worth a separate call. */

@@ -201,8 +201,8 @@ export class Schema {
 
   /** @throws PostgresSetupError if the client was ended */
   checkOpen(): void {
-    if (!this.database.isOpen())
-      throw new PostgresSetupError('the client was ended: create a new one, and a new store with it');
+    const problem = this.#ended();
+    if (problem !== undefined) throw problem;
   }
 
   /** The error to throw: a missing function can mean that the schema is older or newer, so this asks for its version. */
@@ -217,8 +217,16 @@ export class Schema {
     return problem;
   }
 
+  /** A client can be ended while a call is under way, and postgres.js says so only to a call. */
+  #ended(): PostgresSetupError | undefined {
+    if (this.database.isOpen()) return undefined;
+    return new PostgresSetupError('the client was ended: create a new one, and a new store with it');
+  }
+
   #problem(error: unknown): PostgresSetupError | undefined {
     if (error instanceof PostgresSetupError) return error;
+    const ended = this.#ended();
+    if (ended !== undefined) return ended;
     const reason = setupProblemOf(error);
     if (reason === undefined) return undefined;
     return new PostgresSetupError(

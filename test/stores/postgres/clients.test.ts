@@ -1,4 +1,3 @@
-import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
 import postgres from 'postgres';
 import { describe, expect, it } from 'vitest';
@@ -33,6 +32,10 @@ describe.each(Object.entries(CLIENTS))('%s', (name, create) => {
     const result = await database.transaction(async (connection, native) => {
       await connection.query(set(7), []);
       expect(native).toBeTypeOf(name === 'postgres.js' ? 'function' : 'object');
+      // A store needs a client that outlives the transaction.
+      expect(() => databaseOf('client', native as PostgresClient)).toThrow(
+        /an open transaction|one connection of a pool/,
+      );
       const [row] = await connection.query('select $1::text as value, current_setting($2::text) as level', [
         'x',
         'transaction_isolation',
@@ -94,14 +97,6 @@ it.each([
   ['a TypeORM data source', { createQueryRunner() {}, query() {} }, /TypeORM/],
 ])('refuses %s', (_, client, message) => {
   expect(() => databaseOf('client', client as unknown as PostgresClient)).toThrow(message);
-});
-
-it('refuses an open transaction of PGlite', async () => {
-  const database = new PGlite();
-  await database.transaction(async (transaction) => {
-    expect(() => databaseOf('client', transaction as unknown as PostgresClient)).toThrow(/an open transaction/);
-  });
-  await database.close();
 });
 
 it.each(['', '1a', 'pg_x', 'a"b', 'a$$b', `a${'b'.repeat(63)}`, 5 as unknown as string])(

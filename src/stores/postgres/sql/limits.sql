@@ -28,20 +28,16 @@ create function headgate.minute_1(p_ms bigint) returns integer language sql immu
   select greatest(-2147483648, least(2147483647, (p_ms + 59999) / 60000))::integer
 $$;
 
--- After a call waits for a lock, it reads once more; other isolation levels would show it the old state.
-create function headgate.check_isolation_1() returns void language plpgsql as $$
+-- The settings of one transaction. Without p_durable, it does not wait until it is on the disk: a crash of the server
+-- forgets its last charges then, of less than a second. No lock is waited for longer than the caller waits.
+create function headgate.begin_1(p_durable boolean, p_patience_ms bigint) returns void language plpgsql as $$
 begin
+  -- After a call waits for a lock, it reads once more; other isolation levels would show it the old state.
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'the isolation level is "%", and must be "read committed"', current_setting('transaction_isolation')
       using errcode = 'HG001';
   end if;
-end
-$$;
-
--- Without p_durable, this transaction does not wait until it is on the disk. A crash of the server forgets its last
--- charges then, of less than a second.
-create function headgate.commit_1(p_durable boolean) returns void language plpgsql as $$
-begin
+  perform set_config('lock_timeout', p_patience_ms::text, true);
   if not p_durable then perform set_config('synchronous_commit', 'off', true); end if;
 end
 $$;
@@ -98,8 +94,7 @@ declare
   v_locked integer;
   v_same integer;
 begin
-  perform headgate.check_isolation_1();
-  perform headgate.commit_1(p_durable);
+  perform headgate.begin_1(p_durable, p_patience_ms);
   v_has_blocks := exists (select from headgate.blocks);
   if v_has_blocks then v_blocks := array_fill(null::json, array[cardinality(p_accounts)]); end if;
 
@@ -295,8 +290,7 @@ declare
   v_is_changed boolean;
   v_is_settled boolean := false;
 begin
-  perform headgate.check_isolation_1();
-  perform headgate.commit_1(p_durable);
+  perform headgate.begin_1(p_durable, p_patience_ms);
   for v_row in
     select c.ctid as place, c.windows from headgate.counters as c
     where c.account = p_account and c.route = any (p_routes) order by c.account, c.route for update
