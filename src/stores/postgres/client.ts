@@ -77,6 +77,8 @@ const MAX_WAITING = 1_000;
 /** A connection that did not answer for so long is closed, because a network that is cut reports no error for hours. */
 const DEAD_AFTER_MS = 10_000;
 const BOOLEAN = 16;
+/** SQLSTATE of a write on a server that was demoted, or on a standby. */
+const READ_ONLY = '25006';
 const EXPECTED = 'must be a Pool of pg, an sql function of postgres, or a PGlite database';
 
 /**
@@ -144,7 +146,8 @@ function fromPg(pool: PgPool): Database {
         throw new NotSentError(new Error('no connection of the pool was free in time'));
       return await work(client);
     } catch (error) {
-      isBroken = !(error instanceof NotSentError) && !isOfStatement(error);
+      // After a failover, a new connection may lead to the new primary.
+      isBroken = !(error instanceof NotSentError) && (!isOfStatement(error) || codeOf(error) === READ_ONLY);
       throw error;
     } finally {
       client.off('error', ignore);
