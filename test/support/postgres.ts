@@ -12,7 +12,9 @@ export const sharedUrl = (): string => inject('postgres').url;
 
 /** A pool of pg that ends after the test file. */
 export function newPool(options: pg.PoolConfig = {}): pg.Pool {
-  const pool = new pg.Pool({ connectionString: sharedUrl(), ...options });
+  const pool = new pg.Pool(
+    options.connectionString === undefined ? { ...options, connectionString: sharedUrl() } : options,
+  );
   // Without a listener, a server that ends would end this process.
   pool.on('error', () => undefined);
   afterFile(() => pool.end());
