@@ -22,3 +22,14 @@ export {
 } from './stores/postgres/limits.ts';
 export { migrate, type SchemaOptions, sql } from './stores/postgres/schema.ts';
 export type { OnStoreFailure } from './stores/shared/failover.ts';
+export type { TransactionOf } from './transactions/client-transaction.ts';
+export { RolledBackError } from './transactions/failures.ts';
+export type { TransactionalIdempotencyOptions, TransactionSettings } from './transactions/options.ts';
+export {
+  createTransactionalIdempotency,
+  type Executor,
+  type TransactionalIdempotency,
+  type TransactionRunOptions,
+  type TransactionRunResult,
+  type TransactionTicket,
+} from './transactions/transactional-idempotency.ts';

@@ -24,6 +24,8 @@ const LIBRARY: Record<string, readonly string[]> = {
   // Its stores use the parts that every store on a server has.
   'shared-limits': ['base', 'core', 'limits', 'stores'],
   idempotency: ['base', 'core'],
+  // Its claims are in the tables of the PostgreSQL stores.
+  transactions: ['base', 'core', 'stores', 'idempotency'],
   shadow: ['base', 'core', 'limits'],
   // Of idempotency, the port of timers.
   waiting: ['base', 'core', 'limits', 'idempotency'],

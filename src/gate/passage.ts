@@ -11,6 +11,9 @@ import type { GateOutcome, Passage, Settlement } from './gate.ts';
 import type { GateOptions } from './options.ts';
 import type { CapturedResponse, ResponseRecording } from './recording.ts';
 
+const NOT_ENDED =
+  'a response broke off, or is longer than maxKeptBytes and did not end by then, so its transaction was rolled back';
+const SUCCESS_AFTER_ABANDON = 'a handler answered a success after abandon() had rolled back its transaction';
 const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 const noField = (): undefined => undefined;
 
@@ -28,6 +31,7 @@ export class GatePassage implements Passage {
   recording: ResponseRecording | undefined;
   isRecorded = false;
   #releaseClaim: (() => Promise<Reply | undefined>) | undefined;
+  #transaction: object | undefined;
   #dispatchClaim: (() => Promise<Reply | undefined>) | undefined;
   /** Resolves to the answer of a request whose effect must not happen. */
   #dispatching: Promise<Reply | undefined> | undefined;
@@ -43,17 +47,23 @@ export class GatePassage implements Passage {
   /**
    * Adds the claim of the request: `recording` completes it, `releaseClaim` releases it, and `fail` logs an error and
    * makes the answer. `dispatchClaim`, if the handler says when: it records the dispatch, or returns the answer of a
-   * request whose effect must not happen.
+   * request whose effect must not happen. `transaction`, if the claim is made in one.
    */
   withClaim(
     recording: Omit<ResponseRecording, 'fail'>,
     releaseClaim: () => Promise<Reply | undefined>,
     fail: (error: Error) => Reply,
     dispatchClaim?: () => Promise<Reply | undefined>,
+    transaction?: object,
   ): this {
     const { maxBytes, storeBeforeSending } = recording;
-    // Nothing is stored for a claim that was released first.
-    const store = (response: CapturedResponse) => this.#releasing ?? this.#store(recording, response);
+    this.#transaction = transaction;
+    const store = (response: CapturedResponse): Promise<Reply | undefined> => {
+      const fault = transaction && this.#faultOf(response);
+      if (fault !== undefined) return (this.recording as ResponseRecording).fail(new Error(fault));
+      // Nothing is stored for a claim that was released first.
+      return this.#releasing ?? this.#store(recording, response);
+    };
     this.recording = {
       maxBytes,
       storeBeforeSending,
@@ -67,6 +77,17 @@ export class GatePassage implements Passage {
     this.#releaseClaim = releaseClaim;
     this.#dispatchClaim = dispatchClaim;
     return this;
+  }
+
+  get transaction(): object | undefined {
+    const owner = (this.#stack ?? [this]).find((one) => one.#transaction !== undefined);
+    return owner === undefined ? undefined : owner.#transaction;
+  }
+
+  /** Why a response must not be sent, because its transaction is or will be rolled back; undefined if it may. */
+  #faultOf({ status, isBroken }: CapturedResponse): string | undefined {
+    if (isBroken && status < 500) return NOT_ENDED;
+    return this.#state === 'abandoned' && status < 400 ? SUCCESS_AFTER_ABANDON : undefined;
   }
 
   async dispatch(): Promise<void> {

@@ -55,7 +55,7 @@ export function open(runtime: Runtime, request: OpenRequest, settings: ClaimSett
   const opening = new OpenCall(attempt, signal, reconcile).run();
   if (!runtime.hasListener) return opening;
   return after(opening, (opened) => {
-    attempt.emit(eventFor(opened));
+    attempt.emit(eventOf(opened));
     return opened;
   });
 }
@@ -164,6 +164,7 @@ class OpenCall {
       case 'lost':
         return { kind: 'refused', reason: 'lost' };
       case 'pending':
+      case 'undone':
         return { kind: 'unavailable', error: completion.error };
     }
   }
@@ -184,7 +185,8 @@ function refuseNewKey({ retryAfterMs }: ScopeFullError): Refused {
   return { kind: 'refused', reason: 'too_many_keys', retryAfterMs };
 }
 
-function eventFor(opened: OpenedClaim): ClaimEvent {
+/** The event that says how a claim ended. */
+export function eventOf(opened: OpenedClaim): ClaimEvent {
   switch (opened.kind) {
     case 'claimed':
       return { type: 'claimed', inherited: opened.claim.inherited };
