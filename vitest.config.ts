@@ -59,7 +59,7 @@ const libraryProjects = [
   ...(NIGHTLY ? [project('bench', [...BENCH, ...MODEL])] : []),
   project('built', BUILT, {
     ...SECOND_ATTEMPT,
-    globalSetup: ['headgate-testbed/build', REDIS_SERVERS],
+    globalSetup: ['headgate-testbed/build', REDIS_SERVERS, POSTGRES_SERVER],
     setupFiles: ['headgate-testbed/built'],
   }),
   project('postgres', POSTGRES, { exclude: POSTGRES_FAULTS, globalSetup: POSTGRES_SERVER }),
