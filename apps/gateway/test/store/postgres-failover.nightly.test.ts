@@ -59,6 +59,19 @@ describe.each(['is read-only', 'is silent'])('the old primary %s', (fault) => {
   });
 });
 
+it('a server that is away at the start, and empty: with migrate the gateway creates the schema when it is there', async () => {
+  const server = await start();
+  await server.kill();
+  const store = { postgres: { url: server.url(), migrate: true } };
+  const limits = { default: { allMethods: ['1000/1h'] } };
+  const gateway = await startInProcess(configOf(upstream.url, { store, limits }));
+  const ask = () => gateway.ask('GET', '/api/v1/chats?account_id=acc_1');
+  expect((await ask()).status).toBe(200);
+  await server.restart();
+  await eventually(async () => ratesOf(await ask()).limit === 1000, 'a whole decision');
+  await gateway.stop();
+});
+
 describe('TLS', () => {
   it('verify-full trusts the given authority only; without it the connection fails, and require checks nobody', async () => {
     const certificate = createCertificate('localhost');
@@ -91,8 +104,8 @@ describe('TLS', () => {
     expect(await doctor(of('?sslmode=require'))).not.toMatch(/^fault/m);
     expect(await doctor(of('', { ca: other.certFile }))).toMatch(/^fault +reachable +.*certificate/m);
     expect(await doctor(of('?sslmode=verify-full'))).toMatch(/^fault +reachable +.*self.signed/m);
-    await sql(server, 'alter system set ssl = off', 'select pg_reload_conf()');
-    expect(await doctor(of('?sslmode=require'))).toMatch(/^fault +reachable +.*does not support SSL/m);
+    const plain = await start();
+    expect(await doctor({ postgres: { url: `${plain.url()}?sslmode=require` } })).toMatch(/^fault +reachable +.*does not support SSL/m);
     for (const each of [certificate, other]) each.remove();
   });
 });

@@ -4,13 +4,14 @@ import { eventually } from 'headgate-testbed/raw-http';
 import { answer, startUpstream } from 'headgate-testbed/upstream';
 import { Client } from 'pg';
 import { describe, expect, it } from 'vitest';
+import { runCli } from '../../src/cli/cli.ts';
 import { migrateStore } from '../../src/cli/migrate.ts';
 import { checkConfig } from '../../src/config/config.ts';
 import { examineStore } from '../../src/store/doctor.ts';
 import { findingsTable } from '../../src/store/finding.ts';
 import { openStore } from '../../src/store/store.ts';
 import { startAdminGateway } from '../support/admin.ts';
-import { configOf, expectProblem, ratesOf } from '../support/gateway.ts';
+import { configOf, expectProblem, ratesOf, writeConfig } from '../support/gateway.ts';
 import { openLog, startInProcess } from '../support/in-process.ts';
 import { callsOf, expectOriginal, expectReplay, freshKey, keyedConfig, post } from '../support/keyed.ts';
 
@@ -46,6 +47,18 @@ describe('the set-up', () => {
     const store = await opening();
     expect([store.kind, await store.health()]).toEqual(['postgres', 'ok']);
     store.close();
+  });
+
+  it('headgate serve and headgate doctor end with 1 if the schema is missing, and say it', async () => {
+    const file = writeConfig({ listen: { port: 0 }, store: storeIn('missing') });
+    for (const command of ['serve', 'doctor']) {
+      let output = '';
+      const write = (text: string) => {
+        output += text;
+      };
+      const code = await runCli([command, '--config', file], { out: write, error: write });
+      expect({ code, output }).toEqual({ code: 1, output: expect.stringContaining('headgate migrate --config FILE') });
+    }
   });
 
   it('the printed SQL creates the same', async () => {
