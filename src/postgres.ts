@@ -5,6 +5,7 @@
 
 export type { ReadyOptions } from './core/ports.ts';
 export { STORE_CHANNEL, type StoreCall } from './core/store-channel.ts';
+export { RolledBackError } from './idempotency/rolled-back.ts';
 export { createPostgresAdjustments, type PostgresAdjustmentsOptions } from './shared-limits/stores/postgres.ts';
 export type { PostgresClaimStoreOptions, PostgresLargeValueOptions } from './stores/postgres/claim-options.ts';
 export {
@@ -23,7 +24,6 @@ export {
 export { migrate, type SchemaOptions, sql } from './stores/postgres/schema.ts';
 export type { OnStoreFailure } from './stores/shared/failover.ts';
 export type { TransactionOf } from './transactions/client-transaction.ts';
-export { RolledBackError } from './transactions/failures.ts';
 export type { TransactionalIdempotencyOptions, TransactionSettings } from './transactions/options.ts';
 export {
   createTransactionalIdempotency,

@@ -5,15 +5,15 @@ import { hasSharedCount } from '../core/window-set.ts';
 import type { Reply } from '../http/problem.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';
 import { NotDispatchedError } from '../idempotency/not-dispatched.ts';
+import { RolledBackError } from '../idempotency/rolled-back.ts';
 import { checkCost, type Limiter } from '../limits/limiter.ts';
 import type { GateEmitter } from './events.ts';
 import type { GateOutcome, Passage, Settlement } from './gate.ts';
 import type { GateOptions } from './options.ts';
 import type { CapturedResponse, ResponseRecording } from './recording.ts';
 
-const NOT_ENDED =
-  'a response broke off, or is longer than maxKeptBytes and did not end by then, so its transaction was rolled back';
-const SUCCESS_AFTER_ABANDON = 'a handler answered a success after abandon() had rolled back its transaction';
+const NOT_ENDED = 'the response broke off, or is longer than maxKeptBytes and did not end by then';
+const SUCCESS_AFTER_ABANDON = 'the handler called abandon(), and answered a success after it';
 const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 const noField = (): undefined => undefined;
 
@@ -60,7 +60,10 @@ export class GatePassage implements Passage {
     this.#transaction = transaction;
     const store = (response: CapturedResponse): Promise<Reply | undefined> => {
       const fault = transaction && this.#faultOf(response);
-      if (fault !== undefined) return (this.recording as ResponseRecording).fail(new Error(fault));
+      if (fault !== undefined) {
+        this.#releasing ??= releaseClaim();
+        return this.#releasing.then((instead) => instead ?? fail(new RolledBackError(fault)));
+      }
       // Nothing is stored for a claim that was released first.
       return this.#releasing ?? this.#store(recording, response);
     };

@@ -1,19 +1,10 @@
-import { HeadgateError } from '../base/errors.ts';
+import { RolledBackError } from '../idempotency/rolled-back.ts';
 import { codeOf, isOfStatement } from '../stores/postgres/errors.ts';
 
 /** SQLSTATEs of a transaction that failed only because of others: serialization_failure and deadlock_detected. */
 const CONFLICTS: readonly unknown[] = ['40001', '40P01'];
 /** ORMs put the error of the server into an error of their own. */
 const MAX_CAUSES = 5;
-
-/** The transaction of an idempotency key was rolled back, and nothing of it remains. The key is free. */
-export class RolledBackError extends HeadgateError {
-  override readonly name = 'RolledBackError';
-
-  constructor(reason: string) {
-    super('rolled_back', `the transaction was rolled back: ${reason}`);
-  }
-}
 
 /** Whether a transaction can be repeated: the server rolled it back because of others. */
 export function isConflict(error: unknown): boolean {

@@ -1,11 +1,12 @@
 import { StoreTimeoutError, StoreUnavailableError } from '../base/errors.ts';
 import type { KeptResult } from '../core/claim.ts';
+import { RolledBackError } from '../idempotency/rolled-back.ts';
 import type { Timers } from '../idempotency/timers.ts';
 import type { Connection, Isolation } from '../stores/postgres/client.ts';
 import { CommitError, PostgresSetupError, setupProblemOf } from '../stores/postgres/errors.ts';
 import type { Schema } from '../stores/postgres/schema.ts';
 import { closeConnection, type GuardedTransaction, guardTransaction } from './client-transaction.ts';
-import { isConflict, RolledBackError } from './failures.ts';
+import { isConflict } from './failures.ts';
 import { claimKey, completeKey, type KeyReply, type KeyToClaim, type Ticket } from './statements.ts';
 
 /** The parts of the room that transactions need. */

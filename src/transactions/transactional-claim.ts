@@ -4,9 +4,10 @@ import type { ClaimId } from '../core/ports.ts';
 import type { Claim, ClaimCompletion, ClaimDispatch, ClaimRelease } from '../idempotency/claim.ts';
 import type { ClaimEvent } from '../idempotency/events.ts';
 import { boundedResult } from '../idempotency/outcome.ts';
+import { RolledBackError } from '../idempotency/rolled-back.ts';
 import type { ClaimSettings } from '../idempotency/settings.ts';
 import type { Timers } from '../idempotency/timers.ts';
-import { isRefused, RolledBackError } from './failures.ts';
+import { isRefused } from './failures.ts';
 import type { CommitResult, OpenTransaction } from './open-transaction.ts';
 
 /** The parts of {@link TransactionalClaim}. */

@@ -236,7 +236,7 @@ declare
   v_command jsonb;
   v_replies text[] := '{}';
 begin
-  perform headgate.check_isolation_1();
+  perform headgate.begin_1(true, p_patience_ms);
   for v_command in select value from jsonb_array_elements(p_commands::jsonb) loop
     v_replies := v_replies || headgate.claim_1(
       v_command, coalesce(p_value, v_command ->> 'value'), p_max_bytes, p_patience_ms, p_now)::text;
