@@ -250,7 +250,8 @@ describe('adjustments in PostgreSQL', () => {
     const blocker = await pool.connect();
     await blocker.query(`begin; select from ${schema}.adjustment_head for update`);
     const late = storeAt(schema, { deadlineMs: 100 }).append(head, entryAfter(head, {}, '6/1m'));
-    await expect(late).rejects.toMatchObject({ code: 'store_timeout' });
+    // The server gives the lock up at about the same time.
+    await expect(late).rejects.toMatchObject({ code: expect.stringMatching(/^store_(timeout|unavailable)$/) });
     await blocker.query('commit');
     blocker.release();
     await new Promise((resolve) => setTimeout(resolve, 100));

@@ -1,4 +1,4 @@
--- Adjustments of shared limits, their history, and the processes that obey them. `headgate.` stands for the schema.
+-- Adjustments of shared limits, their history, and the processes that obey them.
 -- Names and limits are JSON texts: JSON escapes NUL and lone surrogates, which no text of PostgreSQL can contain.
 
 -- The last change. One row, or none before the first change. The nonce is a JSON text.
@@ -129,6 +129,7 @@ create function headgate.write_adjustments_1(
   p_entries jsonb, p_adjustments jsonb, p_patience_ms bigint
 ) returns boolean language plpgsql as $$
 begin
+  perform headgate.begin_1(true, p_patience_ms);
   -- Of several calls with the same head the others wait here for the first one, and then find another head.
   if p_seen_version is null then
     insert into headgate.adjustment_head (version, nonce) values (p_version, p_nonce) on conflict do nothing;
