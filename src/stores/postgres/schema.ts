@@ -3,7 +3,9 @@ import { getOrCreate } from '../../base/get-or-create.ts';
 import { checkOptions } from '../../base/options.ts';
 import { type Connection, type Database, databaseOf, type PostgresClient, type Row } from './client.ts';
 import { PostgresSetupError, setupProblemOf } from './errors.ts';
+import adjustments from './sql/adjustments.sql';
 import blocks from './sql/blocks.sql';
+import claims from './sql/claims.sql';
 import limits from './sql/limits.sql';
 import shared from './sql/schema.sql';
 import settle from './sql/settle.sql';
@@ -25,8 +27,9 @@ interface Migration {
   readonly oldest: number;
 }
 
+const VERSION_1 = [shared, limits, blocks, settle, claims, adjustments];
 /** The migration at index 0 makes version 1. */
-const MIGRATIONS: readonly Migration[] = [{ text: [shared, limits, blocks, settle].join('\n'), oldest: 1 }];
+const MIGRATIONS: readonly Migration[] = [{ text: VERSION_1.join('\n'), oldest: 1 }];
 
 /** The version of the schema that this version of the library uses. It works on later ones, too, if they say so. */
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -13,6 +13,7 @@ import type {
 import { monotonicClock } from '../../core/clock.ts';
 import type { ClaimId, ClaimPage, ClaimStore, ClaimView, ReadyOptions } from '../../core/ports.ts';
 import { CircuitBreaker } from '../shared/circuit-breaker.ts';
+import { LargeValues } from '../shared/large-values.ts';
 import { OutageLog } from '../shared/outage-log.ts';
 import { waitUntilReady } from '../shared/ready.ts';
 import { traceCall } from '../shared/store-tracer.ts';
@@ -32,7 +33,6 @@ import { ClaimScan, readPlace } from './claim-scan.ts';
 import { ClaimShares } from './claim-shares.ts';
 import { type Commands, commandsOf, type RedisClient } from './client.ts';
 import { isHarmless } from './errors.ts';
-import { LargeValues } from './large-values.ts';
 import { UnresolvedClaims } from './unresolved-claims.ts';
 
 /** A page of a list takes several round trips. */
