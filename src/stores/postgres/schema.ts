@@ -27,9 +27,10 @@ interface Migration {
   readonly oldest: number;
 }
 
-const VERSION_1 = [shared, limits, blocks, settle, claims, adjustments];
 /** The migration at index 0 makes version 1. */
-const MIGRATIONS: readonly Migration[] = [{ text: VERSION_1.join('\n'), oldest: 1 }];
+const MIGRATIONS: readonly Migration[] = [
+  { text: [shared, limits, blocks, settle, claims, adjustments].join('\n'), oldest: 1 },
+];
 
 /** The version of the schema that this version of the library uses. It works on later ones, too, if they say so. */
 export const SCHEMA_VERSION = MIGRATIONS.length;
