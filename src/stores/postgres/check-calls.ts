@@ -1,10 +1,10 @@
 import { StoreUnavailableError } from '../../base/errors.ts';
 import { monotonicClock } from '../../core/clock.ts';
-import type { Decision } from '../../core/decision.ts';
+import type { Decision, WindowStatus } from '../../core/decision.ts';
 import { type Counters, NEVER, SLOTS_PER_WINDOW } from '../../core/window.ts';
 import type { WindowSet } from '../../core/window-set.ts';
 import type { Check } from '../shared/check-batcher.ts';
-import { CheckDecider, type CheckDeciderParts, type FoundBlock } from '../shared/check-decider.ts';
+import { CheckDecider, type CheckDeciderParts, type FoundBlock, type Reading } from '../shared/check-decider.ts';
 import { traceCall } from '../shared/store-tracer.ts';
 import { CheckQueue, type QueuedCheck } from './check-queue.ts';
 import type { Row } from './client.ts';
@@ -25,6 +25,12 @@ const CONSUME = `select now::text as now, counters, blocks from headgate.consume
   $8::text::integer[], $9::text::integer, $10::text::integer[], $11::text::bigint[], $12::text::bigint[],
   $13::text::bigint, $14::text::bigint, $15::text::boolean)`;
 
+/** Calls that decide, under way at the same time: a busy store leaves the other connections of the pool free. */
+const MAX_CALLS = 3;
+/** In place of a number of requests: the function only reads, or it charges also what does not fit. */
+const READ = 0;
+const FORCED = -1;
+
 /**
  * Sends checks to PostgreSQL, those that wait at the same time together, and decides the requests that wait for them.
  * Why the rule is applied on both sides: see `stores/redis/check-calls.ts`.
@@ -32,25 +38,29 @@ const CONSUME = `select now::text as now, counters, blocks from headgate.consume
 export class CheckCalls {
   readonly decider: CheckDecider;
   readonly #parts: LimitStoreParts;
-  readonly #queue: CheckQueue;
+  readonly #decisions: CheckQueue<Decision>;
+  readonly #readings: CheckQueue<Reading>;
   /** Calls that were sent. */
   count = 0;
   /** Decisions that shared another decision's call. */
   coalesced = 0;
 
   constructor(parts: LimitStoreParts) {
-    const { server } = parts;
     this.#parts = parts;
     this.decider = new CheckDecider(parts);
-    this.#queue = new CheckQueue({
-      // The rest is for the call itself.
-      maxWaitMs: server.deadlineMs / 2,
+    // The rest is for the call itself.
+    const maxWaitMs = parts.server.deadlineMs / 2;
+    this.#decisions = new CheckQueue({
+      maxCalls: MAX_CALLS,
+      maxWaitMs,
       send: (checks) => this.#decide(checks),
-      giveUp: (checks) => {
-        const cause = new NotSentError(new Error(`${server.deadlineMs / 2} ms were not enough for the earlier calls`));
-        server.outages.failed(cause);
-        this.#failOver(checks, new StoreUnavailableError(cause, { sent: false }));
-      },
+      giveUp: (checks) => this.#failOver(checks, this.#late()),
+    });
+    this.#readings = new CheckQueue({
+      maxCalls: 1,
+      maxWaitMs,
+      send: (checks) => this.#read(checks),
+      giveUp: (checks) => rejectAll(checks, this.#late()),
     });
   }
 
@@ -58,15 +68,41 @@ export class CheckCalls {
   decide(account: string, route: string, windowSet: WindowSet, cost: number, pair: string): Promise<Decision> {
     const keys = layoutOf(windowSet).shared ? [pair, digest(account)] : [pair];
     return traceCall('limits', 'consume', this.#parts.server.breaker, (call) =>
-      this.#queue.add({ keys, account, route, windowSet, cost, call }),
+      this.#decisions.add({ keys, account, route, windowSet, cost, call }),
+    );
+  }
+
+  /**
+   * Reads the counters of one account and route, and the server's time.
+   * @throws PostgresSetupError, StoreTimeoutError, StoreUnavailableError
+   */
+  read(account: string, route: string, windowSet: WindowSet, pair: string): Promise<Reading> {
+    return traceCall('limits', 'peek', this.#parts.server.breaker, (call) =>
+      this.#readings.add({ keys: [pair], account, route, windowSet, cost: 1, call }),
+    );
+  }
+
+  /**
+   * Charges one account and route, whether the cost fits or not. The failure policy says what happens in an outage.
+   * @throws PostgresSetupError, or the errors of the failure policy
+   */
+  charge(account: string, route: string, windowSet: WindowSet, cost: number): Promise<readonly WindowStatus[]> {
+    const { breaker } = this.#parts.server;
+    return traceCall('limits', 'charge', breaker, (call) =>
+      this.decider.charge({ account, route, windowSet, cost, call }, async () => {
+        const addedAt = monotonicClock.now();
+        const check: QueuedCheck<never> = { keys: [], account, route, windowSet, cost, addedAt, waiting: [] };
+        const { now, found } = await this.#consume([check], () => FORCED);
+        return { now, counters: found[0] as Counters };
+      }),
     );
   }
 
   /** Sends checks, and decides their requests. */
-  async #decide(checks: readonly QueuedCheck[]): Promise<void> {
+  async #decide(checks: readonly QueuedCheck<Decision>[]): Promise<void> {
     try {
       const sentAt = monotonicClock.now();
-      const { now, found } = await this.#consume(checks);
+      const { now, found } = await this.#consume(checks, ({ waiting }) => waiting.length);
       const times = { now, sentAt, receivedAt: monotonicClock.now() };
       for (const [i, check] of checks.entries())
         this.decider.decide(check, check, found[i] as Counters | FoundBlock, times);
@@ -75,36 +111,59 @@ export class CheckCalls {
     }
   }
 
-  /** The failure policy decides, unless the set-up is wrong. */
-  #failOver(checks: readonly QueuedCheck[], error: unknown): void {
-    for (const check of checks) {
-      if (error instanceof PostgresSetupError) rejectAll(check, error);
-      else this.decider.failOver(check, check, error);
+  /** Sends checks that only read. */
+  async #read(checks: readonly QueuedCheck<Reading>[]): Promise<void> {
+    try {
+      const { now, found } = await this.#consume(checks, () => READ);
+      for (const [i, { waiting }] of checks.entries())
+        for (const { resolve } of waiting) resolve({ now, counters: found[i] as Counters });
+    } catch (error) {
+      rejectAll(checks, error);
     }
   }
 
-  async #consume(checks: readonly QueuedCheck[]): Promise<ConsumeReply> {
-    const requests = checks.reduce((sum, { waiting }) => sum + waiting.length, 0);
+  /** The failure policy decides, unless the set-up is wrong. */
+  #failOver(checks: readonly QueuedCheck<Decision>[], error: unknown): void {
+    if (error instanceof PostgresSetupError) rejectAll(checks, error);
+    else for (const check of checks) this.decider.failOver(check, check, error);
+  }
+
+  /** The error of checks whose turn did not come in time. */
+  #late(): StoreUnavailableError {
+    const { outages, deadlineMs } = this.#parts.server;
+    const cause = new NotSentError(new Error(`${deadlineMs / 2} ms were not enough for the earlier calls`));
+    outages.failed(cause);
+    return new StoreUnavailableError(cause, { sent: false });
+  }
+
+  /** @param requestsOf the number of requests of a check, or {@link READ} or {@link FORCED} */
+  async #consume<Result>(
+    checks: readonly QueuedCheck<Result>[],
+    requestsOf: (check: QueuedCheck<Result>) => number,
+  ): Promise<ConsumeReply> {
+    const requests = checks.map(requestsOf);
     this.count++;
-    this.coalesced += requests - 1;
-    const values = valuesOf(checks);
+    this.coalesced += Math.max(0, requests.reduce((sum, number) => sum + number) - 1);
+    const values = valuesOf(checks, requests);
     const { server, durable } = this.#parts;
-    const end = (checks[0] as QueuedCheck).addedAt + server.deadlineMs;
+    const end = (checks[0] as QueuedCheck<Result>).addedAt + server.deadlineMs;
     const left = Math.max(1, end - monotonicClock.now());
     const [row] = await server.query(CONSUME, [...values, server.now(), String(left), durable], left);
     return readConsumeReply(row, checks);
   }
 }
 
-function rejectAll({ waiting }: Check, error: Error): void {
-  for (const { call, reject } of waiting) {
-    if (call !== undefined) call.error = error;
-    reject(error);
+function rejectAll(checks: readonly Check<never>[], error: unknown): void {
+  for (const { waiting } of checks) {
+    for (const { call, reject } of waiting) {
+      if (call !== undefined) call.error = error;
+      reject(error);
+    }
   }
 }
 
 /** The parameters of `consume_1` before the time. */
-function valuesOf(checks: readonly QueuedCheck[]): string[] {
+function valuesOf(checks: readonly QueuedCheck<never>[], requests: readonly number[]): string[] {
   const sets = new Map<WindowSet, number>();
   const starts = [1];
   const names: string[] = [];
@@ -121,12 +180,12 @@ function valuesOf(checks: readonly QueuedCheck[]): string[] {
     return set;
   };
   let size = 0;
-  const rows = checks.map(({ account, route, windowSet, cost, waiting }) => {
+  const rows = checks.map(({ account, route, windowSet, cost }, i) => {
     const layout = layoutOf(windowSet);
     const out = size + 1;
     size += layout.names.length * SLOTS_PER_WINDOW;
     const { own, shared } = layout;
-    return [digest(account), digest(route), own, shared, cost, waiting.length, setOf(windowSet, layout), out];
+    return [digest(account), digest(route), own, shared, cost, requests[i], setOf(windowSet, layout), out];
   });
   const columns = (rows[0] as unknown[]).map((_, i) => arrayOf(rows.map((row) => row[i] as string)));
   return [...columns, String(size), arrayOf(starts), arrayOf(names), arrayOf(maxes)];
@@ -142,7 +201,7 @@ interface ConsumeReply {
 /**
  * Reads the row of `consume_1`.
  * @throws TypeError for anything that the function cannot return */
-function readConsumeReply(row: Row | undefined, checks: readonly QueuedCheck[]): ConsumeReply {
+function readConsumeReply(row: Row | undefined, checks: readonly QueuedCheck<never>[]): ConsumeReply {
   const now = integerOf(row?.now);
   const numbers = String(row?.counters ?? '').split(',');
   const blocks: readonly unknown[] = typeof row?.blocks === 'string' ? JSON.parse(row.blocks) : [];

@@ -1,10 +1,9 @@
 import { monotonicClock } from '../../core/clock.ts';
-import type { Decision } from '../../core/decision.ts';
 import type { WindowSet } from '../../core/window-set.ts';
 import type { Check, CheckRequest } from '../shared/check-batcher.ts';
 
 /** Equal requests that wait for one call. */
-export interface QueuedCheck extends Check {
+export interface QueuedCheck<Result> extends Check<Result> {
   readonly windowSet: WindowSet;
   readonly cost: number;
   /** When the first of its requests arrived, on this process's clock. */
@@ -12,17 +11,17 @@ export interface QueuedCheck extends Check {
 }
 
 /** Options of {@link CheckQueue}. */
-export interface CheckQueueOptions {
+export interface CheckQueueOptions<Result> {
+  /** Most calls that are under way at the same time, each on a connection of its own. */
+  readonly maxCalls: number;
   /** Longest wait for the turn of a check, in milliseconds. */
   readonly maxWaitMs: number;
   /** Sends checks in one call. Must not reject. */
-  readonly send: (checks: readonly QueuedCheck[]) => Promise<void>;
+  readonly send: (checks: readonly QueuedCheck<Result>[]) => Promise<void>;
   /** Called with checks whose turn did not come in time. */
-  readonly giveUp: (checks: readonly QueuedCheck[]) => void;
+  readonly giveUp: (checks: readonly QueuedCheck<Result>[]) => void;
 }
 
-/** Calls under way at the same time, each on a connection of its own. A busy store leaves the others of the pool free. */
-const MAX_CALLS = 3;
 /** Most checks per call: its locks are free again only when all of them are decided. */
 const MAX_CHECKS = 64;
 /** Fewer checks are not worth a separate call. */
@@ -35,22 +34,22 @@ const MAX_LOOKED = 1_024;
  * the second call would wait for the first, and occupy a connection meanwhile. Requests that touch the same counters
  * keep their order.
  */
-export class CheckQueue {
-  readonly #options: CheckQueueOptions;
-  readonly #waiting = new Set<QueuedCheck>();
+export class CheckQueue<Result> {
+  readonly #options: CheckQueueOptions<Result>;
+  readonly #waiting = new Set<QueuedCheck<Result>>();
   /** The last waiting check of each key. */
-  readonly #last = new Map<string, QueuedCheck>();
+  readonly #last = new Map<string, QueuedCheck<Result>>();
   /** Keys of the checks that are under way. */
   readonly #busy = new Set<string>();
   #calls = 0;
   #isScheduled = false;
 
-  constructor(options: CheckQueueOptions) {
+  constructor(options: CheckQueueOptions<Result>) {
     this.#options = options;
   }
 
-  /** Resolves with the decision. */
-  add({ keys, account, route, windowSet, cost, call }: CheckRequest): Promise<Decision> {
+  /** Resolves with the result. */
+  add({ keys, account, route, windowSet, cost, call }: CheckRequest): Promise<Result> {
     const last = this.#last.get(keys[0] as string);
     const isEqual = last?.windowSet === windowSet && last.cost === cost && this.#isLastOfAll(keys, last);
     const check = isEqual
@@ -64,13 +63,13 @@ export class CheckQueue {
     return new Promise((resolve, reject) => check.waiting.push({ call, resolve, reject }));
   }
 
-  #isLastOfAll(keys: readonly string[], check: QueuedCheck): boolean {
+  #isLastOfAll(keys: readonly string[], check: QueuedCheck<Result>): boolean {
     return check.keys.length === keys.length && keys.every((key) => this.#last.get(key) === check);
   }
 
   /** Sends at the end of the turn, so that the requests of a turn are together. */
   #schedule(): void {
-    if (this.#isScheduled || this.#calls >= MAX_CALLS) return;
+    if (this.#isScheduled || this.#calls >= this.#options.maxCalls) return;
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
@@ -80,21 +79,21 @@ export class CheckQueue {
 
   #sendAll(): void {
     const oldest = monotonicClock.now() - this.#options.maxWaitMs;
-    const late: QueuedCheck[] = [];
+    const late: QueuedCheck<Result>[] = [];
     for (const check of this.#waiting) {
       if (check.addedAt >= oldest) break;
       late.push(check);
     }
     for (const check of late) this.#remove(check);
     if (late.length > 0) this.#options.giveUp(late);
-    while (this.#calls < MAX_CALLS && this.#waiting.size > 0) {
+    while (this.#calls < this.#options.maxCalls && this.#waiting.size > 0) {
       const checks = this.#take();
       if (checks.length === 0) return;
       void this.#send(checks);
     }
   }
 
-  async #send(checks: readonly QueuedCheck[]): Promise<void> {
+  async #send(checks: readonly QueuedCheck<Result>[]): Promise<void> {
     this.#calls++;
     for (const { keys } of checks) for (const key of keys) this.#busy.add(key);
     await this.#options.send(checks);
@@ -104,10 +103,10 @@ export class CheckQueue {
   }
 
   /** The checks of the next call: an equal share of those that wait, and none whose counters are in use. */
-  #take(): QueuedCheck[] {
-    const share = Math.ceil(this.#waiting.size / (MAX_CALLS - this.#calls));
+  #take(): QueuedCheck<Result>[] {
+    const share = Math.ceil(this.#waiting.size / (this.#options.maxCalls - this.#calls));
     const most = Math.min(MAX_CHECKS, Math.max(MIN_CHECKS, share));
-    const taken: QueuedCheck[] = [];
+    const taken: QueuedCheck<Result>[] = [];
     const used = new Set<string>();
     let looked = 0;
     for (const check of this.#waiting) {
@@ -119,7 +118,7 @@ export class CheckQueue {
     return taken;
   }
 
-  #remove(check: QueuedCheck): void {
+  #remove(check: QueuedCheck<Result>): void {
     this.#waiting.delete(check);
     for (const key of check.keys) if (this.#last.get(key) === check) this.#last.delete(key);
   }

@@ -74,7 +74,10 @@ export interface Database extends Connection {
 
 /** A pool queues each call that waits for a connection, without a bound of its own. */
 const MAX_WAITING = 1_000;
-/** A connection that did not answer for so long is closed, because a network that is cut reports no error for hours. */
+/**
+ * A connection that did not answer until so long after the deadline is closed, because a network that is cut reports no
+ * error for hours.
+ */
 const DEAD_AFTER_MS = 10_000;
 const BOOLEAN = 16;
 /** SQLSTATE of a write on a server that was demoted, or on a standby. */
@@ -161,7 +164,9 @@ function fromPg(pool: PgPool): Database {
     onClientError: (listener) => listenTo(pool, listener),
     query: (text, values, until) =>
       connected(async (client) => {
-        const timer = setTimeout(() => void client.end().catch(ignore), DEAD_AFTER_MS);
+        if (until === undefined) return rowsOf(await askPg(client, text, values));
+        const deadAfterMs = Math.max(0, until - monotonicClock.now()) + DEAD_AFTER_MS;
+        const timer = setTimeout(() => void client.end().catch(ignore), deadAfterMs);
         try {
           return rowsOf(await askPg(client, text, values));
         } finally {

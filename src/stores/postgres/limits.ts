@@ -1,9 +1,9 @@
-import type { Block, BlockTarget } from '../../core/block.ts';
+import type { Block, BlockTarget, FreshStart } from '../../core/block.ts';
 import { monotonicClock } from '../../core/clock.ts';
 import { Decision, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
 import type { LimitStore, ReadyOptions, ResetTarget } from '../../core/ports.ts';
-import { NEVER } from '../../core/window.ts';
-import { hasSharedCount, type WindowSet } from '../../core/window-set.ts';
+import { SLOTS_PER_WINDOW } from '../../core/window.ts';
+import type { WindowSet } from '../../core/window-set.ts';
 import { DEFAULT_MAX_KEYS } from '../memory/options.ts';
 import { Denials } from '../shared/denials.ts';
 import { createFailover } from '../shared/failover.ts';
@@ -23,7 +23,9 @@ export type PostgresStoreStats = LimitStoreStats;
 
 /** A {@link LimitStore} in PostgreSQL, which any number of processes can share. */
 export interface PostgresStore extends LimitStore {
-  block(target: BlockTarget, block: Block): Promise<void>;
+  settleOnce(decision: Decision, cost: number, receipt: string): Promise<boolean>;
+  charge(account: string, route: string, windowSet: WindowSet, cost: number): Promise<readonly WindowStatus[]>;
+  block(target: BlockTarget, block: Block, fresh?: FreshStart): Promise<void>;
   unblock(target: BlockTarget): Promise<void>;
   blocked(target: BlockTarget): Promise<Block | undefined>;
   /**
@@ -40,10 +42,7 @@ export interface PostgresStore extends LimitStore {
 const ROWS_PER_PAGE = 2_000;
 
 const SETTLE = `select headgate.settle_1($1::text::uuid, $2::text::uuid[], $3::text::bigint[], $4::text::bigint[],
-  $5::text::bigint, $6::text::bigint, $7::text::bigint, $8::text::boolean) as settled`;
-const PEEK = `select coalesce($4::text::bigint, headgate.clock_1())::text as now,
-  (select windows::text from headgate.counters where account = $1::text::uuid and route = $2::text::uuid) as own,
-  (select windows::text from headgate.counters where account = $1::text::uuid and route = $3::text::uuid) as shared`;
+  $5::text::bigint, $6::text, $7::text::bigint, $8::text::bigint, $9::text::boolean) as settled`;
 /** The rows are locked in the order of consume_1, and deleted by their keys: a row can change before it is locked. */
 const resetPage = (which: string): string => `with page as materialized (
     select account, route from headgate.counters where ${which} order by account, route limit ${ROWS_PER_PAGE}
@@ -57,16 +56,8 @@ const resetPage = (which: string): string => `with page as materialized (
 const RESET_ALL = resetPage('(account, route) > ($1::text::uuid, $2::text::uuid)');
 const RESET_ACCOUNT = resetPage('account = $1::text::uuid and ($2::text is null or route > $2::text::uuid)');
 const RESET_PAIR = 'delete from headgate.counters where account = $1::text::uuid and route = $2::text::uuid';
-const BLOCK = `with clock as (select coalesce($5::text::bigint, headgate.clock_1()) as now), swept as (
-    delete from headgate.blocks where ctid = any (array(
-      select b.ctid from headgate.blocks as b, clock
-      where b.ends <= now and not (b.account = $1::text::uuid and b.route = $2::text::uuid)
-      order by b.ends limit 4 for update of b skip locked
-    ))
-  )
-  insert into headgate.blocks (account, route, ends, reason)
-    select $1::text::uuid, $2::text::uuid, now + $4::text::bigint, $3::text from clock
-    on conflict (account, route) do update set reason = excluded.reason, ends = excluded.ends`;
+const BLOCK = `select headgate.block_1($1::text::uuid, $2::text::uuid, $3::text::bigint, $4::text, $5::text::bigint,
+  $6::text::boolean)`;
 const UNBLOCK = 'delete from headgate.blocks where account = $1::text::uuid and route = $2::text::uuid';
 const BLOCKED = `select (ends - now)::text as ms, reason
   from headgate.blocks, (select coalesce($4::text::bigint, headgate.clock_1()) as now) as clock
@@ -120,21 +111,19 @@ class PostgresLimitStore implements PostgresStore {
 
   async peek(account: string, route: string, windowSet: WindowSet): Promise<readonly WindowStatus[]> {
     if (windowSet.windows.length === 0) return [];
-    const { server } = this.#parts;
-    const [row] = await server.run('peek', PEEK, [digest(account), digest(route), ZERO, server.now()]);
-    const now = integerOf(row?.now);
-    const [own, shared] = [row?.own, row?.shared].map((text) => String(text ?? '').match(/-?\d+/g) ?? []);
-    const { names } = layoutOf(windowSet);
-    const isShared = hasSharedCount(windowSet);
-    return windowSet.windows.map((window, i) => {
-      const windows = (isShared && window.limit !== 'route' ? shared : own) as readonly string[];
-      const at = windows.findIndex((name, place) => place % 3 === 0 && name === names[i]);
-      const counters = at < 0 ? [NEVER, 0] : [integerOf(windows[at + 1]), integerOf(windows[at + 2])];
-      return windowStatus(window, counters, 0, now, 0);
-    });
+    const { now, counters } = await this.#calls.read(account, route, windowSet, pairOf(account, route));
+    return windowSet.windows.map((window, i) => windowStatus(window, counters, i * SLOTS_PER_WINDOW, now, 0));
   }
 
-  async settle(decision: Decision, cost: number): Promise<boolean> {
+  settle(decision: Decision, cost: number): Promise<boolean> {
+    return this.#settle(decision, cost, null);
+  }
+
+  settleOnce(decision: Decision, cost: number, receipt: string): Promise<boolean> {
+    return this.#settle(decision, cost, receipt);
+  }
+
+  async #settle(decision: Decision, cost: number, receipt: string | null): Promise<boolean> {
     const { server, failover, durable } = this.#parts;
     if (decision.degraded) return failover.settle(decision, cost);
     if (!decision.takeCharge()) return false;
@@ -143,7 +132,7 @@ class PostgresLimitStore implements PostgresStore {
     const routes = [...(shared ? [ZERO] : []), ...(own ? [digest(route)] : [])];
     const values = [
       ...[digest(account), arrayOf(routes), arrayOf(trace.map((window) => windowName(window, shared)))],
-      ...[arrayOf(trace.map(({ startedAt }) => startedAt as number)), String(cost - decision.cost)],
+      ...[arrayOf(trace.map(({ startedAt }) => startedAt as number)), String(cost - decision.cost), receipt],
       ...[server.now(), String(server.deadlineMs), durable],
     ];
     try {
@@ -155,6 +144,11 @@ class PostgresLimitStore implements PostgresStore {
       if (isNotExecuted(error)) decision.returnCharge();
       throw error;
     }
+  }
+
+  async charge(account: string, route: string, windowSet: WindowSet, cost: number): Promise<readonly WindowStatus[]> {
+    // Rejections that are cached stay certain: a charge makes no room.
+    return windowSet.windows.length === 0 ? [] : this.#calls.charge(account, route, windowSet, cost);
   }
 
   async reset({ account, route }: ResetTarget): Promise<void> {
@@ -172,10 +166,10 @@ class PostgresLimitStore implements PostgresStore {
     }
   }
 
-  async block(target: BlockTarget, block: Block): Promise<void> {
+  async block(target: BlockTarget, block: Block, fresh?: FreshStart): Promise<void> {
     const { server, knownBlocks } = this.#parts;
-    const values = [...placeOf(target), toText(block.reason), String(block.forMs), server.now()];
-    await this.#changing(pairOfTarget(target), 'block', BLOCK, values);
+    const values = [String(block.forMs), toText(block.reason), server.now(), String(fresh !== undefined)];
+    await this.#changing(pairOfTarget(target), 'block', BLOCK, [...placeOf(target), ...values]);
     knownBlocks.add(target, block);
   }
 

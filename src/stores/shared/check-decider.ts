@@ -1,8 +1,9 @@
 import type { Block } from '../../core/block.ts';
 import { BlockedDecision } from '../../core/blocked-decision.ts';
 import { monotonicClock } from '../../core/clock.ts';
-import { charge, Decision, evaluate, FITS } from '../../core/decision.ts';
-import type { Counters } from '../../core/window.ts';
+import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
+import type { StoreCall } from '../../core/store-channel.ts';
+import { addBeyond, type Counters, SLOTS_PER_WINDOW } from '../../core/window.ts';
 import type { WindowSet } from '../../core/window-set.ts';
 import type { Check } from './check-batcher.ts';
 import type { Denials } from './denials.ts';
@@ -32,6 +33,19 @@ export interface CallTimes {
   readonly receivedAt: number;
 }
 
+/** The counters of one account and route, and the server's time. */
+export interface Reading {
+  readonly now: number;
+  readonly counters: Counters;
+}
+
+/** A charge that need not fit. */
+export interface Penalty extends Asked {
+  readonly account: string;
+  readonly route: string;
+  readonly call: StoreCall | undefined;
+}
+
 /** The window set and cost that the requests of a check have in common. */
 type Asked = { readonly windowSet: WindowSet; readonly cost: number };
 
@@ -48,13 +62,13 @@ export class CheckDecider {
   }
 
   /** @param found the block that rejects the requests, or the counters before the first of them */
-  decide(check: Check, asked: Asked, found: Counters | FoundBlock, times: CallTimes): void {
+  decide(check: Check<Decision>, asked: Asked, found: Counters | FoundBlock, times: CallTimes): void {
     if ('block' in found) this.#reject(check, asked, found, times);
     else this.#settle(check, asked, found, times);
   }
 
   /** The failure policy decides, except about requests that a known block rejects. */
-  failOver({ account, route, waiting }: Check, { windowSet, cost }: Asked, error: unknown): void {
+  failOver({ account, route, waiting }: Check<Decision>, { windowSet, cost }: Asked, error: unknown): void {
     const { failover, knownBlocks } = this.#parts;
     const block = knownBlocks.find(account, route);
     for (const { call, resolve, reject } of waiting) {
@@ -69,8 +83,33 @@ export class CheckDecider {
     }
   }
 
+  /**
+   * The windows after a charge that need not fit.
+   * @param send charges on the server, and returns the counters before it. If it rejects, the failure policy charges
+   */
+  async charge(penalty: Penalty, send: () => Promise<Reading>): Promise<readonly WindowStatus[]> {
+    const { account, route, windowSet, cost, call } = penalty;
+    try {
+      const { now, counters } = await send();
+      return windowSet.windows.map((window, i) => {
+        addBeyond(counters, i * SLOTS_PER_WINDOW, window.durationMs, cost, now);
+        return windowStatus(window, counters, i * SLOTS_PER_WINDOW, now, 0);
+      });
+    } catch (error) {
+      if (call !== undefined) call.error = error;
+      const windows = this.#parts.failover.charge(account, route, windowSet, cost, error);
+      this.degraded++;
+      return windows;
+    }
+  }
+
   /** Decides the requests of a check one after the other, starting from the counters that the server found. */
-  #settle(check: Check, { windowSet, cost }: Asked, counters: Counters, { now, sentAt, receivedAt }: CallTimes): void {
+  #settle(
+    check: Check<Decision>,
+    { windowSet, cost }: Asked,
+    counters: Counters,
+    { now, sentAt, receivedAt }: CallTimes,
+  ): void {
     const { keys, account, route, waiting } = check;
     this.#parts.knownBlocks.deleteAll(account, route);
     let left = waiting.length;
@@ -86,7 +125,12 @@ export class CheckDecider {
   }
 
   /** Rejects the requests of a check, because its account or its route is blocked (S21). */
-  #reject(check: Check, { windowSet, cost }: Asked, found: FoundBlock, { now, sentAt, receivedAt }: CallTimes): void {
+  #reject(
+    check: Check<Decision>,
+    { windowSet, cost }: Asked,
+    found: FoundBlock,
+    { now, sentAt, receivedAt }: CallTimes,
+  ): void {
     const { keys, account, route, waiting } = check;
     const { denials, knownBlocks } = this.#parts;
     const { block, isOfAccount } = found;

@@ -15,7 +15,7 @@ for (const [name, create] of Object.entries(CLIENTS)) {
     name: `PostgreSQL by ${name}`,
     create: async (clock) => {
       await isMigrated;
-      const text = `delete from "${schema}".counters; delete from "${schema}".blocks`;
+      const text = `truncate "${schema}".counters, "${schema}".blocks, "${schema}".receipts`;
       await databaseOf('client', client).query(text, []);
       return createPostgresStore(client, { schema, clock, deadlineMs: 10_000 });
     },

@@ -1,4 +1,4 @@
--- Counters and blocks of limits. `headgate.` stands for the schema's name.
+-- Counters of limits.
 
 -- The windows of one route of an account. Account and route are the first half of a SHA-256. The windows that all
 -- routes of an account share are in a row whose route is zero.
@@ -13,16 +13,6 @@ create table headgate.counters (
   primary key (account, route)
 ) with (fillfactor = 85);
 create index counters_by_end on headgate.counters (expires);
-
--- The route is zero if the whole account is blocked. The reason is a JSON text.
-create table headgate.blocks (
-  account uuid not null,
-  route uuid not null,
-  ends bigint not null,
-  reason text,
-  primary key (account, route)
-);
-create index blocks_by_end on headgate.blocks (ends);
 
 create function headgate.minute_1(p_ms bigint) returns integer language sql immutable as $$
   select greatest(-2147483648, least(2147483647, (p_ms + 59999) / 60000))::integer
@@ -42,10 +32,16 @@ begin
 end
 $$;
 
+-- Of the lock under which a row of an account is created, or its counters are deleted together with a block.
+create function headgate.account_lock_1(p_account uuid) returns bigint language sql immutable as $$
+  select hashtextextended(p_account::text, 7233180926112403)
+$$;
+
 -- Charges checks. A check is a number of equal requests; as many of them are charged as fit every window.
 --   p_accounts, p_routes: of each check. No two checks use the same row.
 --   p_own, p_shared: whether the check uses the row of its route, and the row of its account
---   p_costs, p_requests: the cost of each request, and their number
+--   p_costs, p_requests: the cost of each request, and their number; 0 only reads the windows, and -1 is one request
+--     that is charged whether it fits or not, also if it is blocked
 --   p_sets, p_outs: the window set of each check, and where its windows begin in `counters`, which has p_size numbers
 --   p_starts: where each window set begins in p_names and p_maxes, and where the last ends
 -- Output: the time; of each window of each check when it started and its count, before the requests, and nothing if it
@@ -81,6 +77,7 @@ declare
   v_count bigint;
   v_used integer;
   v_fit bigint;
+  v_forced boolean;
   v_cost bigint;
   v_starts bigint[];
   v_counts bigint[];
@@ -129,7 +126,7 @@ begin
       -- After the rows were read, so that none of their windows started later.
       if now is null then now := coalesce(p_now, headgate.clock_1()); end if;
       v_at := v_check.at;
-      if v_check.ends > now then
+      if v_check.ends > now and p_requests[v_at] > 0 then
         v_blocks[v_at] := json_build_array(v_check.ends - now, v_check.reason, v_check.blocked_route = v_zero);
         v_todo[v_at] := false;
         continue;
@@ -144,7 +141,8 @@ begin
       v_from := p_starts[p_sets[v_at]];
       v_to := p_starts[p_sets[v_at] + 1] - 1;
       v_cost := p_costs[v_at];
-      v_fit := p_requests[v_at];
+      v_forced := p_requests[v_at] = -1;
+      v_fit := abs(p_requests[v_at]);
       v_out := p_outs[v_at];
       v_used := 0;
       for j in v_from .. v_to loop
@@ -170,8 +168,8 @@ begin
             v_count := 0;
           end if;
         end if;
-        v_fit := least(v_fit, (p_maxes[j] - v_count) / v_cost);
-        exit when v_fit <= 0;
+        if not v_forced then v_fit := least(v_fit, (p_maxes[j] - v_count) / v_cost); end if;
+        exit when v_fit <= 0 and p_requests[v_check.at] > 0;
         v_starts[j] := v_started;
         v_counts[j] := v_count;
         v_out := v_out + 2;
@@ -191,11 +189,13 @@ begin
         exit when v_fit = 0;
         v_name := p_names[j];
         v_started := coalesce(v_starts[j], now);
+        -- A safe integer of JavaScript.
+        v_count := least(9007199254740991, v_counts[j] + v_fit * v_cost);
         if v_name & 3 = 2 then
-          v_shared := v_shared || array[v_name, v_started, v_counts[j] + v_fit * v_cost];
+          v_shared := v_shared || array[v_name, v_started, v_count];
           v_shared_end := greatest(v_shared_end, v_started + (v_name >> 2));
         else
-          v_own := v_own || array[v_name, v_started, v_counts[j] + v_fit * v_cost];
+          v_own := v_own || array[v_name, v_started, v_count];
           v_own_end := greatest(v_own_end, v_started + (v_name >> 2));
         end if;
       end loop;
@@ -233,6 +233,21 @@ begin
       -- Every call first inserts and then locks, both in the order of the rows: so no two calls wait for each other.
       v_missing := cardinality(array_positions(v_places, null));
       if v_missing > 0 then
+        -- A block with a fresh start does not see the rows that are inserted now, so it waits for them, or they wait for
+        -- it and then see the block.
+        perform pg_advisory_xact_lock_shared(headgate.account_lock_1(k.account))
+          from (
+            select distinct k.account from rows from (unnest(v_rows), unnest(v_places))
+              as k (account, route, expires, windows, place)
+            where k.place is null order by k.account
+          ) as k;
+        if exists (
+          select from unnest(p_accounts, p_routes, p_requests, v_todo) as k (account, route, requests, todo)
+          join headgate.blocks as e on e.account = k.account and e.route in (v_zero, k.route)
+          where k.todo and k.requests > 0 and e.ends > now
+        ) then
+          raise exception 'the account was blocked meanwhile' using errcode = 'HG002';
+        end if;
         insert into headgate.counters as c (account, route, expires, windows)
           select k.account, k.route, k.expires, k.windows
           from rows from (unnest(v_rows), unnest(v_places)) as k (account, route, expires, windows, place)
@@ -265,55 +280,16 @@ begin
     exit;
   end loop;
 
-  -- The table grows only by new rows, so each of them removes some that are over. This is the last step, and it leaves
-  -- out rows that are locked, so it never waits while others wait for it.
-  if v_new > 0 then
+  -- The table grows only by new rows, so they remove rows that are over: 2.5 per new row, many at a time, because the
+  -- search passes over the rows that were removed before. This is the last step, and it leaves out rows that are locked,
+  -- so it never waits while others wait for it.
+  if random() * 64 < v_new then
     delete from headgate.counters where ctid = any (array(
       select c.ctid from headgate.counters as c where c.expires <= now / 60000
-      order by c.expires limit 2 * v_new + 2 for update skip locked
+      order by c.expires limit greatest(160, 5 * v_new / 2) for update skip locked
     ));
   end if;
   counters := array_to_string(v_found, ',', '');
   blocks := to_json(v_blocks)::text;
-end
-$$;
-
--- Adds p_change to the windows that started at p_started, as far as they are active. Returns whether one was.
-create function headgate.settle_1(
-  p_account uuid, p_routes uuid[], p_names bigint[], p_started bigint[], p_change bigint,
-  p_now bigint, p_patience_ms bigint, p_durable boolean
-) returns boolean language plpgsql as $$
-declare
-  v_row record;
-  v_now bigint;
-  v_windows bigint[];
-  v_is_changed boolean;
-  v_is_settled boolean := false;
-begin
-  perform headgate.begin_1(p_durable, p_patience_ms);
-  for v_row in
-    select c.ctid as place, c.windows from headgate.counters as c
-    where c.account = p_account and c.route = any (p_routes) order by c.account, c.route for update
-  loop
-    perform headgate.in_time_1(p_patience_ms);
-    v_now := coalesce(p_now, headgate.clock_1());
-    v_windows := v_row.windows;
-    v_is_changed := false;
-    for i in 1 .. cardinality(v_windows) by 3 loop
-      for j in 1 .. cardinality(p_names) loop
-        if v_windows[i] = p_names[j] and v_windows[i + 1] = p_started[j]
-          and v_now >= p_started[j] and v_now < p_started[j] + (p_names[j] >> 2) then
-          -- A safe integer of JavaScript, 0 or more.
-          v_windows[i + 2] := least(9007199254740991, greatest(0, v_windows[i + 2] + p_change));
-          v_is_changed := true;
-        end if;
-      end loop;
-    end loop;
-    if v_is_changed then
-      update headgate.counters as c set windows = v_windows where c.ctid = v_row.place;
-      v_is_settled := true;
-    end if;
-  end loop;
-  return v_is_settled;
 end
 $$;
