@@ -21,7 +21,9 @@ const BENCH = ['test/bench/*.test.ts'];
 const MODEL = ['test/model/*.test.ts'];
 
 /** The built package, as users install it. */
-const BUILT = ['test/{coming-from.nightly,consumers,examples,package,tree-shaking,workers.nightly}.test.ts'];
+const BUILT = [
+  'test/{coming-from.nightly,consumers,examples,orms.nightly,package,tree-shaking,workers.nightly}.test.ts',
+];
 
 /** Stores on real Redis servers. */
 const REDIS = [

@@ -73,6 +73,7 @@ export const GROUPS: readonly Group[] = [
       'docs/errors.md',
       'docs/which-store.md',
       'docs/redis.md',
+      'docs/transactions.md',
       'docs/postgres.md',
       'docs/write-a-store.md',
       'docs/runtimes.md',
