@@ -105,7 +105,9 @@ describe('TLS', () => {
     expect(await doctor(of('', { ca: other.certFile }))).toMatch(/^fault +reachable +.*certificate/m);
     expect(await doctor(of('?sslmode=verify-full'))).toMatch(/^fault +reachable +.*self.signed/m);
     const plain = await start();
-    expect(await doctor({ postgres: { url: `${plain.url()}?sslmode=require` } })).toMatch(/^fault +reachable +.*does not support SSL/m);
+    expect(await doctor({ postgres: { url: `${plain.url()}?sslmode=require` } })).toMatch(
+      /^fault +reachable +.*does not support SSL/m,
+    );
     for (const each of [certificate, other]) each.remove();
   });
 });
