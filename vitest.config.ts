@@ -2,7 +2,6 @@ import { MAX_WORKERS, NIGHTLY, projectOf, SECOND_ATTEMPT } from 'headgate-testbe
 import { defineConfig, type UserWorkspaceConfig } from 'vitest/config';
 import { projects as serviceProjects } from './apps/communication-api/vitest.config.ts';
 import { projects as gatewayProjects } from './apps/gateway/vitest.config.ts';
-import { projects as postgresStoreProjects } from './apps/postgres-store/vitest.config.ts';
 import { projects as benchProjects } from './packages/bench/vitest.config.ts';
 import { projects as simulateProjects } from './packages/simulate/vitest.config.ts';
 import { scriptsAsText } from './scripts/scripts-as-text.mjs';
@@ -62,7 +61,7 @@ const libraryProjects = [
   ...(NIGHTLY ? [project('bench', [...BENCH, ...MODEL])] : []),
   project('built', BUILT, {
     ...SECOND_ATTEMPT,
-    globalSetup: ['headgate-testbed/build', REDIS_SERVERS],
+    globalSetup: ['headgate-testbed/build', REDIS_SERVERS, POSTGRES_SERVER],
     setupFiles: ['headgate-testbed/built'],
   }),
   project('postgres', POSTGRES, { exclude: POSTGRES_FAULTS, globalSetup: POSTGRES_SERVER }),
@@ -82,13 +81,7 @@ const libraryProjects = [
 ];
 
 /** The other houses. Each has a config of its own, for `npm test -w`. */
-const houses = [
-  ...benchProjects,
-  ...simulateProjects,
-  ...gatewayProjects,
-  ...serviceProjects,
-  ...postgresStoreProjects,
-];
+const houses = [...benchProjects, ...simulateProjects, ...gatewayProjects, ...serviceProjects];
 
 export default defineConfig({
   test: {

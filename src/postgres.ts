@@ -6,6 +6,7 @@
 export type { ReadyOptions } from './core/ports.ts';
 export { STORE_CHANNEL, type StoreCall } from './core/store-channel.ts';
 export { RolledBackError } from './idempotency/rolled-back.ts';
+export { createPostgresAdjustments, type PostgresAdjustmentsOptions } from './shared-limits/stores/postgres.ts';
 export type { PostgresClaimStoreOptions, PostgresLargeValueOptions } from './stores/postgres/claim-options.ts';
 export {
   createPostgresClaimStore,

@@ -180,7 +180,6 @@ const HOUSES: Readonly<Record<string, House>> = {
   console: { folder: 'apps/gateway/src/console', rooms: CONSOLE },
   // Its own test has who may write SQL.
   service: { folder: 'apps/communication-api/src', rooms: SERVICE },
-  'postgres-store': { folder: 'apps/postgres-store/src' },
   testbed: { folder: 'packages/testbed/src' },
 };
 
@@ -188,7 +187,7 @@ const HOUSES: Readonly<Record<string, House>> = {
 const MOST_INTERNAL = 38;
 
 /** The most lines, those of the scripts in Lua and SQL included, and rooms of the library. */
-const MOST_LINES = 31_042;
+const MOST_LINES = 34_047;
 const MOST_ROOMS = 16;
 
 /** Packages that a room of the library may use at run time. All others, frameworks included, may only be imported as types. */
@@ -342,14 +341,7 @@ describe.each(Object.entries(HOUSES))('%s', (name, { folder, rooms, houses = [],
 });
 
 /** The folders of each house beside its source, and the packages of other houses whose parts they may share. */
-const BESIDE_SOURCE = [
-  '',
-  'apps/gateway',
-  'apps/communication-api',
-  'apps/postgres-store',
-  'packages/simulate',
-  'packages/bench',
-]
+const BESIDE_SOURCE = ['', 'apps/gateway', 'apps/communication-api', 'packages/simulate', 'packages/bench']
   .flatMap((house) => ['test', 'bench', 'scripts'].map((folder) => join(house, folder)))
   .filter((folder) => existsSync(join(ROOT, folder)));
 
@@ -466,12 +458,12 @@ describe('library', () => {
       'stores/postgres/client.ts',
       // A page of a scan that a failover breaks off is asked for again, a moment later.
       'stores/redis/claim-scan.ts',
-      // Large values wait for their turn, up to a bound.
-      'stores/shared/large-values.ts',
       // A claim that ends within 10 ms is not noted.
       'stores/redis/unresolved-claims.ts',
       // Calls to a server have a deadline.
       'stores/shared/circuit-breaker.ts',
+      // Large values wait for their turn, up to a bound.
+      'stores/shared/large-values.ts',
       // Waits for a server at start: the time between two attempts.
       'stores/shared/ready.ts',
     ]);

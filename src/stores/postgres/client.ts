@@ -80,6 +80,8 @@ const MAX_WAITING = 1_000;
  */
 const DEAD_AFTER_MS = 10_000;
 const BOOLEAN = 16;
+/** SQLSTATE of a write on a server that was demoted, or on a standby. */
+const READ_ONLY = '25006';
 const EXPECTED = 'must be a Pool of pg, an sql function of postgres, or a PGlite database';
 
 /**
@@ -147,7 +149,8 @@ function fromPg(pool: PgPool): Database {
         throw new NotSentError(new Error('no connection of the pool was free in time'));
       return await work(client);
     } catch (error) {
-      isBroken = !(error instanceof NotSentError) && !isOfStatement(error);
+      // After a failover, a new connection may lead to the new primary.
+      isBroken = !(error instanceof NotSentError) && (!isOfStatement(error) || codeOf(error) === READ_ONLY);
       throw error;
     } finally {
       client.off('error', ignore);

@@ -3,6 +3,7 @@ import { getOrCreate } from '../../base/get-or-create.ts';
 import { checkOptions } from '../../base/options.ts';
 import { type Connection, type Database, databaseOf, type PostgresClient, type Row } from './client.ts';
 import { PostgresSetupError, setupProblemOf } from './errors.ts';
+import adjustments from './sql/adjustments.sql';
 import blocks from './sql/blocks.sql';
 import claims from './sql/claims.sql';
 import limits from './sql/limits.sql';
@@ -27,7 +28,9 @@ interface Migration {
 }
 
 /** The migration at index 0 makes version 1. */
-const MIGRATIONS: readonly Migration[] = [{ text: [shared, limits, blocks, settle, claims].join('\n'), oldest: 1 }];
+const MIGRATIONS: readonly Migration[] = [
+  { text: [shared, limits, blocks, settle, claims, adjustments].join('\n'), oldest: 1 },
+];
 
 /** The version of the schema that this version of the library uses. It works on later ones, too, if they say so. */
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -65,19 +65,46 @@ export class Server {
    * @throws PostgresSetupError, StoreTimeoutError, StoreUnavailableError
    */
   run(operation: string, text: string, values: readonly (string | null)[]): Promise<readonly Row[]> {
-    return traceCall(this.#store, operation, this.breaker, () => this.query(text, values, this.deadlineMs));
+    return this.read(operation, text, values, this.deadlineMs, (rows) => rows);
+  }
+
+  /**
+   * Runs one statement as a traced call, and reads its rows. If `read` fails, the call failed.
+   * @throws PostgresSetupError, StoreTimeoutError, StoreUnavailableError
+   */
+  read<T>(
+    operation: string,
+    text: string,
+    values: readonly (string | null)[],
+    deadlineMs: number,
+    read: (rows: readonly Row[]) => T | Promise<T>,
+  ): Promise<T> {
+    return traceCall(this.#store, operation, this.breaker, () => this.query(text, values, deadlineMs, read));
   }
 
   /**
    * Runs one statement.
    * @throws PostgresSetupError, StoreTimeoutError, StoreUnavailableError
    */
-  async query(text: string, values: readonly (string | null)[], deadlineMs: number): Promise<readonly Row[]> {
+  query(text: string, values: readonly (string | null)[], deadlineMs: number): Promise<readonly Row[]>;
+  query<T>(
+    text: string,
+    values: readonly (string | null)[],
+    deadlineMs: number,
+    read: (rows: readonly Row[]) => T | Promise<T>,
+  ): Promise<T>;
+  async query<T>(
+    text: string,
+    values: readonly (string | null)[],
+    deadlineMs: number,
+    read?: (rows: readonly Row[]) => T | Promise<T>,
+  ): Promise<readonly Row[] | T> {
     // Also while the circuit breaker is open.
     this.schema.checkOpen();
     const until = monotonicClock.now() + deadlineMs;
     try {
-      return await this.breaker.run(() => this.#repeated(text, values, until), deadlineMs);
+      const send = () => this.#repeated(text, values, until);
+      return await (read === undefined ? this.breaker.run(send, deadlineMs) : this.breaker.run(send, deadlineMs, read));
     } catch (error) {
       throw setupErrorOf(error) ?? error;
     }
