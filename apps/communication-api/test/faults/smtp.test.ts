@@ -7,7 +7,7 @@ import { GRACE_MS } from '../../src/journal/sender.ts';
 import { Sweeper } from '../../src/journal/sweeper.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { type Answer, clientOf } from '../support/client.ts';
-import { type Fault, faultsAt } from '../support/fault.ts';
+import { type Fault, faultsAt, someFaultsAt } from '../support/fault.ts';
 import { startImapFaultProxy, startSmtpFaultProxy } from '../support/mail-fault-proxy.ts';
 import { type SinkUser, startMailSink } from '../support/mail-sink.ts';
 import { startService } from '../support/service.ts';
@@ -197,7 +197,7 @@ describe('the mark is set just before the end of the message', () => {
 describe('the look into the Sent folder fails, too: the retry after it finds the email', () => {
   const STEPS = ['connect', 'AUTHENTICATE', 'LIST', 'SELECT', 'SEARCH'] as const;
 
-  test.concurrent.for(faultsAt(STEPS))('$name', async ({ step, fault }) => {
+  test.concurrent.for(someFaultsAt(STEPS))('$name', async ({ step, fault }) => {
     const { user, smtp, imap, send } = await linked(fault, (message, { file }) => file(message));
     smtp.failNext('end', { phase: 'after', kind: 'cut' });
     expect(await send()).toMatchObject(UNKNOWN);
@@ -212,7 +212,7 @@ describe('the look into the Sent folder fails, too: the retry after it finds the
 describe('the copy in the Sent folder is filed once', () => {
   const STEPS = ['connect', 'AUTHENTICATE', 'LIST', 'SELECT', 'SEARCH', 'APPEND'] as const;
 
-  test.concurrent.for(faultsAt(STEPS))('$name', async ({ step, fault }) => {
+  test.concurrent.for(someFaultsAt(STEPS))('$name', async ({ step, fault }) => {
     const { service, timeoutMs, user, account, imap } = await linked(fault);
     const messageId = `<${randomUUID()}@example.test>`;
     const message = Buffer.from(`Message-ID: ${messageId}\r\n\r\n${'Hello\r\n'.repeat(2_000)}`);

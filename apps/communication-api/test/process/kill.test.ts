@@ -3,12 +3,13 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { NIGHTLY } from 'headgate-testbed/nightly';
 import { expect, test } from 'vitest';
 import { openDatabase, openDataDirectory, readTemplate } from '../../src/db/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-const ROUNDS = 4;
+const ROUNDS = NIGHTLY ? 4 : 1;
 const folder = join(temporaryFolder(), 'data');
 // Inside node_modules, so that the program finds the packages.
 const modules = join(createRequire(import.meta.url).resolve('vitest/package.json'), '../..');
