@@ -147,9 +147,10 @@ class StoreLimiter implements Limiter {
     const { id, decision } =
       typeof settled === 'string' ? this.#read(settled) : { id: receiptIdOf(settled), decision: settled };
     if (decision === undefined) return false;
-    return id === undefined
+    // A decision of another limiter can have a receipt although this one has none.
+    return id === undefined || store.settleOnce === undefined
       ? store.settle(decision, cost)
-      : (store as Required<LimitStore>).settleOnce(decision, cost, id);
+      : store.settleOnce(decision, cost, id);
   }
 
   #read(receipt: string): ReadReceipt {

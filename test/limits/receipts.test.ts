@@ -6,6 +6,7 @@ import { createGate, createLimiter, isHeadgateError, type LimiterOptions } from 
 import { withShadow } from '../../src/shadow/shadow.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFailover } from '../../src/stores/shared/failover.ts';
+import { anyString } from '../../src/testing/arbitraries.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { windowSetFrom } from '../support/window-set.ts';
 
@@ -88,20 +89,16 @@ describe('a receipt', () => {
 
   it('names any account and route, and all windows of a set with a scope', async () => {
     await fc.assert(
-      fc.asyncProperty(
-        fc.string({ unit: 'binary', maxLength: 40 }),
-        fc.constantFrom('', '\ud800', '{}', 'ü:%'),
-        async (account, route) => {
-          const limits = {
-            allMethods: { windows: ['9/1m'], scope: 'account' as const },
-            routes: { [route]: ['9/1h'] },
-          };
-          const { create, limiter } = start({ limits });
-          const { receipt } = limiter.consumeSync({ account, route, cost: 3 });
-          expect(await create().settle(receipt, 1)).toBe(true);
-          expect((await limiter.peek({ account, route })).map(({ remaining }) => remaining)).toEqual([8, 8]);
-        },
-      ),
+      fc.asyncProperty(anyString(fc, 40), fc.constantFrom('', '\ud800', '{}', 'ü:%'), async (account, route) => {
+        const limits = {
+          allMethods: { windows: ['9/1m'], scope: 'account' as const },
+          routes: { [route]: ['9/1h'] },
+        };
+        const { create, limiter } = start({ limits });
+        const { receipt } = limiter.consumeSync({ account, route, cost: 3 });
+        expect(await create().settle(receipt, 1)).toBe(true);
+        expect((await limiter.peek({ account, route })).map(({ remaining }) => remaining)).toEqual([8, 8]);
+      }),
       { numRuns: 50 },
     );
   });
@@ -142,6 +139,17 @@ describe('a receipt', () => {
     expect(JSON.stringify(decision)).not.toContain(decision.receipt);
     expect(Object.keys(decision)).not.toContain('receipt');
   });
+});
+
+it('S13: the decision of another limiter changes nothing, also if its receipt was read', async () => {
+  const { limiter } = start();
+  const others = createMemoryStore();
+  const settle = others.settle.bind(others);
+  const store = Object.assign(Object.create(others), { settle, settleOnce: undefined });
+  const other = createLimiter({ store, limits: ['5/1m'] });
+  const decision = limiter.consumeSync(SUBJECT);
+  expect(decision.receipt).not.toBe('');
+  expect([await other.refund(decision), await limiter.refund(decision)]).toEqual([false, true]);
 });
 
 describe('a bad receipt', () => {
