@@ -7,7 +7,7 @@ import { base64url, digestText, fromBase64 } from '../http/platform.ts';
 import { decorateLimiter } from './decorate-limiter.ts';
 import type { Limiter, ReceiptOptions } from './ports.ts';
 
-/** What a receipt says. */
+/** The content of a receipt, once its signature was checked. */
 export interface ReadReceipt {
   readonly id: string;
   /** Undefined if the decision charged nothing that could be settled. */
@@ -17,7 +17,7 @@ export interface ReadReceipt {
 /** The name of a window (`r` or `a` for its limit, and its duration), and when the charged instance started. */
 type ChargedWindow = readonly [name: string, startedAt: number];
 
-/** What is signed. */
+/** The signed content. */
 type Payload = readonly [
   id: string,
   account: string,
@@ -136,7 +136,7 @@ function isEqual(one: string, other: string): boolean {
   return difference === 0;
 }
 
-/** @throws ReceiptError: whoever knows the secret can sign anything */
+/** @throws ReceiptError: any process that knows the secret can sign anything */
 function decode(encoded: string): ReadReceipt {
   try {
     const base64 = encoded.replaceAll('-', '+').replaceAll('_', '/');
