@@ -29,32 +29,66 @@ const OF_POOL: readonly PropertyKey[] = ['release', 'end'];
  */
 export function guardTransaction(native: object): GuardedTransaction {
   let isOver = false;
-  const check = (): void => {
-    if (isOver)
-      throw new Error('the transaction of this idempotency key is over: await each statement before you answer');
-  };
-  const transaction = new Proxy(native, {
-    apply(target, _this, args) {
-      check();
-      return Reflect.apply(target as () => unknown, undefined, args);
-    },
-    get(target, name) {
-      const value: unknown = Reflect.get(target, name, target);
-      if (typeof value !== 'function' || name === 'constructor') return value;
-      if (OF_POOL.includes(name)) return () => {};
-      // By the target itself: its private fields are unknown to a proxy.
-      return (...args: unknown[]) => {
-        check();
-        return Reflect.apply(value, target, args);
-      };
-    },
-  });
-  return {
-    transaction,
-    revoke: () => {
+  let revoke = (): void => {};
+  const over = new Promise<never>((_, reject) => {
+    revoke = () => {
       isOver = true;
-    },
+      reject(overError());
+    };
+  });
+  over.catch(() => {});
+  const check = (): void => {
+    if (isOver) throw overError();
   };
+  const guard = (unguarded: object): object =>
+    new Proxy(unguarded, {
+      apply(target, _this, args) {
+        check();
+        return guardLazy(Reflect.apply(target as () => unknown, undefined, args), check);
+      },
+      get(target, name) {
+        const value: unknown = Reflect.get(target, name, target);
+        if (typeof value !== 'function' || name === 'constructor') return value;
+        if (OF_POOL.includes(name)) return () => {};
+        // By the target itself: its private fields are unknown to a proxy.
+        return (...args: unknown[]) => {
+          check();
+          if (name === 'savepoint') return Promise.race([Reflect.apply(value, target, args.map(guardWork)), over]);
+          return guardLazy(Reflect.apply(value, target, args), check);
+        };
+      },
+    });
+  /**
+   * Guards the callback of a savepoint of postgres.js, which gets a transaction. After the end its promise stays pending,
+   * or the client would roll back to the savepoint in the next transaction of the connection.
+   */
+  const guardWork = (work: unknown): unknown => {
+    if (typeof work !== 'function') return work;
+    return async (inner: object) => {
+      try {
+        return await work(guard(inner));
+      } finally {
+        if (isOver) await new Promise(() => {});
+      }
+    };
+  };
+  return { transaction: guard(native), revoke };
+}
+
+function overError(): Error {
+  return new Error('the transaction of this idempotency key is over: await each statement before you answer');
+}
+
+/** A statement of postgres.js is sent when it is awaited, and not when it is made. */
+function guardLazy(result: unknown, check: () => void): unknown {
+  const { handle } = Object(result) as { handle?: unknown };
+  if (typeof handle !== 'function') return result;
+  const statement = result as { readonly executed: boolean };
+  const send = (): unknown => {
+    if (!statement.executed) check();
+    return Reflect.apply(handle, statement, []);
+  };
+  return Object.assign(statement, { handle: send });
 }
 
 /** Closes the connection of a transaction that does not end, if the client can do that: pg can. */

@@ -203,7 +203,7 @@ export class KeyOpenings {
   /** @throws RolledBackError, or the error of the connection */
   async completeIn(connection: Connection, ticket: Ticket, result: KeptResult): Promise<void> {
     const stored = await completeKey(this.#parts.schema, connection, ticket, result);
-    if (stored === 'lost') throw new RolledBackError('it is not the one in which the key was claimed');
+    if (stored !== 'ok') throw new RolledBackError('it is not the one in which the key was claimed');
     this.emit(ticket.id, { type: 'completed', status: result.status, valueKept: result.value !== undefined });
   }
 

@@ -57,6 +57,8 @@ export class OpenTransaction {
     this.#guarded = guardTransaction(native as object);
     this.#end = end;
     this.#over = over;
+    // A client can connect again, and would then run the next statement of the handler outside of the transaction.
+    over.catch(() => this.#guarded.revoke());
   }
 
   /** The client's own transaction, for the handler. */

@@ -1,6 +1,7 @@
 import type { PGlite } from '@electric-sql/pglite';
+import { afterFile } from 'headgate-testbed/after-file';
 import type pg from 'pg';
-import type postgres from 'postgres';
+import postgres from 'postgres';
 import { afterAll, beforeAll, beforeEach, describe, expect, expectTypeOf, it, vi } from 'vitest';
 import { createIdempotency } from '../../src/idempotency/idempotency.ts';
 import { createPostgresClaimStore } from '../../src/stores/postgres/claims.ts';
@@ -11,7 +12,7 @@ import {
   createTransactionalIdempotency,
   type TransactionalIdempotency,
 } from '../../src/transactions/transactional-idempotency.ts';
-import { CLIENTS, migrated } from '../support/postgres.ts';
+import { CLIENTS, migrated, sharedUrl } from '../support/postgres.ts';
 
 expectTypeOf<TransactionOf<pg.Pool>>().toEqualTypeOf<pg.PoolClient>();
 expectTypeOf<TransactionOf<postgres.Sql>>().toEqualTypeOf<postgres.TransactionSql>();
@@ -35,6 +36,72 @@ const insertWith: Record<string, (transaction: object, id: string) => Promise<un
   },
   PGlite: (transaction, id) => (transaction as unknown as PGlite).query('insert into rows_of_pglite values ($1)', [id]),
 };
+
+describe('postgres.js', () => {
+  const schema = 'transactions_of_postgres_js';
+  const sql = postgres(sharedUrl(), { max: 1, onnotice: () => undefined });
+  afterFile(() => sql.end());
+  const make = (options: TransactionalIdempotencyOptions = {}) =>
+    createTransactionalIdempotency(sql, { schema, deadlineMs: 5_000, logger: false, ...options });
+  const rows = async () => (await sql`select id from late_rows`).map(({ id }) => id);
+  beforeAll(async () => {
+    await migrated(sql, schema);
+    await sql`drop table if exists late_rows`;
+    await sql`create table late_rows (id text)`;
+  });
+
+  it('a savepoint writes nothing after the end, neither in the next transaction of its connection', async () => {
+    const overdue = deferred();
+    const late = vi.fn();
+    const first = make({ maxRunMs: 20 }).run('first', REQUEST, (transaction) =>
+      transaction.savepoint(async (inner) => {
+        await overdue.promise;
+        try {
+          await inner`insert into late_rows values ('late')`;
+        } catch (error) {
+          late(error);
+          throw error;
+        }
+      }),
+    );
+    await expect(first).rejects.toThrow('is over');
+    const second = make().run('second', REQUEST, (transaction) =>
+      transaction.savepoint(async (inner) => {
+        await inner`insert into late_rows values ('second')`;
+        overdue.resolve();
+        await expect.poll(() => late.mock.calls.length).toBe(1);
+      }),
+    );
+    expect(await second).toMatchObject({ kind: 'executed' });
+    expect(await rows()).toEqual(['second']);
+  });
+
+  it('a statement is not sent if it is first awaited after the end', async () => {
+    const made: PromiseLike<unknown>[] = [];
+    await make().run('lazy', REQUEST, (transaction) => void made.push(transaction`insert into late_rows values ('x')`));
+    await expect((async () => made[0])()).rejects.toThrow('is over');
+    expect(await rows()).not.toContain('x');
+  });
+
+  it('a handler whose connection was lost writes nothing on the next one', async () => {
+    const written = vi.fn();
+    const run = make().run('lost', REQUEST, async (transaction) => {
+      await transaction`select pg_terminate_backend(pg_backend_pid())`.catch(() => undefined);
+      await expect
+        .poll(() =>
+          sql`select 1`.then(
+            () => true,
+            () => false,
+          ),
+        )
+        .toBe(true);
+      await transaction`insert into late_rows values ('lost')`.then(written);
+    });
+    await expect(run).rejects.toThrow('is over');
+    expect(written).not.toHaveBeenCalled();
+    expect(await rows()).not.toContain('lost');
+  });
+});
 
 describe.each(Object.entries(CLIENTS))('%s', (name, create) => {
   const client = create();
@@ -165,6 +232,7 @@ describe.each(Object.entries(CLIENTS))('%s', (name, create) => {
 
   it('takes part in a transaction of the user', async () => {
     const idempotency = make();
+    const query: Connection['query'] = (text, values) => database.query(text, values);
     const inTransaction = (work: (executor: Connection['query']) => Promise<unknown>) =>
       database.transaction((connection) => work((text, values) => connection.query(text, values)));
     const claimed = async (commits: boolean) =>
@@ -181,6 +249,11 @@ describe.each(Object.entries(CLIENTS))('%s', (name, create) => {
     expect(await claimed(true)).toBe('done');
     expect(await claimed(true)).toEqual({ kind: 'replayed', value: 7 });
     expect(await rows()).toEqual(['a']);
+    await expect(
+      idempotency
+        .claim(query, 'no transaction', REQUEST)
+        .then((claim) => idempotency.complete(query, claim as never, 1)),
+    ).rejects.toMatchObject({ code: 'rolled_back' });
     const forgetful = await inTransaction((executor) => idempotency.claim(executor, 'forgotten', REQUEST));
     expect(forgetful).toMatchObject({ kind: 'claimed' });
     expect(await idempotency.run('forgotten', REQUEST, () => 1)).toMatchObject({ reason: 'not_kept' });
