@@ -97,6 +97,25 @@ describe('I5: a duplicate in another process', () => {
     first.end();
     await first.result;
   });
+
+  it('T1: with a claim with a lease is refused at once if the transaction took a released key', async () => {
+    const store = createPostgresClaimStore(pool, { schema, deadlineMs: 5_000 });
+    const id = { scope: '', key: 'k' };
+    const command = { token: 't', fingerprint: 'f', retentionMs: 60_000, leaseMs: 60_000, dispatch: false } as const;
+    const begun = await store.begin(id, { ...command, onOrphan: 'reject' });
+    if (begun.kind !== 'claimed') throw new Error(begun.kind);
+    await store.abandon(id, { ...command, generation: begun.generation, releasedRetentionMs: 60_000 });
+    const opened = await make().open({ ...id, fingerprint: 'f' });
+    if (opened.kind !== 'claimed') throw new Error(opened.kind);
+    // Commands of one turn are in one statement, so a key of another scope would wait, too.
+    const [reply, other] = await Promise.all([
+      store.begin(id, { ...command, onOrphan: 'reject' }),
+      store.begin({ scope: 'other', key: 'k' }, { ...command, onOrphan: 'reject' }),
+    ]);
+    expect(reply).toEqual({ kind: 'in_progress', remainingMs: 1_000 });
+    expect(other).toMatchObject({ kind: 'claimed' });
+    await opened.claim.abandon();
+  });
 });
 
 const WAITING = "select count(*)::int as n from pg_locks where locktype = 'advisory' and not granted";

@@ -109,8 +109,9 @@ begin
     v_is_new := v_row.id is null or headgate.claim_expired_1(v_row, v_now);
     if v_is_alone then
       exit;
-    elsif v_is_new then
-      -- How long that transaction takes is unknown.
+    elsif v_is_new or v_row.state = 'free'
+      or (v_row.state = 'in_progress' and not v_row.dispatched and v_row.lease_until <= v_now) then
+      -- That transaction could take the record. How long it takes is unknown.
       return jsonb_build_object('kind', 'in_progress', 'now', v_now, 'remaining', 1000);
     end if;
     -- A transaction leaves the record of a key alone if it could not claim it.
