@@ -42,11 +42,12 @@ const CLOSES = /^(08|57P0|25P03|28|3D|53300)/;
 
 /**
  * Whether the server refused a statement, and keeps the connection: then the statement changed nothing. By its code,
- * because servers translate the severity.
+ * because servers translate the severity. An error of the system has a code too, and EPIPE looks like the server's.
  */
 export function isOfStatement(error: unknown): boolean {
   const code = codeOf(error);
-  return code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !CLOSES.test(code) && !isFatal(error);
+  if (code === undefined || Object.hasOwn(error as object, 'syscall')) return false;
+  return /^[0-9A-Z]{5}$/.test(code) && !CLOSES.test(code) && !isFatal(error);
 }
 
 function isFatal(error: unknown): boolean {
@@ -62,6 +63,7 @@ const SETUP: Readonly<Record<string, string>> = {
   '42883': 'is missing, or has another version',
   '42P01': 'is missing, or has another version',
   '42703': 'has another version',
+  '42704': 'is missing, or has another version',
   '42501': 'cannot be used by this user',
   '28000': 'cannot be reached, because the server rejected the user',
   '28P01': 'cannot be reached, because the server rejected the password',

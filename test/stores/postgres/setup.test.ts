@@ -44,6 +44,14 @@ it('an older schema says to migrate', async () => {
   );
 });
 
+it('a table that is missing for a new connection is an error of the set-up', async () => {
+  await migrated(admin, 'renamed');
+  await admin.query('alter table renamed.counters rename to elsewhere');
+  const store = createPostgresStore(newPool(), { schema: 'renamed', deadlineMs: 120_000, onStoreFailure: 'admit' });
+  const expected = { code: 'store_setup', message: expect.stringMatching(/^the schema "renamed" is missing, or has/) };
+  await expect(Promise.resolve(store.consume('a', 'r', windowSet, 1))).rejects.toMatchObject(expected);
+});
+
 it('a newer schema says to update headgate, to migrate too; a newer one that works with this version works', async () => {
   await migrated(admin, 'newer');
   await admin.query('update newer.meta set version = 7');
