@@ -85,12 +85,13 @@ export class KeyOpenings {
     signal: AbortSignal | undefined,
   ): Promise<OpenedClaim> {
     if (this.closed) return { kind: 'unavailable', error: new ClosedError('this idempotency instance') };
-    const { timers } = this.#options;
+    const { timers, deadlineMs } = this.#options;
     const endsAt = timers.now() + settings.waitMs;
     const turn = await this.#turns.take(id, fingerprint, settings.waitMs, signal);
     if (turn.kind !== 'taken') return refusedTurn(turn);
     try {
-      const key = { ...this.#keyFor(id, fingerprint, settings), waitMs: Math.max(0, endsAt - timers.now()) };
+      const waitMs = Math.max(0, endsAt - timers.now());
+      const key = { ...this.#keyFor(id, fingerprint, settings), waitMs, idleMs: settings.maxRunMs + deadlineMs };
       const { reply, opened } = await this.#openRepeatedly(key);
       this.#server.outages.answered();
       if (opened === undefined) {

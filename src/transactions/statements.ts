@@ -16,6 +16,8 @@ export interface KeyToClaim {
   readonly waitMs: number;
   /** Whether a new key is refused. */
   readonly full: boolean;
+  /** How long the transaction may run no statement. The server ends it then, if this process does not. */
+  readonly idleMs?: number;
 }
 
 /** A claim of an open transaction. Plain data. */
@@ -51,11 +53,11 @@ const ANY_LENGTH = String(Number.MAX_SAFE_INTEGER);
 export async function claimKey(
   schema: Schema,
   connection: Connection,
-  { id, token, fingerprint, retentionMs: retention, waitMs: wait, full }: KeyToClaim,
+  { id, token, fingerprint, retentionMs: retention, waitMs: wait, full, idleMs: idle }: KeyToClaim,
   now: string | null,
 ): Promise<KeyReply> {
   const packed = { token: packText(token), fingerprint: packText(fingerprint) };
-  const command = JSON.stringify({ ...namesOf(id), ...packed, retention, wait, full });
+  const command = JSON.stringify({ ...namesOf(id), ...packed, retention, wait, full, idle });
   const rows = await schema.query(CLAIM, [command, ANY_LENGTH, now], undefined, connection);
   const fields = fieldsOf(parse(onlyValue(rows)));
   switch (fields.kind) {

@@ -105,7 +105,7 @@ describe('I5: a duplicate in another process', () => {
     const begun = await store.begin(id, { ...command, onOrphan: 'reject' });
     if (begun.kind !== 'claimed') throw new Error(begun.kind);
     await store.abandon(id, { ...command, generation: begun.generation, releasedRetentionMs: 60_000 });
-    const opened = await make().open({ ...id, fingerprint: 'f' });
+    const opened = await make().open({ ...id, fingerprint: 'f', dispatch: 'explicit' });
     if (opened.kind !== 'claimed') throw new Error(opened.kind);
     // Commands of one turn are in one statement, so a key of another scope would wait, too.
     const [reply, other] = await Promise.all([
@@ -184,6 +184,25 @@ describe('what is in the way', () => {
     expect(result).toMatchObject({ kind: 'unavailable', error: { cause: { code: '57014' } } });
     first.end();
     expect(await first.result).toMatchObject({ kind: 'executed' });
+  });
+
+  it('a process that stands still: the server ends its transaction', async () => {
+    const still = { now: () => 0, after: () => () => undefined };
+    const stopped = make({ maxRunMs: 100, deadlineMs: 100, timers: still, logger: false });
+    const gate = deferred();
+    const first = stopped.run('k', REQUEST, (transaction) => increment(transaction).then(() => gate.promise));
+    await expect.poll(() => stopped.held).toBe(1);
+    expect(await make().run('k', REQUEST, () => 'second')).toEqual({ kind: 'executed', value: 'second' });
+    gate.resolve();
+    expect(await first).toMatchObject({ kind: 'unavailable' });
+    expect(await counter()).toBe(0);
+    const shorter = newPool({ options: '-c idle_in_transaction_session_timeout=7s' });
+    const show = (client = pool) =>
+      make({}, client).run(crypto.randomUUID(), REQUEST, async (transaction) => {
+        const { rows } = await transaction.query('show idle_in_transaction_session_timeout');
+        return rows[0].idle_in_transaction_session_timeout;
+      });
+    expect([await show(), await show(shorter)]).toMatchObject([{ value: '65s' }, { value: '7s' }]);
   });
 
   it('a read-only server: nothing runs', async () => {

@@ -247,7 +247,8 @@ end
 $$;
 
 -- Claims a key for the current transaction, until its end. A transaction that has claimed the key is waited for.
---   p: id (hex), scope, key, token, fingerprint, retention, full, wait (ms)
+--   p: id (hex), scope, key, token, fingerprint, retention, full, wait (ms), and idle (ms): after so long without a
+--     statement the server ends the transaction, unless it does so earlier
 create function headgate.claim_in_transaction_1(p_command text, p_max_bytes bigint, p_now bigint) returns text
   language plpgsql
   set enable_seqscan = off
@@ -257,11 +258,17 @@ declare
   v_id constant bytea := decode(p ->> 'id', 'hex');
   v_lock constant bigint := headgate.claim_lock_1(v_id);
   v_timeout constant text := current_setting('lock_timeout');
+  v_idle constant interval := (p ->> 'idle')::bigint * interval '1 millisecond';
+  v_idle_before constant interval := current_setting('idle_in_transaction_session_timeout')::interval;
   v_now bigint;
   v_row headgate.claims;
   v_place tid;
   v_forgotten text;
 begin
+  -- A host that lost its network or its power would hold the key for hours.
+  if v_idle < v_idle_before or (v_idle is not null and v_idle_before = '0') then
+    perform set_config('idle_in_transaction_session_timeout', p ->> 'idle', true);
+  end if;
   if not pg_try_advisory_xact_lock(v_lock) then
     begin
       perform set_config('lock_timeout', greatest(1, (p ->> 'wait')::bigint)::text, true);
