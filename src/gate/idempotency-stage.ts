@@ -106,6 +106,7 @@ export class IdempotencyStage {
     const { onOrphan = defaults.onOrphan, dispatch } = request;
     const maxBytes = this.#maxBytes(request);
     return {
+      claim,
       maxBytes,
       // In both cases another response can replace this one.
       storeBeforeSending: onOrphan !== 'reject' || dispatch === 'explicit',

@@ -52,10 +52,11 @@ export class GatePassage implements Passage {
     fail: (error: Error) => Reply,
     dispatchClaim?: () => Promise<Reply | undefined>,
   ): this {
-    const { maxBytes, storeBeforeSending } = recording;
+    const { claim, maxBytes, storeBeforeSending } = recording;
     // Nothing is stored for a claim that was released first.
     const store = (response: CapturedResponse) => this.#releasing ?? this.#store(recording, response);
     this.recording = {
+      claim,
       maxBytes,
       storeBeforeSending,
       store: (response) => this.#dispatching?.then((instead) => instead ?? store(response)) ?? store(response),

@@ -1,6 +1,7 @@
 import type { Server } from 'node:http';
 import { hostname } from 'node:os';
 import { createIdempotency } from 'headgate';
+import type { IdempotencyEvent } from 'headgate/idempotency';
 import type { MaybePromise } from 'headgate/stores';
 import { createAdminApi } from './admin/admin-api.ts';
 import { createAdminServer } from './admin/admin-server.ts';
@@ -25,7 +26,8 @@ import { createUpstreamFailures } from './operations/upstream-failures.ts';
 import { version } from './operations/version.ts';
 import { createUpstreams } from './proxy/upstreams.ts';
 import { createRules, type LimitedRules, type RuleParts } from './rules.ts';
-import { ADMIN_PLACES, type Address, LISTEN_PLACES, listen } from './server/listen.ts';
+import { ADMIN_PLACES, type Address, DECISIONS_PLACES, LISTEN_PLACES, listen } from './server/listen.ts';
+import type { Rules } from './server/rules.ts';
 import { createGatewayServer } from './server/server.ts';
 import type { SilenceLimits } from './server/silence.ts';
 import { ShadowRunner } from './shadow/shadow-runner.ts';
@@ -39,6 +41,7 @@ import { Traffic } from './traffic/traffic.ts';
 export interface Gateway {
   readonly address: Address;
   readonly adminAddress: Address | undefined;
+  readonly decisionsAddress: Address | undefined;
   readonly configMetrics: ConfigMetrics;
   /** The current metrics. */
   metrics(): Promise<readonly MetricFamily[]>;
@@ -61,6 +64,8 @@ const FIRST_READING = 4;
 const CLOSE_MS = 2_000;
 /** A connection on which a request runs may be silent for at least this long. */
 const MIN_SILENCE_MS = 300_000;
+/** Longest wait for a request of a program or a proxy that asks for a decision. */
+const DECISION_REQUEST_MS = 10_000;
 const NO_ADMIN = { tokens: [], hosts: [], console: false };
 
 /**
@@ -95,19 +100,29 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   const tls = {
     listen: new ListenerTls('listen', config.listen.tls, { log, metrics }),
     admin: new ListenerTls('admin', config.admin?.tls, { log, metrics }),
+    decisions: new ListenerTls('decisions', config.decisions?.tls, { log, metrics }),
   };
-  const main = createGatewayServer({
-    rules: () => current.rules,
+  const serving = {
     revision: () => sharedLimits.state.revision,
-    tls: tls.listen.options,
     log,
     metrics,
     traffic,
-    verdict: (requestId) => parts.shadow.takeVerdict(requestId),
+    verdict: (requestId: string) => parts.shadow.takeVerdict(requestId),
     health,
     maxConnections: config.maxConnections,
     silence: silenceIn(config),
-  });
+  };
+  const main = createGatewayServer({ ...serving, rules: () => current.rules, tls: tls.listen.options });
+  const decisions =
+    config.decisions &&
+    createGatewayServer({
+      ...serving,
+      // A listener is neither added nor removed by a reload.
+      rules: () => current.rules.decisions as Rules,
+      tls: tls.decisions.options,
+      requestMs: DECISION_REQUEST_MS,
+    });
+  const servers = decisions === undefined ? [main] : [main, decisions];
   const operations = operationsOf({
     config: () => current.config,
     limiter: () => current.rules.limiter,
@@ -134,16 +149,20 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     const next = change.config;
     if (change.changed.length > 0) {
       current = { config: next, rules: await adoptRules(next, parts) };
-      main.setSilence(silenceIn(next));
+      for (const each of servers) each.setSilence(silenceIn(next));
       store.setApplications(next);
       log.configure(next.log);
       traffic.onState({ state: 'reloaded' });
     }
-    const kept = [...tls.listen.renew(main.server, next.listen.tls), ...tls.admin.renew(admin, next.admin?.tls)];
+    const kept = [
+      ...tls.listen.renew(main.server, next.listen.tls),
+      ...tls.admin.renew(admin, next.admin?.tls),
+      ...tls.decisions.renew(decisions?.server, next.decisions?.tls),
+    ];
     return reloadReport(change, kept);
   };
   const close = async (): Promise<void> => {
-    for (const server of [main.server, admin]) cut(server);
+    for (const server of [...servers.map(({ server }) => server), admin]) cut(server);
     // The outcome of a request that is cut off here must be stored before the store closes.
     await upstreams.close();
     parts.shadow.close();
@@ -153,18 +172,31 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   };
   const stop = async (): Promise<number> => {
     health.drain();
-    main.closeAfterLast();
+    for (const each of servers) each.closeAfterLast();
     const { shutdownDelayMs } = current.config;
     if (shutdownDelayMs > 0) await elapsed(shutdownDelayMs);
-    await Promise.race([Promise.all([main.drain(), idempotency.idle()]), elapsed(current.config.drainMs)]);
-    const { running } = main.connections;
+    await Promise.race([
+      Promise.all([...servers.map((each) => each.drain()), idempotency.idle()]),
+      elapsed(current.config.drainMs),
+    ]);
+    const running = servers.reduce((sum, { connections }) => sum + connections.running, 0);
     await close();
     return running;
   };
   try {
     const adminAddress = admin && config.admin && (await listen(admin, config.admin, ADMIN_PLACES));
+    const decisionsAddress =
+      decisions && config.decisions && (await listen(decisions.server, config.decisions, DECISIONS_PLACES));
     const address = await listen(main.server, config.listen, LISTEN_PLACES);
-    return { address, adminAddress, configMetrics: metrics.config, metrics: () => metrics.families(), reload, stop };
+    return {
+      address,
+      adminAddress,
+      decisionsAddress,
+      configMetrics: metrics.config,
+      metrics: () => metrics.families(),
+      reload,
+      stop,
+    };
   } catch (error) {
     await close();
     throw error;
@@ -188,6 +220,10 @@ function createParts(
     onChange: (change) => traffic.onLimits(change),
   });
   const metrics = createMetrics([...store.metrics, ...adjusted.metrics]);
+  const onIdempotency = (event: IdempotencyEvent): void => {
+    metrics.onIdempotency(event);
+    traffic.onIdempotency(event);
+  };
   const buffers = new BufferBudget({
     maxBytes: config.maxBufferedBytes,
     maxApplicationBytes: perApplication.maxBufferedBytes,
@@ -204,12 +240,11 @@ function createParts(
       ...settingsIn(config.idempotency),
       store: store.claims,
       reconcile: undefined,
-      onEvent(event) {
-        metrics.onIdempotency(event);
-        traffic.onIdempotency(event);
-      },
+      onEvent: onIdempotency,
       logger: (message, err) => log.logger.error({ err }, message),
     }),
+    claims: store.claims,
+    onIdempotency,
     shares: createShares({ maxRequests: perApplication.maxRequests, buffers }),
     workBudget: new WorkBudget(perApplication.maxRefusedWorkMs),
     upstreams: createUpstreams({

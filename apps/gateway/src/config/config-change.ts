@@ -26,6 +26,7 @@ export const EFFECTS: Effects<Config> = {
     console: 'reload',
     insecure: 'reload',
   },
+  decisions: { host: 'restart', port: 'restart', tls: 'reload', secret: 'reload' },
   workers: 'restart',
   log: 'reload',
   store: 'restart',

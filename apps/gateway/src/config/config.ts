@@ -33,7 +33,7 @@ const FLAGS: ReadonlyMap<string, keyof Overrides> = new Map([
  * counts, because a token may stand in a wrong one. Everywhere else, {@link withoutSecrets} decides by the value.
  */
 const SECRET =
-  /^(|idempotency|((admin\.tokens|keys|store|upstreams?|idempotency\.secret)|(listen|admin)\.tls\.(cert|key|clientCa))([.[].*)?)$/;
+  /^(|idempotency|((admin\.tokens|keys|store|upstreams?|(idempotency|decisions)\.secret)|(listen|admin|decisions)\.tls\.(cert|key|clientCa))([.[].*)?)$/;
 
 /**
  * Reads a config file.
@@ -78,14 +78,16 @@ function readReferences(file: JsonObject, folder: string): WithSecrets {
   const secrets = readSecrets(file, folder);
   const listen = readTlsFiles(file.listen, 'listen', folder);
   const admin = readTlsFiles(secrets.file.admin, 'admin', folder);
+  const decisions = readTlsFiles(secrets.file.decisions, 'decisions', folder);
   return {
     file: {
       ...secrets.file,
       ...(file.listen === undefined ? {} : { listen: listen.listener }),
       ...(file.admin === undefined ? {} : { admin: admin.listener }),
+      ...(file.decisions === undefined ? {} : { decisions: decisions.listener }),
       ...(isObject(file.adjustments) ? { adjustments: withPath(objectOrEmpty(file.adjustments), folder) } : {}),
     },
-    issues: [...secrets.issues, ...listen.issues, ...admin.issues],
+    issues: [...secrets.issues, ...listen.issues, ...admin.issues, ...decisions.issues],
     origins: secrets.origins,
   };
 }

@@ -40,7 +40,7 @@ export function crossChecks(file: JsonObject): ConfigIssue[] {
     ...issueIf('idempotency.secret', fingerprintSecretFlaw(file)),
     ...issueIf('store', storeFlaw(file.store)),
     ...issueIf('workers', workersFlaw(file)),
-    ...sameAddressIssues(objectOrEmpty(file.listen), file.admin),
+    ...sameAddressIssues(file),
   ];
 }
 
@@ -199,11 +199,26 @@ function workersFlaw({ workers = 1, store = 'memory' }: JsonObject): string | un
   return 'several workers need Redis as store: in memory each of them would admit the whole of every limit';
 }
 
-function sameAddressIssues(listen: JsonObject, admin: unknown): ConfigIssue[] {
-  const { host = '127.0.0.1', port = 8080 } = listen;
-  const other = { host: '127.0.0.1', port: 8081, ...objectOrEmpty(admin) };
-  if (admin === undefined || port === 0 || other.port !== port || other.host !== host) return [];
-  return [{ path: 'admin.port', reason: `${describe(port)} is also the port of listen` }];
+/** The listeners besides `listen`, with their default ports. */
+const LISTENERS = [
+  ['admin', 8081],
+  ['decisions', 8082],
+] as const;
+
+function sameAddressIssues(file: JsonObject): ConfigIssue[] {
+  const used = [{ name: 'listen', ...addressOf(file.listen, 8080) }];
+  return LISTENERS.flatMap(([name, defaultPort]) => {
+    if (file[name] === undefined) return [];
+    const own = { name, ...addressOf(file[name], defaultPort) };
+    const other = used.find(({ host, port }) => port !== 0 && port === own.port && host === own.host);
+    used.push(own);
+    return issueIf(`${name}.port`, other && `${describe(own.port)} is also the port of ${other.name}`);
+  });
+}
+
+function addressOf(listener: unknown, defaultPort: number): { readonly host: unknown; readonly port: unknown } {
+  const { host = '127.0.0.1', port = defaultPort } = objectOrEmpty(listener);
+  return { host, port };
 }
 
 /** Index of each repeated value, with the index of its first appearance. */

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { admin } from './schema/admin.ts';
 import { clientAddress, perAddress } from './schema/client-address.ts';
 import { cors } from './schema/cors.ts';
+import { decisions } from './schema/decisions.ts';
 import { idempotency } from './schema/idempotency.ts';
 import { key } from './schema/key.ts';
 import { limits } from './schema/limits.ts';
@@ -62,6 +63,11 @@ export const configSchema = z.strictObject({
   admin: admin
     .optional()
     .describe("The operator's listener, for /metrics and the Admin API. Without it neither is served"),
+  decisions: decisions
+    .optional()
+    .describe(
+      'The listener that decides for other proxies and for programs, which forward requests themselves. Without it there is none',
+    ),
   store: secret(z.string())
     .prefault('memory')
     .describe('memory, redis://[user:password@]host:port/db, rediss://… or redis-cluster://…'),

@@ -41,12 +41,13 @@ export function readSecrets(file: JsonObject, folder: string): WithSecrets {
   };
   const copyTokens = (tokens: readonly unknown[], path: string) =>
     tokens.map((token, i) => copy(token, ['sha256', 'token'], `${path}[${i}].`));
-  const { keys, idempotency, admin } = file;
+  const { keys, idempotency, admin, decisions } = file;
   const { tokens } = objectOrEmpty(admin);
   return {
     file: {
       ...copy(file, ['store'], ''),
       ...(isObject(idempotency) ? { idempotency: copy(idempotency, ['secret'], 'idempotency.') } : {}),
+      ...(isObject(decisions) ? { decisions: copy(decisions, ['secret'], 'decisions.') } : {}),
       ...(Array.isArray(keys) ? { keys: copyTokens(keys, 'keys') } : {}),
       ...(Array.isArray(tokens) ? { admin: { ...(admin as object), tokens: copyTokens(tokens, 'admin.tokens') } } : {}),
     },

@@ -11,7 +11,7 @@ import { parseRoute } from './routes.ts';
 import type { Config } from './schema.ts';
 import { avoidingSpelling, tolerantTemplate } from './sibling-routes.ts';
 import { didYouMean } from './suggest.ts';
-import { validityOf } from './tls-files.ts';
+import { type ListenerName, validityOf } from './tls-files.ts';
 
 /** A shorter secret can be found by trial by a reader of the store. */
 const GOOD_SECRET_LENGTH = 16;
@@ -91,6 +91,7 @@ export function warningsFor(config: Config): ConfigIssue[] {
     ),
     ...certificateWarnings('listen', config.listen),
     ...(admin === undefined ? [] : certificateWarnings('admin', admin)),
+    ...(config.decisions === undefined ? [] : certificateWarnings('decisions', config.decisions)),
     ...warnIf(
       admin !== undefined && !isLoopback(admin.host) && admin.tls?.clientCa === undefined,
       'admin.host',
@@ -180,7 +181,7 @@ function siblingWarnings(routes: Config['routes']): ConfigIssue[] {
   });
 }
 
-function certificateWarnings(listener: 'listen' | 'admin', { tls }: Config['listen']): ConfigIssue[] {
+function certificateWarnings(listener: ListenerName, { tls }: Config['listen']): ConfigIssue[] {
   if (tls === undefined) return [];
   const { fromMs, untilMs } = validityOf(tls.cert);
   const path = `${listener}.tls.cert`;

@@ -50,6 +50,7 @@ export async function startWorkers(config: Config, log: Log): Promise<Gateway> {
     return {
       address: await pool.start(workersOf(config)),
       adminAddress,
+      decisionsAddress: config.decisions,
       configMetrics: own.config,
       metrics: async () => familiesOf(await sum()),
       async reload(wanted) {
