@@ -17,6 +17,7 @@ const anyPort = { host: '127.0.0.1', port: 0 };
 const fullConfig = (upstream: string, rest: Record<string, unknown> = {}): Record<string, unknown> => ({
   listen: anyPort,
   admin: anyPort,
+  decisions: anyPort,
   ...configOf(upstream, rest),
 });
 const reload = (gateway: InProcess, config: Record<string, unknown>) =>
@@ -151,6 +152,9 @@ const KEPT: readonly [path: string, after: unknown][] = [
   ['admin.host', '127.0.0.2'],
   ['admin.port', 1],
   ['admin', undefined],
+  ['decisions.host', '127.0.0.2'],
+  ['decisions.port', 1],
+  ['decisions', undefined],
   ['store', 'redis://127.0.0.1:1'],
   ['upstreamIdleMs', 1],
   ['maxUpstreamConnections', 1],
@@ -181,14 +185,14 @@ const startSlowUpstream = () =>
 
 describe('a reload', () => {
   it('every key of the config has a row here', () => {
-    const tested = [...RELOADED, ...KEPT].map(([path]) => path).concat('drainMs', 'shutdownDelayMs', ADMIN_RELOADED);
+    const tested = [...RELOADED, ...KEPT].map(([path]) => path).concat('drainMs', 'shutdownDelayMs', 'decisions.secret', ADMIN_RELOADED);
     const pathsOf = ([key, effect]: [string, unknown]): string[] =>
       typeof effect === 'string' ? [key] : Object.keys(effect as object).map((name) => `${key}.${name}`);
     // Certificates have tests of their own.
     const paths = Object.entries(EFFECTS)
       .flatMap(pathsOf)
       .filter((path) => !path.endsWith('.tls'));
-    expect(tested.filter((path) => path !== 'admin').sort()).toEqual(paths.sort());
+    expect(tested.filter((path) => path !== 'admin' && path !== 'decisions').sort()).toEqual(paths.sort());
   });
 
   it.each(RELOADED)('applies `%s` to the next request', async (key, before, after, probe, shows) => {
@@ -201,6 +205,26 @@ describe('a reload', () => {
     expect(await reload(gateway, { ...config, [key]: value })).toEqual({ changed: [key], needsRestart: [] });
     shown.push(await probe(gateway, upstream));
     expect(shown).toEqual(shows);
+  });
+
+  it('applies `decisions.secret` to the next decision, and its other rules with it', async () => {
+    const config = (secret: string | undefined, max: string) =>
+      fullConfig(NOWHERE, {
+        decisions: { ...anyPort, ...(secret === undefined ? {} : { secret }) },
+        routes: [{ route: 'GET /counted', account: 'key' }],
+        limits: { default: { allMethods: [max] } },
+      });
+    const gateway = await startInProcess(config(undefined, '5/1m'));
+    const decide = async () => {
+      const headers = { 'x-api-key': TOKEN, 'content-type': 'application/json' };
+      const ask = { method: 'POST', path: '/v1/decisions', headers, body: '{"route":"GET /counted"}' };
+      const { receipt, windows } = JSON.parse((await send(gateway.decisionsPort, ask)).text);
+      return [typeof receipt, windows[0].max];
+    };
+    expect(await decide()).toEqual(['object', 5]);
+    const wanted = config('a-secret-of-receipts-0123456789abcdef', '7/1m');
+    expect(await reload(gateway, wanted)).toEqual({ changed: ['decisions.secret', 'limits'], needsRestart: [] });
+    expect(await decide()).toEqual(['string', 7]);
   });
 
   it('applies `shutdownDelayMs` to the next stop', async () => {
