@@ -4,6 +4,7 @@ import { createClientIp } from 'headgate/client-ip';
 import type { FailureEvent } from 'headgate/gate';
 import type { IdempotencyEvent } from 'headgate/idempotency';
 import { createShadowedLimiter } from 'headgate/internal';
+import { createReceipts } from 'headgate/limits';
 import type { SharedLimits } from 'headgate/shared-limits';
 import type { ClaimStore, LimitStore } from 'headgate/stores';
 import { type Accounts, createAccounts } from './admission/accounts.ts';
@@ -62,7 +63,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
   });
   const accounts = createAccounts(config, clientIp);
   const secret = config.decisions?.secret;
-  const receipts = secret === undefined ? undefined : { secret };
+  const receipts = secret === undefined ? undefined : createReceipts({ secret });
   const current = createLimiter({ store: limits, limits: parts.sharedLimits, receipts, validate: false });
   const limiter = createShadowedLimiter(current, () => shadow.checks);
   const onFailure = (event: FailureEvent): void => {
