@@ -80,7 +80,10 @@ const GATEWAY: Record<string, readonly string[]> = {
     'server',
     'rules',
     'tls',
+    'decisions',
+    'rate-limit-listener',
   ],
+  'rate-limit-listener': ['api', 'config', 'decisions', 'operations', 'server'],
   workers: ['base', 'admin', 'config', 'operations', 'server', 'gateway', 'tls'],
   cli: ['base', 'config', 'operations', 'store', 'server', 'gateway', 'workers'],
 };

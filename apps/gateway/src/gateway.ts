@@ -16,6 +16,7 @@ import { settingsIn } from './config/routes.ts';
 import { MAX_TIMER_MS } from './config/schema/values.ts';
 import type { Config } from './config/schema.ts';
 import { hostAndPort, upstreamUrls } from './config/upstreams.ts';
+import type { RateLimitServer } from './decisions/rate-limit-server.ts';
 import type { ConfigMetrics } from './operations/config-metrics.ts';
 import { createHealth } from './operations/health.ts';
 import { loadGauges } from './operations/load-gauges.ts';
@@ -25,6 +26,7 @@ import { startTelemetry } from './operations/telemetry.ts';
 import { createUpstreamFailures } from './operations/upstream-failures.ts';
 import { version } from './operations/version.ts';
 import { createUpstreams } from './proxy/upstreams.ts';
+import { listenForEnvoy } from './rate-limit-listener.ts';
 import { createRules, type LimitedRules, type RuleParts } from './rules.ts';
 import { ADMIN_PLACES, type Address, DECISIONS_PLACES, LISTEN_PLACES, listen } from './server/listen.ts';
 import type { Rules } from './server/rules.ts';
@@ -42,6 +44,7 @@ export interface Gateway {
   readonly address: Address;
   readonly adminAddress: Address | undefined;
   readonly decisionsAddress: Address | undefined;
+  readonly rateLimitServiceAddress: Address | undefined;
   readonly configMetrics: ConfigMetrics;
   /** The current metrics. */
   metrics(): Promise<readonly MetricFamily[]>;
@@ -161,7 +164,9 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     ];
     return reloadReport(change, kept);
   };
+  let rateLimits: RateLimitServer | undefined;
   const close = async (): Promise<void> => {
+    rateLimits?.close();
     for (const server of [...servers.map(({ server }) => server), admin]) cut(server);
     // The outcome of a request that is cut off here must be stored before the store closes.
     await upstreams.close();
@@ -176,7 +181,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     const { shutdownDelayMs } = current.config;
     if (shutdownDelayMs > 0) await elapsed(shutdownDelayMs);
     await Promise.race([
-      Promise.all([...servers.map((each) => each.drain()), idempotency.idle()]),
+      Promise.all([...servers.map((each) => each.drain()), rateLimits?.drain(), idempotency.idle()]),
       elapsed(current.config.drainMs),
     ]);
     const running = servers.reduce((sum, { connections }) => sum + connections.running, 0);
@@ -187,11 +192,20 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     const adminAddress = admin && config.admin && (await listen(admin, config.admin, ADMIN_PLACES));
     const decisionsAddress =
       decisions && config.decisions && (await listen(decisions.server, config.decisions, DECISIONS_PLACES));
+    rateLimits =
+      config.rateLimitService &&
+      (await listenForEnvoy(config.rateLimitService, {
+        log,
+        metrics,
+        decide: () => current.rules.decideRateLimits,
+        knows: (domain) => Object.hasOwn(current.config.rateLimitService?.domains ?? {}, domain),
+      }));
     const address = await listen(main.server, config.listen, LISTEN_PLACES);
     return {
       address,
       adminAddress,
       decisionsAddress,
+      rateLimitServiceAddress: rateLimits?.address,
       configMetrics: metrics.config,
       metrics: () => metrics.families(),
       reload,

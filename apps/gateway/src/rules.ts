@@ -18,6 +18,8 @@ import type { WorkBudget } from './admission/work-budget.ts';
 import type { Config } from './config/schema.ts';
 import { upstreamChoice, upstreamUrls } from './config/upstreams.ts';
 import { createDecisionRules } from './decisions/decision-rules.ts';
+import { createDescriptors } from './decisions/descriptors.ts';
+import { createRateLimitService, type DecideRateLimits } from './decisions/rate-limit-service.ts';
 import type { Subject } from './exchange/exchange.ts';
 import type { Log } from './operations/log.ts';
 import type { Metrics } from './operations/metrics.ts';
@@ -51,6 +53,8 @@ export interface LimitedRules extends Rules {
   readonly accounts: Accounts;
   /** For the listener that decides for others. Undefined without it. */
   readonly decisions: Rules | undefined;
+  /** For Envoy's rate limit service. Undefined without it. */
+  readonly decideRateLimits: DecideRateLimits | undefined;
 }
 
 /** The rules that a config describes. */
@@ -81,7 +85,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     route: ({ route }) => route?.name,
     provider: ({ account }) => account?.provider,
     plan: ({ account }) => account?.plan,
-    cost: config.decisions && (({ cost }) => cost),
+    cost: (config.decisions ?? config.rateLimitService) && (({ cost }) => cost),
     headers: config.headers,
     // The handler of this gate is the upstream.
     providerAnswers: true,
@@ -155,6 +159,14 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
         gate,
         limiter,
         onRefund: metrics.onRefund,
+      }),
+    decideRateLimits:
+      config.rateLimitService &&
+      createRateLimitService({
+        findDescriptor: createDescriptors(config, accounts),
+        limiter,
+        gate,
+        onDecided: (id) => shadow.takeVerdict(id),
       }),
     forward(exchange, passage) {
       const name = choose(exchange.route?.upstream, exchange.account?.provider);

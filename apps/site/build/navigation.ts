@@ -92,6 +92,7 @@ export const GROUPS: readonly Group[] = [
       'apps/gateway/docs/other-proxies/nginx.md',
       'apps/gateway/docs/other-proxies/caddy.md',
       'apps/gateway/docs/other-proxies/traefik.md',
+      'apps/gateway/docs/other-proxies/envoy.md',
       'apps/gateway/docs/decision-api.md',
       'apps/gateway/docs/operations.md',
       'apps/gateway/docs/console.md',

@@ -49,7 +49,7 @@ export async function serve(config: Config | undefined, overrides: Overrides, so
 }
 
 function announce(
-  { address, adminAddress, decisionsAddress }: Gateway,
+  { address, adminAddress, decisionsAddress, rateLimitServiceAddress }: Gateway,
   config: Config,
   demo: Demo | undefined,
   source: ConfigSource | undefined,
@@ -65,6 +65,10 @@ function announce(
     const { host, port } = decisionsAddress;
     const url = urlOf(decisionsAddress, schemeOf(config.decisions));
     log.logger.info({ host, port, url }, 'decisions listening');
+  }
+  if (rateLimitServiceAddress !== undefined) {
+    const { host, port } = rateLimitServiceAddress;
+    log.logger.info({ host, port }, 'rate limit service listening');
   }
   for (const { path, reason } of warningsFor(config)) log.logger.warn({ at: path }, reason);
   log.logger.info({ ...address, url: urlOf(address, schemeOf(config.listen)), config: source?.hash }, 'listening');

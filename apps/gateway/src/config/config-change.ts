@@ -27,6 +27,7 @@ export const EFFECTS: Effects<Config> = {
     insecure: 'reload',
   },
   decisions: { host: 'restart', port: 'restart', tls: 'reload', secret: 'reload' },
+  rateLimitService: { host: 'restart', port: 'restart', insecure: 'reload', domains: 'reload' },
   workers: 'restart',
   log: 'reload',
   store: 'restart',

@@ -5,6 +5,7 @@ import { crossChecks } from './cross-checks.ts';
 import { withoutSecrets } from './hide-secrets.ts';
 import { isObject, type JsonObject, objectOrEmpty, readJson } from './json.ts';
 import { unlimitedCandidateIssues, unlimitedIssues } from './limits.ts';
+import { unlimitedDescriptors } from './rate-limit-service-checks.ts';
 import { type Config, configSchema } from './schema.ts';
 import { readSecrets, type WithSecrets } from './secrets.ts';
 import { readTlsFiles } from './tls-files.ts';
@@ -64,6 +65,7 @@ export function checkConfig(input: unknown, source: string, overrides: Overrides
     ...crossChecks(objectOrEmpty(file)),
     ...('value' in checked ? unlimitedIssues(checked.value, objectOrEmpty(file)) : []),
     ...('value' in checked ? unusedLimits(checked.value) : []),
+    ...('value' in checked ? unlimitedDescriptors(checked.value) : []),
     ...('value' in checked && checked.value.shadow ? unlimitedCandidateIssues(checked.value.shadow) : []),
   ];
   if ('value' in checked && issues.length === 0) return checked.value;

@@ -7,6 +7,7 @@ import { type ConfigIssue, formatPath, issueIf } from './config-error.ts';
 import { corsIssues } from './cors-checks.ts';
 import { arrayOrEmpty, isObject, type JsonObject, objectOrEmpty } from './json.ts';
 import { limitIssues, namesIn, shadowIssues } from './limit-checks.ts';
+import { descriptorIssues, exposedServiceIssues } from './rate-limit-service-checks.ts';
 import { isOwnField } from './request-fields.ts';
 import { parseRoute } from './routes.ts';
 import { parseStoreUrl } from './store-url.ts';
@@ -41,6 +42,8 @@ export function crossChecks(file: JsonObject): ConfigIssue[] {
     ...issueIf('store', storeFlaw(file.store)),
     ...issueIf('workers', workersFlaw(file)),
     ...sameAddressIssues(file),
+    ...exposedServiceIssues(file),
+    ...descriptorIssues(file),
   ];
 }
 
@@ -203,6 +206,7 @@ function workersFlaw({ workers = 1, store = 'memory' }: JsonObject): string | un
 const LISTENERS = [
   ['admin', 8081],
   ['decisions', 8082],
+  ['rateLimitService', 8083],
 ] as const;
 
 function sameAddressIssues(file: JsonObject): ConfigIssue[] {

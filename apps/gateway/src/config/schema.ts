@@ -10,6 +10,7 @@ import { key } from './schema/key.ts';
 import { limits } from './schema/limits.ts';
 import { listener } from './schema/listener.ts';
 import { perApplication } from './schema/per-application.ts';
+import { rateLimitService } from './schema/rate-limit-service.ts';
 import { route } from './schema/route.ts';
 import { secret } from './schema/secret.ts';
 import { shadow } from './schema/shadow.ts';
@@ -68,6 +69,9 @@ export const configSchema = z.strictObject({
     .describe(
       'The listener that decides for other proxies and for programs, which forward requests themselves. Without it there is none',
     ),
+  rateLimitService: rateLimitService
+    .optional()
+    .describe("Envoy's rate limit service, version 3, over gRPC. Without it there is none"),
   store: secret(z.string())
     .prefault('memory')
     .describe('memory, redis://[user:password@]host:port/db, rediss://… or redis-cluster://…'),

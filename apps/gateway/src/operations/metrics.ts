@@ -39,7 +39,9 @@ export interface Metrics {
   /** A charge on a route was refunded by its receipt. */
   onRefund(route: string): void;
   /** A request for a decision was answered. */
-  onDoorRequest(door: Door, status: number): void;
+  onDoorRequest(door: Door | 'envoy', status: number | string): void;
+  /** @param domain of the config, or `unknown` */
+  onDescriptor(domain: string, outcome: string): void;
   onUpstream(route: string, seconds: number): void;
   /** @param expiresAtMs when the certificate of a listener expires, in milliseconds since 1970 */
   onCertificate(listener: ListenerName, expiresAtMs: number): void;
@@ -107,9 +109,15 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
   );
   const doorRequests = counter(
     'decision_requests_total',
-    'Answered requests of the decisions listener by door (json, forward_auth) and status',
+    'Answered requests for decisions by door (json, forward_auth, envoy) and status (of HTTP; of envoy the code of the answer or of gRPC)',
     'door',
     'status',
+  );
+  const descriptors = counter(
+    'rate_limit_descriptors_total',
+    "Descriptors of Envoy's calls by domain of the config (or unknown) and outcome: accepted, rejected, shadow, unknown_account, unmatched (not limited)",
+    'domain',
+    'outcome',
   );
   const providerRejections = counter(
     'provider_rejections_total',
@@ -279,7 +287,9 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     onAddress: (decision) => addressDecisions.inc({ outcome: outcomeOf(decision) }),
     onRequest: (route, status) => requests.inc({ route: route ?? 'none', status: statusLabel(status) }),
     onRefund: (route) => refunds.inc({ route }),
-    onDoorRequest: (door, status) => doorRequests.inc({ door, status: statusLabel(status) }),
+    onDoorRequest: (door, status) =>
+      doorRequests.inc({ door, status: typeof status === 'number' ? statusLabel(status) : status }),
+    onDescriptor: (domain, outcome) => descriptors.inc({ domain, outcome }),
     onUpstreamFailure: (upstream, cause) => upstreamErrors.inc({ upstream, cause }),
     onUpstream: (route, seconds) => upstreamSeconds.observe({ route }, seconds),
     onCertificate: (listener, expiresAtMs) => certificates.set({ listener }, expiresAtMs / 1_000),

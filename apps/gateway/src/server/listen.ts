@@ -18,6 +18,11 @@ export const DECISIONS_PLACES: AddressPlaces = {
   port: 'decisions.port in the config',
 };
 
+export const RATE_LIMIT_SERVICE_PLACES: AddressPlaces = {
+  host: 'rateLimitService.host in the config',
+  port: 'rateLimitService.port in the config',
+};
+
 /** The process cannot listen on an address; exit code 1. */
 export class ListenError extends Error {
   constructor({ host, port }: Address, places: AddressPlaces, cause: NodeJS.ErrnoException) {

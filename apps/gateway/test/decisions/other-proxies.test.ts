@@ -202,11 +202,16 @@ describe.each(['nginx', 'caddy'] as const)('%s', (name) => {
   });
 });
 
-it.each(['nginx.md', 'caddy.md', 'traefik.md'])('the config of headgate on %s is valid', (page) => {
+it.each([
+  ['nginx.md', 'decisions', 8082],
+  ['caddy.md', 'decisions', 8082],
+  ['traefik.md', 'decisions', 8082],
+  ['envoy.md', 'rateLimitService', 8083],
+] as const)('the config of headgate on %s is valid', (page, listener, port) => {
   const [, text = ''] = /^```json\n(.*?)^```/ms.exec(readFileSync(join(PAGES, page), 'utf8')) ?? [];
   process.env.API_KEY ??= 'the-key-of-the-page';
   process.env.RECEIPT_SECRET ??= DECISIONS.secret;
-  expect(checkConfig(JSON.parse(text), page).decisions?.port).toBe(8082);
+  expect(checkConfig(JSON.parse(text), page)[listener]?.port).toBe(port);
 });
 
 function runs(command: string, argument: string): boolean {
