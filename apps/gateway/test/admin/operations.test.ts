@@ -9,6 +9,7 @@ import { expectProblem, ratesOf, sha256, TOKEN } from '../support/gateway.ts';
 
 const CHATS = 'GET /api/v1/chats';
 const SECRET = 'the-secret-of-fingerprints';
+const RECEIPT_SECRET = 'the-secret-of-receipts-0123456789abcdef';
 let upstream: Upstream;
 let gateway: AdminGateway;
 let document: Document;
@@ -22,6 +23,7 @@ beforeAll(async () => {
     holdsNext = false;
   });
   gateway = await startAdminGateway(upstream.url, {
+    decisions: { port: 0, secret: RECEIPT_SECRET },
     idempotency: { secret: SECRET, leaseMs: 50, maxRunMs: 20, waitMs: 0 },
     drainMs: 0,
     routes: [
@@ -136,10 +138,11 @@ describe('the process', () => {
       keys: 1,
       accounts: 9,
       idempotency: { hasSecret: true, leaseMs: 50 },
+      decisions: { hasSecret: true },
       admin: { tokens: [{ name: 'vera', role: 'viewer' }, {}, {}, {}] },
       limits: { accounts: { acc_2: {} } },
     });
-    for (const secret of [SECRET, TOKEN, ...Object.values(TOKENS)]) expect(text).not.toContain(secret);
+    for (const secret of [SECRET, RECEIPT_SECRET, TOKEN, ...Object.values(TOKENS)]) expect(text).not.toContain(secret);
     expect(text).not.toMatch(/"sha256":"\w{9}/);
   });
 

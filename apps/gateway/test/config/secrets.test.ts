@@ -53,6 +53,12 @@ const places: [path: string, secret: string, put: (value: unknown) => object, ge
   ],
   ['store', 'redis://:p4ss@h:1/2', (store) => ({ store }), (file) => parse(file).store],
   ['idempotency.secret', 's3cret', (secret) => ({ idempotency: { secret } }), (file) => parse(file).idempotency.secret],
+  [
+    'decisions.secret',
+    'a-secret-of-receipts-0123456789abcdef',
+    (secret) => ({ decisions: { secret } }),
+    (file) => parse(file).decisions?.secret,
+  ],
 ];
 
 describe.each(places)('%s', (path, secret, put, get) => {

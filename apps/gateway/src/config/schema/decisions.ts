@@ -7,7 +7,9 @@ const SHORTEST_SECRET = 32;
 
 /** The `decisions` of the config. */
 export const decisions = listener(8082).extend({
-  secret: secret(z.string().min(SHORTEST_SECRET, `must have at least ${SHORTEST_SECRET} characters`))
+  secret: secret(
+    z.string().regex(new RegExp(`^.{${SHORTEST_SECRET},}$`, 's'), `must have at least ${SHORTEST_SECRET} characters`),
+  )
     .optional()
     .describe(
       'Signs receipts, with which a charge is settled or refunded later; the same for all gateways of one store. Without it there are no receipts',
