@@ -102,7 +102,7 @@ export function claimOperations({ claims, settings, onEvent }: ClaimOperationsOp
       path: '/v1/claims/extend',
       tag,
       summary: 'Renews the lease of a claim, while its request still runs',
-      description: 'After its lease, the claim is an orphan: nobody knows whether the request was executed.',
+      description: 'After its lease, the claim is an orphan: it is unknown whether the request was executed.',
       body: z.strictObject({ claim }),
       answer: z.object({ leaseMs: z.int().describe('How long the new lease lasts') }),
       errors: [404, 409, 503],

@@ -9,10 +9,10 @@ export interface DescriptorEntry {
   readonly value: string;
 }
 
-/** What a descriptor is counted by. */
+/** The route and the account whose windows a descriptor uses. */
 export interface DescriptorSubject {
   readonly route: Route;
-  /** Undefined if the config has no such account, key or application, or if the value is no address. */
+  /** Undefined if the config has no such account, key or application, or if the value is not an address. */
   readonly account: Account | undefined;
   readonly isShadow: boolean;
 }
