@@ -32,7 +32,7 @@ beforeAll(async () => {
 }, 600_000);
 
 it('the page has a program of each client', () => {
-  expect(programs.map(([name]) => name)).toEqual(['pg', 'kysely', 'drizzle', 'prisma', 'typeorm', 'outbox']);
+  expect(programs.map(([name]) => name)).toEqual(['run', 'pg', 'kysely', 'drizzle', 'prisma', 'typeorm', 'outbox']);
 });
 
 it.each(programs)('%s executes a key once', async (name, code) => {

@@ -3,8 +3,8 @@ import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { freePort } from './redis-server.mjs';
 import pg from 'pg';
+import { freePort } from './redis-server.mjs';
 
 const START_MS = 15_000;
 const DEBIAN_VERSIONS = '/usr/lib/postgresql';

@@ -148,8 +148,9 @@ export class CheckCalls {
     const { server, durable } = this.#parts;
     const end = (checks[0] as QueuedCheck<Result>).addedAt + server.deadlineMs;
     const left = Math.max(1, end - monotonicClock.now());
-    const [row] = await server.query(CONSUME, [...values, server.now(), String(left), durable], left);
-    return readConsumeReply(row, checks);
+    // The circuit breaker also runs the reading, because an invalid reply is a failure like any other.
+    const parameters = [...values, server.now(), String(left), durable];
+    return server.query(CONSUME, parameters, left, ([row]) => readConsumeReply(row, checks));
   }
 }
 

@@ -17,7 +17,7 @@ for (const [name, create] of Object.entries(CLIENTS)) {
       await isMigrated;
       const text = `truncate "${schema}".counters, "${schema}".blocks, "${schema}".receipts`;
       await databaseOf('client', client).query(text, []);
-      return createPostgresStore(client, { schema, clock, deadlineMs: 10_000 });
+      return createPostgresStore(client, { schema, clock, deadlineMs: 120_000 });
     },
     histories: HISTORIES[name] ?? 0,
   });

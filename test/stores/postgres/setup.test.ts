@@ -12,7 +12,7 @@ const windowSet = windowSetFrom([], ['5/1h']);
 
 /** Checks that no call of a store admits a request, and that `ready` fails at once. */
 async function expectSetupError(client: PostgresClient, schema: string, message: RegExp, peeks = true): Promise<void> {
-  const store = createPostgresStore(client, { schema, deadlineMs: 10_000, onStoreFailure: 'admit', logger: false });
+  const store = createPostgresStore(client, { schema, deadlineMs: 120_000, onStoreFailure: 'admit', logger: false });
   const expected = { code: 'store_setup', message: expect.stringMatching(message) };
   // More calls than open the circuit breaker.
   for (let i = 0; i < 7; i++) {
@@ -47,7 +47,7 @@ it('an older schema says to migrate', async () => {
 it('a newer schema says to update headgate, to migrate too; a newer one that works with this version works', async () => {
   await migrated(admin, 'newer');
   await admin.query('update newer.meta set version = 7');
-  const store = createPostgresStore(admin, { schema: 'newer', deadlineMs: 10_000 });
+  const store = createPostgresStore(admin, { schema: 'newer', deadlineMs: 120_000 });
   await store.ready();
   expect((await store.consume('a', 'r', windowSet, 1)).accepted).toBe(true);
   await migrate(admin, { schema: 'newer' });
@@ -63,7 +63,7 @@ it('a user without rights is told so; the documented grants are enough', async (
   await expect(migrate(pool, { schema: 'mine' })).rejects.toMatchObject({ code: 'store_setup' });
   await admin.query(`grant usage on schema granted to headgate_reader;
     grant select, insert, update, delete on all tables in schema granted to headgate_reader`);
-  const store = createPostgresStore(pool, { schema: 'granted', deadlineMs: 10_000 });
+  const store = createPostgresStore(pool, { schema: 'granted', deadlineMs: 120_000 });
   await store.ready();
   const decision = await store.consume('a', 'r', windowSet, 1);
   expect(await store.settle(decision, 0)).toBe(true);
