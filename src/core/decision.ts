@@ -28,7 +28,7 @@ export interface WindowStatus {
 export const ISSUER: unique symbol = /* @__PURE__ */ Symbol.for('headgate.decision.issuer') as never;
 
 const NO_RECEIPTS =
-  'must be given to createLimiter, as { secret }: a receipt without a signature could be made by a client, to refund its requests';
+  'must be given to createLimiter, as createReceipts({ secret }): a receipt without a signature could be made by a client, to refund its requests';
 
 /** The result of {@link evaluate} when the request fits every window. */
 export const FITS = -1;

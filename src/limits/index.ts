@@ -11,6 +11,7 @@ export { type MisuseCode, MisuseWarning } from '../core/misuse.ts';
 export type { WindowSet } from '../core/window-set.ts';
 export type { BlockOptions } from './blocks.ts';
 export type { LayeredLimits, LayerInput, LimitSet, ScopedLimitInput } from './layers.ts';
-export type { ReceiptOptions } from './ports.ts';
+export type { Receipts } from './ports.ts';
+export { createReceipts, type ReceiptOptions } from './receipts.ts';
 export type { RouteUsage, Usage, UsageSubject } from './usage.ts';
 export type { NamedRoutes, WindowSetSource } from './window-sets.ts';

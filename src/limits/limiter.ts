@@ -20,8 +20,8 @@ import { createMemoryStore } from '../stores/memory/limits.ts';
 import { type BlockOptions, checkBlock, checkBlockTarget } from './blocks.ts';
 import { LimiterChecks } from './limiter-checks.ts';
 import { withParts } from './limiter-parts.ts';
-import type { Limiter, LimiterOptions, LimitRequest } from './ports.ts';
-import { type ReadReceipt, Receipts, receiptIdOf, withReceipts } from './receipts.ts';
+import type { Limiter, LimiterOptions, LimitRequest, ReadReceipt, Receipts } from './ports.ts';
+import { receiptIdOf } from './receipts.ts';
 import { checkUsageSubject, distinctRoutes, type Usage, type UsageSubject, usageOf } from './usage.ts';
 import { ROUTE_NEEDED } from './window-set-cache.ts';
 import {
@@ -44,12 +44,14 @@ import {
  */
 export function createLimiter(options: LimiterOptions): Limiter {
   checkOptions(options, ['store', 'limits', 'receipts', 'validate', 'logger'], 'options');
-  const { limits } = options;
+  const { limits, receipts } = options;
   // A store that is undefined by mistake would let each process count for itself, in silence.
   const store = 'store' in options ? options.store : createMemoryStore();
   checkMethods('store', store, ['consume', 'peek', 'settle', 'reset'], ', as createMemoryStore() does');
-  const receipts = options.receipts === undefined ? undefined : new Receipts(options.receipts);
-  if (receipts !== undefined) checkMethods('store', store, ['settleOnce'], ': this store cannot remember receipts');
+  if (receipts !== undefined) {
+    checkMethods('receipts', receipts, ['read', 'addTo'], ', as createReceipts({ secret }) does');
+    checkMethods('store', store, ['settleOnce'], ': this store cannot remember receipts');
+  }
   const windowSets = isWindowSetSource(limits) ? limits : new WindowSets(limits);
   const misuse = createMisuseLog(options);
   const checks = misuse && new LimiterChecks(misuse, windowSets.limitedRoutes ?? []);
@@ -63,7 +65,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
   }
   const limiter = new StoreLimiter(store, windowSets, receipts, checks);
   const whole = withParts(limiter, { store, windowSets, resolve: limiter.resolve });
-  return receipts === undefined ? whole : withReceipts(whole, receipts);
+  return receipts === undefined ? whole : receipts.addTo(whole);
 }
 
 /** A store that must remember a fresh start can only forget it too early. */
@@ -147,9 +149,10 @@ class StoreLimiter implements Limiter {
     const { id, decision } =
       typeof settled === 'string' ? this.#read(settled) : { id: receiptIdOf(settled), decision: settled };
     if (decision === undefined) return false;
-    return id === undefined
+    // A decision of another limiter can have a receipt although this one has none.
+    return id === undefined || store.settleOnce === undefined
       ? store.settle(decision, cost)
-      : (store as Required<LimitStore>).settleOnce(decision, cost, id);
+      : store.settleOnce(decision, cost, id);
   }
 
   #read(receipt: string): ReadReceipt {

@@ -9,13 +9,19 @@ import type { BlockOptions } from './blocks.ts';
 import type { Usage, UsageSubject } from './usage.ts';
 import type { Limits, Subject, WindowSetSource } from './window-sets.ts';
 
-/** How receipts of decisions are signed. */
-export interface ReceiptOptions {
-  /**
-   * At least 32 characters that no client knows. Every process that reads the receipts needs it. Of several, the first
-   * one signs and all are accepted, so that a secret can be replaced.
-   */
-  readonly secret: string | readonly string[];
+/** Writes and reads the receipts of decisions, for the option `receipts` of `createLimiter`. */
+export interface Receipts {
+  /** @internal */
+  read(text: string): ReadReceipt;
+  /** @internal */
+  addTo(limiter: Limiter): Limiter;
+}
+
+/** The content of a receipt, once its signature was checked. */
+export interface ReadReceipt {
+  readonly id: string;
+  /** Undefined if the decision charged nothing that could be settled. */
+  readonly decision: Decision | undefined;
 }
 
 /** Options of `createLimiter`. */
@@ -33,10 +39,10 @@ export interface LimiterOptions {
    */
   readonly limits: Limits | WindowSetSource;
   /**
-   * Lets another process settle a decision: see `receipt` of a decision. The secret must not be known to any client.
+   * Lets another process settle a decision: `createReceipts({ secret })`. See `receipt` of a decision.
    * @default none: reading `receipt` is an OptionError
    */
-  readonly receipts?: ReceiptOptions | undefined;
+  readonly receipts?: Receipts | undefined;
   /**
    * Whether signs of a mistake are logged, once each, such as a route of `limits` that no request names.
    * `docs/misuse.md` lists them.

@@ -5,19 +5,30 @@ import type { Limit, LimitName } from '../core/limit.ts';
 import { createWindowSet, type WindowSet } from '../core/window-set.ts';
 import { base64url, digestText, fromBase64 } from '../http/platform.ts';
 import { decorateLimiter } from './decorate-limiter.ts';
-import type { Limiter, ReceiptOptions } from './ports.ts';
+import type { Limiter, ReadReceipt, Receipts } from './ports.ts';
 
-/** What a receipt says. */
-export interface ReadReceipt {
-  readonly id: string;
-  /** Undefined if the decision charged nothing that could be settled. */
-  readonly decision: Decision | undefined;
+/** How receipts of decisions are signed. */
+export interface ReceiptOptions {
+  /**
+   * At least 32 characters that no client knows. Every process that reads the receipts needs it. Of several, the first
+   * one signs and all are accepted, so that a secret can be replaced.
+   */
+  readonly secret: string | readonly string[];
+}
+
+/**
+ * Creates what signs receipts with HMAC-SHA256, in URL-safe characters. It is apart from `createLimiter`, so that only
+ * those who use it bundle it.
+ * @throws OptionError
+ */
+export function createReceipts(options: ReceiptOptions): Receipts {
+  return new SignedReceipts(options);
 }
 
 /** The name of a window (`r` or `a` for its limit, and its duration), and when the charged instance started. */
 type ChargedWindow = readonly [name: string, startedAt: number];
 
-/** What is signed. */
+/** The signed content. */
 type Payload = readonly [
   id: string,
   account: string,
@@ -48,24 +59,18 @@ export function receiptIdOf(decision: Decision): string | undefined {
   return issued.get(decision)?.id;
 }
 
-/** Writes and reads the receipts of decisions: a short text in URL-safe characters, signed with HMAC-SHA256. */
-export class Receipts {
+class SignedReceipts implements Receipts {
   readonly #secrets: readonly string[];
 
   /** @throws OptionError */
   constructor(options: ReceiptOptions) {
-    checkOptions(options, ['secret'], 'receipts');
+    checkOptions(options, ['secret'], 'options');
     const { secret } = options;
     const secrets = Array.isArray(secret) ? secret : [secret];
     const isGood = (each: unknown): boolean => typeof each === 'string' && each.length >= LEAST_SECRET;
     // The message must not show a secret.
     if (secrets.length === 0 || !secrets.every(isGood))
-      throw new OptionError(
-        'receipts.secret',
-        secret,
-        BAD_SECRET,
-        typeof secret === 'string' ? 'a shorter one' : undefined,
-      );
+      throw new OptionError('secret', secret, BAD_SECRET, typeof secret === 'string' ? 'a shorter one' : undefined);
     this.#secrets = [...secrets];
   }
 
@@ -73,7 +78,7 @@ export class Receipts {
    * The receipt of a decision, the same one each time.
    * @throws OptionError if account and route are too long
    */
-  readonly issue = (decision: Decision, isUnsettled: boolean): string => {
+  readonly #issue = (decision: Decision, isUnsettled: boolean): string => {
     const known = issued.get(decision);
     if (known !== undefined) return known.text;
     const { account, route, cost, decidedAt, degraded, windowSet, trace } = decision;
@@ -102,26 +107,27 @@ export class Receipts {
     if (!matches.includes(true)) throw new ReceiptError('has another signature: it is forged, or of another secret');
     return decode(encoded);
   }
-}
 
-/** The same limiter, whose decisions have receipts. */
-export function withReceipts(limiter: Limiter, { issue }: Receipts): Limiter {
-  const added = (decision: Decision): Decision => {
-    (decision as { [ISSUER]?: Receipts['issue'] })[ISSUER] = issue;
-    return decision;
-  };
-  const consumeSync: Limiter['consumeSync'] = (request) => added(limiter.consumeSync(request));
-  return decorateLimiter(limiter, {
-    consume: (consume) => (request) => {
-      if (!limiter.synchronous) return consume(request).then(added);
-      try {
-        return Promise.resolve(consumeSync(request));
-      } catch (error) {
-        return Promise.reject(error);
-      }
-    },
-    consumeSync: () => consumeSync,
-  });
+  /** The same limiter, whose decisions have receipts. */
+  addTo(limiter: Limiter): Limiter {
+    const issue = this.#issue;
+    const added = (decision: Decision): Decision => {
+      (decision as { [ISSUER]?: typeof issue })[ISSUER] = issue;
+      return decision;
+    };
+    const consumeSync: Limiter['consumeSync'] = (request) => added(limiter.consumeSync(request));
+    return decorateLimiter(limiter, {
+      consume: (consume) => (request) => {
+        if (!limiter.synchronous) return consume(request).then(added);
+        try {
+          return Promise.resolve(consumeSync(request));
+        } catch (error) {
+          return Promise.reject(error);
+        }
+      },
+      consumeSync: () => consumeSync,
+    });
+  }
 }
 
 /** The prefix keeps a signature from being one of something else that is signed with the same secret. */
@@ -136,7 +142,7 @@ function isEqual(one: string, other: string): boolean {
   return difference === 0;
 }
 
-/** @throws ReceiptError: whoever knows the secret can sign anything */
+/** @throws ReceiptError: any process that knows the secret can sign anything */
 function decode(encoded: string): ReadReceipt {
   try {
     const base64 = encoded.replaceAll('-', '+').replaceAll('_', '/');

@@ -1,12 +1,8 @@
 import { OptionError, SubjectError } from '../base/errors.ts';
 import { checkOptions, isPlainObject } from '../base/options.ts';
 import type { WindowStatus } from '../core/decision.ts';
-import type { LimitInput } from '../core/limit.ts';
 import { hasSharedCount, type WindowSet } from '../core/window-set.ts';
 import type { Subject } from './window-sets.ts';
-
-/** A route; with `limits`, if its limit is declared with the route. */
-type NamedRoute = string | { readonly route: string; readonly limits?: LimitInput | undefined };
 
 /** An account, and the routes to show beside those that the limits name. */
 export interface UsageSubject extends Pick<Subject, 'account' | 'provider' | 'plan'> {
@@ -14,7 +10,7 @@ export interface UsageSubject extends Pick<Subject, 'account' | 'provider' | 'pl
    * Further routes, because limits can count any route. A route whose limit is declared with it needs that limit here.
    * @default none
    */
-  readonly routes?: readonly NamedRoute[] | undefined;
+  readonly routes?: readonly (string | Pick<Subject, 'route' | 'limits'>)[] | undefined;
 }
 
 /** The windows of one route. */
@@ -54,7 +50,7 @@ export function checkUsageSubject(given: UsageSubject): {
   );
   const { routes = [], ...account } = given;
   if (!Array.isArray(routes)) throw new OptionError('subject.routes', routes, NOT_ROUTES);
-  const subjects = routes.map((each: NamedRoute) => {
+  const subjects = routes.map((each: string | Pick<Subject, 'route' | 'limits'>) => {
     if (typeof each === 'string') return { ...account, route: each };
     if (!isPlainObject(each)) throw new OptionError('subject.routes', each, NOT_ROUTES);
     checkOptions(each, ['route', 'limits'], 'subject.routes');

@@ -3,9 +3,11 @@ import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createGate, createLimiter, isHeadgateError, type LimiterOptions } from '../../src/index.ts';
+import { createReceipts } from '../../src/limits/index.ts';
 import { withShadow } from '../../src/shadow/shadow.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFailover } from '../../src/stores/shared/failover.ts';
+import { anyString } from '../../src/testing/arbitraries.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { windowSetFrom } from '../support/window-set.ts';
 
@@ -16,7 +18,12 @@ const SUBJECT = { account: 'acc_1', route: 'POST /emails' };
 function start(options: Partial<LimiterOptions> = {}) {
   const clock = createFakeClock(1_000_000);
   const store = createMemoryStore({ clock });
-  const given = { store, limits: { allMethods: ['100/1m', '500/1h'] }, receipts: { secret: SECRET }, validate: false };
+  const given = {
+    store,
+    limits: { allMethods: ['100/1m', '500/1h'] },
+    receipts: createReceipts({ secret: SECRET }),
+    validate: false,
+  };
   const create = (more: Partial<LimiterOptions> = {}) => createLimiter({ ...given, ...options, ...more });
   const limiter = create();
   const left = async () => (await limiter.peek(SUBJECT)).map(({ remaining }) => remaining);
@@ -88,20 +95,16 @@ describe('a receipt', () => {
 
   it('names any account and route, and all windows of a set with a scope', async () => {
     await fc.assert(
-      fc.asyncProperty(
-        fc.string({ unit: 'binary', maxLength: 40 }),
-        fc.constantFrom('', '\ud800', '{}', 'ü:%'),
-        async (account, route) => {
-          const limits = {
-            allMethods: { windows: ['9/1m'], scope: 'account' as const },
-            routes: { [route]: ['9/1h'] },
-          };
-          const { create, limiter } = start({ limits });
-          const { receipt } = limiter.consumeSync({ account, route, cost: 3 });
-          expect(await create().settle(receipt, 1)).toBe(true);
-          expect((await limiter.peek({ account, route })).map(({ remaining }) => remaining)).toEqual([8, 8]);
-        },
-      ),
+      fc.asyncProperty(anyString(fc, 40), fc.constantFrom('', '\ud800', '{}', 'ü:%'), async (account, route) => {
+        const limits = {
+          allMethods: { windows: ['9/1m'], scope: 'account' as const },
+          routes: { [route]: ['9/1h'] },
+        };
+        const { create, limiter } = start({ limits });
+        const { receipt } = limiter.consumeSync({ account, route, cost: 3 });
+        expect(await create().settle(receipt, 1)).toBe(true);
+        expect((await limiter.peek({ account, route })).map(({ remaining }) => remaining)).toEqual([8, 8]);
+      }),
       { numRuns: 50 },
     );
   });
@@ -142,6 +145,17 @@ describe('a receipt', () => {
     expect(JSON.stringify(decision)).not.toContain(decision.receipt);
     expect(Object.keys(decision)).not.toContain('receipt');
   });
+});
+
+it('S13: the decision of another limiter changes nothing, also if its receipt was read', async () => {
+  const { limiter } = start();
+  const others = createMemoryStore();
+  const settle = others.settle.bind(others);
+  const store = Object.assign(Object.create(others), { settle, settleOnce: undefined });
+  const other = createLimiter({ store, limits: ['5/1m'] });
+  const decision = limiter.consumeSync(SUBJECT);
+  expect(decision.receipt).not.toBe('');
+  expect([await other.refund(decision), await limiter.refund(decision)]).toEqual([false, true]);
 });
 
 describe('a bad receipt', () => {
@@ -186,8 +200,8 @@ describe('the secret', () => {
     const { create } = start();
     const [before, during, after] = [
       create(),
-      create({ receipts: { secret: [OTHER_SECRET, SECRET] } }),
-      create({ receipts: { secret: OTHER_SECRET } }),
+      create({ receipts: createReceipts({ secret: [OTHER_SECRET, SECRET] }) }),
+      create({ receipts: createReceipts({ secret: OTHER_SECRET }) }),
     ];
     const old = before.consumeSync(SUBJECT).receipt;
     expect(await faultOf(after.refund(old))).toMatch(/^invalid_receipt/);
@@ -201,14 +215,19 @@ describe('the secret', () => {
     const { create } = start();
     const without = create({ receipts: undefined });
     const decision = await without.consume(SUBJECT);
-    expect(() => decision.receipt).toThrow(/^receipts: must be given to createLimiter, as \{ secret \}/);
+    expect(() => decision.receipt).toThrow(
+      /^receipts: must be given to createLimiter, as createReceipts\(\{ secret \}\)/,
+    );
     expect(await faultOf(without.settle('1.a.b', 0))).toMatch(/^invalid_option: receipts: must be given to settle/);
     for (const secret of ['', 'too short', [], [SECRET, 'too short'], undefined, 1] as never[]) {
-      const fault = () => create({ receipts: { secret } });
-      expect(fault).toThrow(/^receipts.secret: must be a string of at least 32 characters, or a list of such strings/);
+      const fault = () => create({ receipts: createReceipts({ secret }) });
+      expect(fault).toThrow(/^secret: must be a string of at least 32 characters, or a list of such strings/);
       expect(fault).not.toThrow(/too short|thirty/);
     }
-    expect(() => create({ receipts: { secret: SECRET, key: 1 } as never })).toThrow(/^receipts.key: unknown option/);
+    expect(() => createReceipts({ secret: SECRET, key: 1 } as never)).toThrow(/^options.key: unknown option/);
+    expect(() => create({ receipts: { secret: SECRET } as never })).toThrow(
+      /^receipts: must have read\(\), as createReceipts\(\{ secret \}\) does/,
+    );
   });
 
   it('needs a store that remembers receipts', () => {
@@ -230,7 +249,7 @@ it('account and route that are too long for a receipt are an OptionError, and th
 it('S18: a memory store remembers up to maxKeys receipts, forgets none that matters, and says when it is full', async () => {
   const clock = createFakeClock(1_000_000);
   const store = createMemoryStore({ clock, maxKeys: 300 });
-  const limiter = createLimiter({ store, limits: ['9999/1m'], receipts: { secret: SECRET } });
+  const limiter = createLimiter({ store, limits: ['9999/1m'], receipts: createReceipts({ secret: SECRET }) });
   const consume = () => limiter.consumeSync({ account: 'a' });
   const first = consume();
   expect(await limiter.refund(first.receipt)).toBe(true);

@@ -2,6 +2,7 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createLimiter } from '../../../src/index.ts';
+import { createReceipts } from '../../../src/limits/index.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 
 const client = new Redis({ port: inject('redis').port, host: '127.0.0.1' });
@@ -10,7 +11,7 @@ afterAll(() => client.disconnect());
 
 let prefixes = 0;
 const newPrefix = (): string => `receipts-${process.pid}-${prefixes++}`;
-const receipts = { secret: 'a secret of thirty-two characters' };
+const receipts = createReceipts({ secret: 'a secret of thirty-two characters' });
 const newLimiter = (prefix: string, limits = ['1000/1h', '5000/1d']) => {
   const store = createRedisStore(client, { prefix, deadlineMs: 10_000, logger: false, onStoreFailure: 'refuse' });
   return createLimiter({ store, limits, receipts, validate: false });
