@@ -14,7 +14,7 @@ beforeEach(() =>
   pool.query(`delete from ${schema}.claims; delete from counters; insert into counters values ('a', 0)`),
 );
 const counter = async () => (await pool.query("select n from counters where id = 'a'")).rows[0].n;
-const claims = async () => (await pool.query(`select count(*)::int as n from ${schema}.claims`)).rows[0].n;
+const claims = async (of = schema) => (await pool.query(`select count(*)::int as n from ${of}.claims`)).rows[0].n;
 
 /** Another process, as far as the database can tell: no two of them share anything. */
 const make = (options: TransactionalIdempotencyOptions = {}, client = pool) =>
@@ -76,6 +76,16 @@ describe('I5: a duplicate in another process', () => {
     gate.resolve();
     await expect(first).rejects.toThrow('mine');
     expect(await second).toEqual({ kind: 'executed', value: 'second' });
+  });
+
+  it('T1: of another scope, or another schema, is not in the way', async () => {
+    const first = await started();
+    expect(await make().run({ scope: 'other', key: 'k' }, REQUEST, () => 1)).toMatchObject({ kind: 'executed' });
+    await migrated(pool, 'transactions_other');
+    const other = make({ schema: 'transactions_other', waitMs: 0 });
+    expect(await other.run('k', REQUEST, () => 1)).toMatchObject({ kind: 'executed' });
+    first.end();
+    await first.result;
   });
 
   it('with a claim with a lease is refused at once', async () => {
@@ -202,13 +212,21 @@ describe('what is in the way', () => {
   });
 });
 
-describe('bounds', () => {
+describe('bounds', async () => {
+  // Their clock stands still, so no other store may sweep their table.
+  const fake = 'transactions_fake';
+  await migrated(pool, fake);
+  beforeEach(() => pool.query(`delete from ${fake}.claims`));
+
   it('T1, I13: a full scope is refused for new keys, and others are not', async () => {
     const clock = createFakeClock();
-    const idempotency = make({ clock, maxClaimsPerScope: 3, retentionMs: 1_000 });
+    const idempotency = make({ schema: fake, clock, maxClaimsPerScope: 3, retentionMs: 1_000 });
     const run = (scope: string, key: string) => idempotency.run({ scope, key }, REQUEST, () => key);
     for (let i = 0; i < 3; i++) expect(await run('full', `k${i}`)).toMatchObject({ kind: 'executed' });
-    await expect.poll(() => run('full', 'one more')).toMatchObject({ kind: 'refused', reason: 'too_many_keys' });
+    let more = 0;
+    await expect
+      .poll(() => run('full', `one more ${more++}`))
+      .toMatchObject({ kind: 'refused', reason: 'too_many_keys' });
     expect(await run('full', 'k1')).toEqual({ kind: 'replayed', value: 'k1' });
     expect(await run('other', 'one more')).toMatchObject({ kind: 'executed' });
     clock.advance(1_000);
@@ -217,14 +235,14 @@ describe('bounds', () => {
 
   it('I8: a key is free after its retention, and its row is used again', async () => {
     const clock = createFakeClock();
-    const idempotency = make({ clock, retentionMs: 1_000 });
+    const idempotency = make({ schema: fake, clock, retentionMs: 1_000 });
     expect(await idempotency.run('k', REQUEST, () => 1)).toMatchObject({ kind: 'executed' });
     clock.advance(999);
     expect(await idempotency.run('k', { other: 1 }, () => 2)).toMatchObject({ reason: 'mismatch' });
     clock.advance(1);
     expect(await idempotency.run('k', { other: 1 }, () => 2)).toEqual({ kind: 'executed', value: 2 });
     expect(await idempotency.run('k', { other: 1 }, () => 3)).toEqual({ kind: 'replayed', value: 2 });
-    expect(await claims()).toBe(1);
+    expect(await claims(fake)).toBe(1);
   });
 
   it('close() refuses new calls, and waits for open transactions', async () => {

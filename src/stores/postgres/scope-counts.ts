@@ -74,7 +74,8 @@ export class ScopeCounts {
     try {
       const { claims, firstEndMs } = await this.#count(scope);
       share.uncounted -= before;
-      share.claims = claims + share.uncounted;
+      // Perhaps without the claims that were added meanwhile: to refuse a key that has room would be worse.
+      share.claims = claims;
       if (firstEndMs !== undefined) share.retryAfterMs = Math.max(1, firstEndMs);
     } catch {
       // The last count applies until the next one.

@@ -24,9 +24,9 @@ create index claims_by_end on headgate.claims (expires_at) where not (state = 'i
 -- The claims that a full scope may forget.
 create index claims_open on headgate.claims (substr(id, 1, 16), expires_at) where state <> 'completed';
 
--- A transaction that claims a key holds this lock until its end.
-create function headgate.claim_lock_1(p_id bytea) returns bigint language sql immutable as $$
-  select ('x' || encode(substr(p_id, 17, 8), 'hex'))::bit(64)::bigint
+-- A transaction that claims a key holds this lock until its end. All schemas of a database share their locks.
+create function headgate.claim_lock_1(p_id bytea) returns bigint language sql stable as $$
+  select hashtextextended(encode(p_id, 'hex'), 'headgate.claims'::regclass::oid::bigint)
 $$;
 
 create function headgate.claim_expired_1(p_row headgate.claims, p_now bigint) returns boolean language sql immutable as $$
