@@ -7,7 +7,7 @@ import type { Terminal } from './command-line.ts';
 import { openStore } from './open-store.ts';
 
 export { createKey } from './create-key.ts';
-export { createOwnerLink } from './create-owner-link.ts';
+export { createOwnerLink, resetSecondFactor } from './logins.ts';
 export { rotateKeys } from './rotate-keys.ts';
 
 export async function runMigrations(config: Config, terminal: Terminal, log: Logger): Promise<void> {
