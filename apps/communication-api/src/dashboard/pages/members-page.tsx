@@ -50,8 +50,8 @@ export function MembersPage(props: MembersPageProps): JSX.Element {
         <section class="panel" aria-labelledby="second-factor">
           <h2 id="second-factor">Second factor</h2>
           <p class="soft">
-            {members.filter(({ hasSecondFactor }) => hasSecondFactor).length} of {members.length} members have one. A
-            member without it is led to the set-up, and can do nothing that needs it before. API keys are not affected.
+            {members.filter(({ hasSecondFactor }) => hasSecondFactor).length} of {members.length} members have one.
+            Members without it are led to its set-up before they can go on. API keys are not affected.
           </p>
           <FormOf {...here.form(PATHS.requireSecondFactor)}>
             <SelectField
@@ -163,8 +163,8 @@ const DeviceButtons = ({
     {hasSecondFactor ? (
       <AskedButton
         {...here.form(`${PATHS.members}/${id}/reset-second-factor`)}
-        label="Reset the second factor of"
-        subject={name}
+        label="Reset the second factor"
+        subject={`of ${name}`}
         consequence="This is for a lost device. Every session of this person ends, and the password alone is enough until a second factor is set up again. Make sure that it is this person who asks."
       />
     ) : null}
