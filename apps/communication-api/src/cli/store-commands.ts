@@ -11,7 +11,7 @@ export { createOwnerLink, resetSecondFactor } from './logins.ts';
 export { rotateKeys } from './rotate-keys.ts';
 
 export async function runMigrations(config: Config, terminal: Terminal, log: Logger): Promise<void> {
-  const { migrated, close } = await openStore(config, log, true);
+  const { migrated, close } = await openStore(config, log, { mayMigrate: true });
   await close();
   terminal.out(migrated.length === 0 ? 'The schema is up to date.\n' : migrated.map((name) => `${name}\n`).join(''));
 }

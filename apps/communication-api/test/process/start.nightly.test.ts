@@ -41,6 +41,11 @@ describe('on an embedded database', () => {
     expect(await exit).toBe(0);
   });
 
+  test('reset-second-factor names a login that does not exist', async () => {
+    const ended = await runToEnd(['reset-second-factor', 'Nobody@example.com'], { DATA_DIR });
+    expect(ended).toEqual({ code: 1, out: '', error: 'reset-second-factor: there is no login nobody@example.com\n' });
+  });
+
   test('create-key with the name of no application makes that application', async () => {
     const args = ['create-key', '--application', 'Shop', '--environment', 'production'];
     const first = await runToEnd(args, { DATA_DIR });
