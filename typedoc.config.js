@@ -5,9 +5,9 @@ const DERIVED = {
   'headgate/memory.MemoryClaimStore': ['abandon', 'begin', 'complete', 'dispatch', 'extend', 'inspect', 'list'],
   'headgate/memory.MemoryStore': ['close', 'consume', 'peek', 'reset', 'settle'],
   'headgate/stores.SynchronousLimitStore': [
-    ...['block', 'blocked', 'close', 'consume', 'peek', 'ready', 'reset', 'settle', 'unblock'],
+    ...['block', 'blocked', 'charge', 'close', 'consume', 'peek', 'ready', 'reset', 'settle', 'settleOnce', 'unblock'],
   ],
-  'headgate/testing.Model': ['block', 'blocked', 'peek', 'reset', 'unblock'],
+  'headgate/testing.Model': ['block', 'blocked', 'charge', 'peek', 'reset', 'unblock'],
 };
 
 /** @type {Partial<import('typedoc').TypeDocOptions>} */

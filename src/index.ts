@@ -13,6 +13,7 @@ export {
   isHeadgateError,
   LimitError,
   OptionError,
+  ReceiptError,
   ResultUnavailableError,
   ScopeFullError,
   StoreFullError,
@@ -33,5 +34,6 @@ export type { RouteOptions } from './gate/route-options.ts';
 export { createIdempotency, type Idempotency, type IdempotencyOptions } from './idempotency/idempotency.ts';
 export { notExecuted } from './idempotency/outcome.ts';
 export type { RunOptions, RunResult } from './idempotency/run.ts';
-export { createLimiter, type Limiter, type LimiterOptions, type LimitRequest } from './limits/limiter.ts';
+export { createLimiter } from './limits/limiter.ts';
+export type { Limiter, LimiterOptions, LimitRequest } from './limits/ports.ts';
 export type { Limits, Subject } from './limits/window-sets.ts';

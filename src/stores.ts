@@ -24,7 +24,7 @@ export {
   MAX_RECENT,
   targetKey,
 } from './core/adjustment.ts';
-export type { Block, BlockTarget } from './core/block.ts';
+export type { Block, BlockTarget, FreshStart } from './core/block.ts';
 export { BlockedDecision } from './core/blocked-decision.ts';
 export {
   type AbandonCommand,
@@ -59,7 +59,7 @@ export type {
   ResetTarget,
   SynchronousLimitStore,
 } from './core/ports.ts';
-export { type Counters, NEVER, SLOTS_PER_WINDOW, settleWindow } from './core/window.ts';
+export { addBeyond, type Counters, NEVER, SLOTS_PER_WINDOW, settleWindow } from './core/window.ts';
 export {
   type AllMethodsScope,
   createWindowSet,

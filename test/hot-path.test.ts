@@ -9,7 +9,7 @@ const SRC = resolve(import.meta.dirname, '../src');
 /** The files whose code runs for each request, and when. What is only made at the start may begin with a spread. */
 const HOT_PATH: Readonly<Record<string, readonly string[]>> = {
   'each decision of a limit': [
-    ...['core/window.ts', 'core/decision.ts', 'limits/limiter.ts', 'limits/window-sets.ts'],
+    ...['core/window.ts', 'core/decision.ts', 'limits/limiter.ts', 'limits/receipts.ts', 'limits/window-sets.ts'],
     ...['stores/memory/limits.ts', 'stores/memory/records.ts', 'stores/memory/slab.ts', 'stores/memory/counters.ts'],
     ...['stores/redis/limits.ts', 'stores/redis/script.ts', 'stores/redis/keys.ts', 'stores/redis/reply.ts'],
   ],

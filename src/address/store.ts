@@ -26,6 +26,12 @@ export function createAddressStore(
         ? consume(address, route, ofAddress, cost)
         : consume(network, address, inNetwork, cost);
     },
+    charge: (charge) => (address, route, _windowSet, cost) => {
+      const network = networkOf(address);
+      return network === undefined
+        ? charge(address, route, ofAddress, cost)
+        : charge(network, address, inNetwork, cost);
+    },
     peek: (peek) => (address, route, _windowSet) => {
       const network = networkOf(address);
       return network === undefined ? peek(address, route, ofAddress) : peek(network, address, inNetwork);

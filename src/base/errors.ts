@@ -8,6 +8,7 @@ export type HeadgateErrorCode =
   | 'unknown_plan'
   | 'invalid_cost'
   | 'invalid_clock'
+  | 'invalid_receipt'
   | 'store_full'
   | 'scope_full'
   | 'store_timeout'
@@ -137,13 +138,27 @@ export class ClockError extends HeadgateError {
   }
 }
 
+/** A receipt that is forged, damaged, too long, or signed with another secret. Nothing was settled. */
+export class ReceiptError extends HeadgateError {
+  override readonly name = 'ReceiptError';
+
+  /** @param reason what is wrong with it; never the receipt, which may be a client's text */
+  constructor(reason: string) {
+    super('invalid_receipt', `the receipt ${reason}`);
+  }
+}
+
 /** A bounded store is full, and every key that it checked is active (S18, I13). Nothing was charged or claimed. */
 export class StoreFullError extends HeadgateError {
   override readonly name = 'StoreFullError';
 
-  constructor(readonly maxKeys: number) {
-    const reason = 'and those that it checked are active: raise maxKeys (active keys are never evicted)';
-    super('store_full', `the store is full with ${maxKeys} keys, ${reason}`);
+  /** @param what the store is full of */
+  constructor(
+    readonly maxKeys: number,
+    what: 'keys' | 'settled receipts' = 'keys',
+  ) {
+    const advice = what === 'keys' ? ': raise maxKeys (active keys are never evicted)' : ', and are never evicted';
+    super('store_full', `the store is full with ${maxKeys} ${what}, and those that it checked are active${advice}`);
   }
 }
 

@@ -1,3 +1,4 @@
+import { OptionError } from '../base/errors.ts';
 import type { Block } from './block.ts';
 import type { LimitName } from './limit.ts';
 import { add, type Counters, fits, isOver, NEVER, SLOTS_PER_WINDOW } from './window.ts';
@@ -19,6 +20,15 @@ export interface WindowStatus {
   /** When the active instance started, in milliseconds on the store's clock; undefined without one. */
   readonly startedAt: number | undefined;
 }
+
+/**
+ * Under this name a limiter with receipts adds what issues them, also if two copies of the package are loaded (ESM and
+ * CJS). Other decisions are without it.
+ */
+export const ISSUER: unique symbol = /* @__PURE__ */ Symbol.for('headgate.decision.issuer') as never;
+
+const NO_RECEIPTS =
+  'must be given to createLimiter, as createReceipts({ secret }): a receipt without a signature could be made by a client, to refund its requests';
 
 /** The result of {@link evaluate} when the request fits every window. */
 export const FITS = -1;
@@ -125,6 +135,18 @@ export class Decision {
   /** The block that rejected the request before any window was checked (S21). Undefined for any other decision. */
   get blocked(): Block | undefined {
     return undefined;
+  }
+
+  /**
+   * A text with which another process settles or refunds this decision: `limiter.settle(receipt, cost)` (S37). It is
+   * URL-safe, at most 8 KiB long, signed, and worthless once the windows that the decision charged are over. Reading it
+   * again returns the same text.
+   * @throws OptionError if the limiter has no `receipts`, or if account and route are too long
+   */
+  get receipt(): string {
+    const { [ISSUER]: issue } = this as { [ISSUER]?: (decision: Decision, isUnsettled: boolean) => string };
+    if (issue === undefined) throw new OptionError('receipts', undefined, NO_RECEIPTS);
+    return issue(this, this.#isUnsettled);
   }
 
   /** For stores: true for the first call on an accepted decision only, so that a charge is settled once (S13). */

@@ -5,6 +5,8 @@ const METHODS: MethodTable<LimitStore> = {
   consume: true,
   peek: true,
   settle: true,
+  settleOnce: true,
+  charge: true,
   reset: true,
   block: true,
   unblock: true,

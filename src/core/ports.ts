@@ -1,5 +1,5 @@
 import type { MaybePromise, Synchronous } from '../base/maybe-promise.ts';
-import type { Block, BlockTarget } from './block.ts';
+import type { Block, BlockTarget, FreshStart } from './block.ts';
 import type {
   AbandonCommand,
   AbandonReply,
@@ -60,14 +60,29 @@ export interface LimitStore {
    * @returns whether one of these instances was still active
    */
   settle(decision: Decision, cost: number): MaybePromise<boolean>;
+  /**
+   * Does what `settle` does, at most once per receipt, whichever process calls it (S37). In the same atomic step it
+   * remembers the receipt, until the last of the instances that it changed is over. With a receipt that it remembers, it
+   * changes nothing and returns false. The memory is bounded: without room it throws `StoreFullError`, and changes
+   * nothing.
+   * @param receipt 22 letters, digits, `_` or `-`, which no other decision has
+   */
+  settleOnce?(decision: Decision, cost: number, receipt: string): MaybePromise<boolean>;
+  /**
+   * Adds the cost to every window of the window set as one atomic step, also if it does not fit (S35). In a window
+   * without an active instance, a new one starts. No count exceeds `Number.MAX_SAFE_INTEGER`. Blocks do not matter.
+   * @returns every window after that, as `peek` returns it
+   */
+  charge?(account: string, route: string, windowSet: WindowSet, cost: number): MaybePromise<readonly WindowStatus[]>;
   /** Deletes counters (S14). Blocks stay. */
   reset(target: ResetTarget): MaybePromise<void>;
   /**
    * Blocks an account, or one of its routes (S21). It replaces the block of the same target. `consume` then returns a
    * `BlockedDecision`, except for a window set without windows. A store implements all three methods of blocks or none.
    * The caller checked the block.
+   * @param fresh if it is given, the same atomic step deletes the counters that `reset(target)` deletes
    */
-  block?(target: BlockTarget, block: Block): MaybePromise<void>;
+  block?(target: BlockTarget, block: Block, fresh?: FreshStart): MaybePromise<void>;
   /** Lifts the block of exactly this target, if there is one. */
   unblock?(target: BlockTarget): MaybePromise<void>;
   /**

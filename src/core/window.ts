@@ -46,6 +46,15 @@ export function add(counters: Counters, at: number, durationMs: number, cost: nu
 }
 
 /**
+ * Adds `cost` to the active instance, or to a new one that starts now, also if it does not fit. The count stays a safe
+ * integer.
+ */
+export function addBeyond(counters: Counters, at: number, durationMs: number, cost: number, now: number): void {
+  if (isOver(counters[at] as number, durationMs, now)) add(counters, at, durationMs, cost, now);
+  else counters[at + 1] = Math.min(Number.MAX_SAFE_INTEGER, (counters[at + 1] as number) + cost);
+}
+
+/**
  * Adds `change` to the count of the instance that started at `startedAt`, if that instance is still active (S13). A
  * refund is a negative change. The count can exceed the max of the window, but stays a safe integer, 0 or more. The
  * instance stays active even if its count becomes 0. Returns whether the instance was still active.

@@ -1,6 +1,6 @@
 import type { Decision } from '../core/decision.ts';
 import type { MisuseLog } from '../core/misuse.ts';
-import type { Limiter } from '../limits/limiter.ts';
+import type { Limiter } from '../limits/ports.ts';
 import type { GatePassage } from './passage.ts';
 
 /** So many requests without an account, and none with one, are probably a mistake. */

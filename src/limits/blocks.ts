@@ -7,15 +7,26 @@ const LONGEST_MS = 365 * 86_400_000;
 /** Longest reason, in UTF-16 units. */
 const MAX_REASON = 200;
 
+/** A block, and whether it begins a fresh start. */
+export interface BlockOptions extends Block {
+  /**
+   * Whether the counters of the target are deleted in the same step, as `reset` deletes them: then every window is empty
+   * when the block ends.
+   * @default false
+   */
+  readonly reset?: boolean | undefined;
+}
+
 /** @throws OptionError */
-export function checkBlock(block: object): Block {
-  checkOptions(block, ['forMs', 'reason'], 'block');
-  const { forMs, reason } = block as { forMs: unknown; reason: unknown };
+export function checkBlock(block: object): Required<BlockOptions> {
+  checkOptions(block, ['forMs', 'reason', 'reset'], 'block');
+  const { forMs, reason, reset = false } = block as { forMs: unknown; reason: unknown; reset: unknown };
   if (!Number.isSafeInteger(forMs) || (forMs as number) < 1 || (forMs as number) > LONGEST_MS)
     throw new OptionError('block.forMs', forMs, `must be an integer of milliseconds from 1 to ${LONGEST_MS} (a year)`);
   if (reason !== undefined && (typeof reason !== 'string' || reason.length > MAX_REASON))
     throw new OptionError('block.reason', reason, `must be a text of at most ${MAX_REASON} characters`);
-  return { forMs: forMs as number, reason };
+  if (typeof reset !== 'boolean') throw new OptionError('block.reset', reset, 'must be true or false');
+  return { forMs: forMs as number, reason, reset };
 }
 
 /** @throws OptionError, SubjectError */

@@ -1,12 +1,15 @@
 import { decorate, type MethodTable, type Wrappers } from '../base/decorate.ts';
-import { keepParts, type Limiter } from './limiter.ts';
+import { keepParts } from './limiter-parts.ts';
+import type { Limiter } from './ports.ts';
 
 const METHODS: MethodTable<Limiter> = {
   consume: true,
   consumeSync: true,
   peek: true,
+  usage: true,
   refund: true,
   settle: true,
+  charge: true,
   reset: true,
   block: true,
   unblock: true,

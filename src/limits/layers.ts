@@ -131,9 +131,12 @@ export class Layer implements LimitLayer {
 
   /** Whether a limit of this layer contains a window. */
   get hasWindows(): boolean {
-    return [this.allMethods?.windows, ...this.#routes.values()].some(
-      (limit) => limit !== undefined && limit.length > 0,
-    );
+    return this.longestMs > 0;
+  }
+
+  /** The longest duration of a window, in milliseconds; 0 without windows. */
+  get longestMs(): number {
+    return longestOf([this.allMethods?.windows ?? NO_LIMIT, ...this.#routes.values()]);
   }
 
   routeLimit(route: string): Limit | undefined {
@@ -198,9 +201,14 @@ export function parseRouteLimits(input: LimitInput, place = 'limits'): Limit {
  * The layer of one route that is declared with its limit, whatever the route's name. The least specific layer.
  * @throws LimitError
  */
-export function layerOfRoute(limits: LimitInput): LimitLayer {
+export function layerOfRoute(limits: LimitInput): LimitLayer & Pick<Layer, 'longestMs'> {
   const limit = parseRouteLimits(limits);
-  return { allMethods: undefined, routes: [], routeLimit: () => limit };
+  return { allMethods: undefined, routes: [], routeLimit: () => limit, longestMs: longestOf([limit]) };
+}
+
+/** Windows of a limit are in the order of their durations. */
+function longestOf(limits: readonly Limit[]): number {
+  return limits.reduce((longest, limit) => Math.max(longest, limit.at(-1)?.durationMs ?? 0), 0);
 }
 
 /**

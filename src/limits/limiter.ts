@@ -6,7 +6,6 @@ import {
   StoreNotSynchronousError,
   SubjectError,
 } from '../base/errors.ts';
-import type { Logger } from '../base/logger.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkMethods, checkOptions } from '../base/options.ts';
 import { describeThrown } from '../base/thrown.ts';
@@ -16,128 +15,23 @@ import type { Decision, WindowStatus } from '../core/decision.ts';
 import type { LimitInput } from '../core/limit.ts';
 import { createMisuseLog } from '../core/misuse.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
-import { EVERY_ROUTE, type WindowSet } from '../core/window-set.ts';
+import { EVERY_ROUTE, hasSharedCount, type WindowSet } from '../core/window-set.ts';
 import { createMemoryStore } from '../stores/memory/limits.ts';
-import { checkBlock, checkBlockTarget } from './blocks.ts';
+import { type BlockOptions, checkBlock, checkBlockTarget } from './blocks.ts';
 import { LimiterChecks } from './limiter-checks.ts';
+import { withParts } from './limiter-parts.ts';
+import type { Limiter, LimiterOptions, LimitRequest, ReadReceipt, Receipts } from './ports.ts';
+import { receiptIdOf } from './receipts.ts';
+import { checkUsageSubject, distinctRoutes, type Usage, type UsageSubject, usageOf } from './usage.ts';
 import { ROUTE_NEEDED } from './window-set-cache.ts';
 import {
   isWindowSetSource,
-  type Limits,
+  type NamedRoutes,
   resolveWindowSet,
   type Subject,
   type WindowSetSource,
   WindowSets,
 } from './window-sets.ts';
-
-/** Options of {@link createLimiter}. */
-export interface LimiterOptions {
-  /**
-   * Where counters are stored, e.g. `createRedisStore(client)`. {@link Limiter.close} closes it. Leave it out for the
-   * default; undefined is an error.
-   * @default a memory store, which counts for this process alone
-   */
-  readonly store?: LimitStore;
-  /**
-   * A list of windows, which count all requests of an account together; limits per route; limits in layers; a function
-   * that returns the limits of a subject, or a promise of them; or a source of window sets, such as
-   * `createSharedLimits()` returns.
-   */
-  readonly limits: Limits | WindowSetSource;
-  /**
-   * Whether signs of a mistake are logged, once each, such as a route of `limits` that no request names.
-   * `docs/misuse.md` lists them.
-   * @default true
-   */
-  readonly validate?: boolean | undefined;
-  /**
-   * Is called with these warnings, as a text and a `MisuseWarning`; false: nothing is logged.
-   * @default console.error
-   */
-  readonly logger?: Logger | false | undefined;
-}
-
-/** A subject and the cost of its request. */
-export interface LimitRequest extends Subject {
-  /**
-   * How much of each window the request uses: a positive safe integer (S11).
-   * @default 1
-   */
-  readonly cost?: number | undefined;
-}
-
-/** Decides, per account and perhaps route, whether a request fits every window of its window set. */
-export interface Limiter {
-  /**
-   * Whether a decision never needs a promise: the store is synchronous, and `limits` is not a function, which could
-   * return one.
-   */
-  readonly synchronous: boolean;
-  /**
-   * Charges every window, or rejects the request and charges no window (S5).
-   * @throws SubjectError, UnknownPlanError, CostError, LimitError, and OptionError if your function `limits` throws;
-   * or rejects; nothing was charged then. Also the store's errors if it cannot decide
-   */
-  consume(request: LimitRequest): Promise<Decision>;
-  /**
-   * Like `consume`, without a promise.
-   * @throws StoreNotSynchronousError if the store is not synchronous; OptionError if your function `limits` returned a
-   * promise
-   */
-  consumeSync(request: LimitRequest): Decision;
-  /** Returns the current state of every window of the subject's window set. Changes nothing (S14). */
-  peek(subject: Subject): Promise<readonly WindowStatus[]>;
-  /**
-   * Refunds an accepted decision: settles it with a cost of 0. False if nothing was refunded, because the decision is a
-   * rejection, was settled before, or its windows are over (S13).
-   */
-  refund(decision: Decision): Promise<boolean>;
-  /**
-   * Corrects the cost of an accepted decision, once, in the windows that it charged (S13). If the cost is higher,
-   * the difference is charged even if it does not fit, because the work is done.
-   * @param cost what the request cost in the end: a safe integer, 0 or more
-   * @returns false if nothing was changed, because the decision is a rejection, was settled before, or its windows are
-   * over
-   * @throws CostError; nothing was changed then. Also the store's errors: the decision counts as settled then,
-   * because the store may have changed the counts
-   */
-  settle(decision: Decision, cost: number): Promise<boolean>;
-  /**
-   * Deletes the counters of an account, of a route, or of one route of one account (S14). With `{}`, of all. Blocks
-   * stay.
-   */
-  reset(target: ResetTarget): Promise<void>;
-  /**
-   * Rejects every request of an account, or of one of its routes, for `forMs` from now on, in every process that shares
-   * the store (S21). It replaces the block of the same target, if there is one. A request without any window is not
-   * limited, and so not blocked.
-   * @param block `forMs` is an integer of milliseconds from 1 to a year. `reason` is at most 200 characters long, and
-   * over HTTP the client reads it
-   * @throws OptionError (also if the store cannot block), SubjectError, StoreFullError, or the store's errors; then
-   * nothing is blocked
-   */
-  block(target: BlockTarget, block: Block): Promise<void>;
-  /** Lifts the block of exactly this target: lifting an account's block does not lift the blocks of its routes. */
-  unblock(target: BlockTarget): Promise<void>;
-  /**
-   * Returns the block that rejects requests of the target now, and how much longer; of two blocks, the block that ends
-   * later.
-   */
-  blocked(target: BlockTarget): Promise<Block | undefined>;
-  /**
-   * Changes a limit at run time, with immediate effect, also for active windows (S10). `'recommended'` restores the
-   * values of `limits`. Only in this process; `headgate/shared-limits` offers limits that all processes share.
-   * @throws LimitError, OptionError (also if `limits` is a source of window sets)
-   */
-  adjust(target: AdjustTarget, windows: LimitInput | 'recommended'): void;
-  /**
-   * Returns the window set that a request of the subject must fit now.
-   * @throws OptionError if your function `limits` returned a promise: use {@link Limiter.peek}
-   */
-  windowSet(subject: Subject): WindowSet;
-  /** Closes the store. Later calls reject or throw. */
-  close(): Promise<void>;
-}
 
 /**
  * Creates a limiter.
@@ -149,11 +43,15 @@ export interface Limiter {
  * @throws LimitError, OptionError with the place of the fault
  */
 export function createLimiter(options: LimiterOptions): Limiter {
-  checkOptions(options, ['store', 'limits', 'validate', 'logger'], 'options');
-  const { limits } = options;
+  checkOptions(options, ['store', 'limits', 'receipts', 'validate', 'logger'], 'options');
+  const { limits, receipts } = options;
   // A store that is undefined by mistake would let each process count for itself, in silence.
   const store = 'store' in options ? options.store : createMemoryStore();
   checkMethods('store', store, ['consume', 'peek', 'settle', 'reset'], ', as createMemoryStore() does');
+  if (receipts !== undefined) {
+    checkMethods('receipts', receipts, ['read', 'addTo'], ', as createReceipts({ secret }) does');
+    checkMethods('store', store, ['settleOnce'], ': this store cannot remember receipts');
+  }
   const windowSets = isWindowSetSource(limits) ? limits : new WindowSets(limits);
   const misuse = createMisuseLog(options);
   const checks = misuse && new LimiterChecks(misuse, windowSets.limitedRoutes ?? []);
@@ -165,52 +63,21 @@ export function createLimiter(options: LimiterOptions): Limiter {
     };
     windowSets.onHidden = (target) => checks.hidden(target);
   }
-  const limiter = new StoreLimiter(store, windowSets, checks);
-  return withParts(limiter, { store, windowSets, resolve: limiter.resolve });
+  const limiter = new StoreLimiter(store, windowSets, receipts, checks);
+  const whole = withParts(limiter, { store, windowSets, resolve: limiter.resolve });
+  return receipts === undefined ? whole : receipts.addTo(whole);
 }
 
-/** What a limiter is made of. */
-interface LimiterParts {
-  readonly store: LimitStore;
-  readonly windowSets: WindowSetSource;
-  /** Like `windowSet` of the limiter, and waits for a promise of the function `limits`. */
-  readonly resolve: (subject: Subject) => MaybePromise<WindowSet>;
-}
-
-/** Under this name a limiter keeps its parts, also if two copies of the package are loaded (ESM and CJS). */
-const PARTS = /* @__PURE__ */ Symbol.for('headgate.limiter.parts');
-
-/** The parts of a limiter; undefined if `createLimiter` did not make it. */
-export function partsOf(limiter: Limiter): LimiterParts | undefined {
-  return (limiter as { readonly [PARTS]?: LimiterParts })[PARTS];
-}
-
-/** Gives a decorated limiter the parts of the limiter within. */
-export function keepParts(inner: Limiter, decorated: Limiter): Limiter {
-  return withParts(decorated, partsOf(inner));
-}
-
-/** A computed name in the class would keep bundlers from leaving the class out. */
-function withParts(limiter: Limiter, parts: LimiterParts | undefined): Limiter {
-  return Object.defineProperty(limiter, PARTS, { value: parts });
-}
-
-/** Like `windowSet` of the limiter, and waits for a promise of the function `limits`. */
-export function windowSetOf(limiter: Limiter, subject: Subject): MaybePromise<WindowSet> {
-  return partsOf(limiter)?.resolve(subject) ?? limiter.windowSet(subject);
-}
-
-/** Whether each request of a limiter must name its route. */
-export function needsRoute(limiter: Limiter): boolean {
-  return partsOf(limiter)?.windowSets.needsRoute ?? true;
-}
-
+/** A store that must remember a fresh start can only forget it too early. */
+const UNKNOWN_LONGEST_MS = 400 * 86_400_000;
+const NO_SECRET = 'must be given to settle a receipt, with the secret of the limiter that issued it';
 const NOT_SUBJECT = "must be an object such as { account: 'acc_1', route: 'POST /emails' }";
 const NOT_ADJUSTABLE = 'must be changed at their source, as with put() of shared limits';
 
 class StoreLimiter implements Limiter {
   readonly #store: LimitStore;
   readonly #windowSets: WindowSetSource;
+  readonly #receipts: Receipts | undefined;
   readonly #checks: LimiterChecks | undefined;
   readonly #mayWait: boolean;
   #closed = false;
@@ -219,9 +86,15 @@ class StoreLimiter implements Limiter {
     return this.#store.synchronous && !this.#mayWait;
   }
 
-  constructor(store: LimitStore, windowSets: WindowSetSource, checks: LimiterChecks | undefined) {
+  constructor(
+    store: LimitStore,
+    windowSets: WindowSetSource,
+    receipts: Receipts | undefined,
+    checks: LimiterChecks | undefined,
+  ) {
     this.#store = store;
     this.#windowSets = windowSets;
+    this.#receipts = receipts;
     this.#checks = checks;
     this.#mayWait = windowSets instanceof WindowSets && windowSets.mayWait;
   }
@@ -249,16 +122,50 @@ class StoreLimiter implements Limiter {
     return this.#store.peek(account, route, await this.resolve(subject));
   }
 
-  async refund(decision: Decision): Promise<boolean> {
+  async usage(subject: UsageSubject): Promise<Usage> {
+    const { account, routes: further } = checkUsageSubject(subject);
+    const { routes, others } = await this.#namedRoutes(account);
+    const all = distinctRoutes([...routes.map((route) => ({ route, ...account })), ...further]);
+    const windowSets = await Promise.all(all.map(this.resolve));
+    if (hasSharedCount(others)) windowSets.push(others);
+    // All peeks begin in one turn of the event loop: a store can send them together.
+    const reads = windowSets.map(async (windowSet, i) => {
+      const { route = EVERY_ROUTE } = all[i] ?? {};
+      return { windowSet, windows: await this.#store.peek(account.account, route, windowSet) };
+    });
+    return usageOf(all, await Promise.all(reads));
+  }
+
+  async refund(decision: Decision | string): Promise<boolean> {
     return this.settle(decision, 0);
   }
 
-  async settle(decision: Decision, cost: number): Promise<boolean> {
+  async settle(settled: Decision | string, cost: number): Promise<boolean> {
     this.#checkOpen();
-    if (typeof decision?.takeCharge !== 'function')
-      throw new OptionError('decision', decision, 'must be what consume() returned');
+    if (typeof settled !== 'string' && typeof settled?.takeCharge !== 'function')
+      throw new OptionError('decision', settled, 'must be what consume() returned, or its receipt');
     checkCost(cost, 0);
-    return this.#store.settle(decision, cost);
+    const store = this.#store;
+    const { id, decision } =
+      typeof settled === 'string' ? this.#read(settled) : { id: receiptIdOf(settled), decision: settled };
+    if (decision === undefined) return false;
+    // A decision of another limiter can have a receipt although this one has none.
+    return id === undefined || store.settleOnce === undefined
+      ? store.settle(decision, cost)
+      : store.settleOnce(decision, cost, id);
+  }
+
+  #read(receipt: string): ReadReceipt {
+    if (this.#receipts === undefined) throw new OptionError('receipts', undefined, NO_SECRET);
+    return this.#receipts.read(receipt);
+  }
+
+  async charge(request: LimitRequest): Promise<readonly WindowStatus[]> {
+    const { account, route = EVERY_ROUTE, cost = 1 } = Object(request) as LimitRequest;
+    const windowSet = this.resolve(request);
+    checkCost(cost);
+    checkMethods('store', this.#store, ['charge'], ': this store cannot charge');
+    return (this.#store as Required<LimitStore>).charge(account, route, await windowSet, cost);
   }
 
   async reset(target: ResetTarget): Promise<void> {
@@ -269,8 +176,14 @@ class StoreLimiter implements Limiter {
     await this.#store.reset(target);
   }
 
-  async block(target: BlockTarget, block: Block): Promise<void> {
-    await this.#blockStore().block(checkBlockTarget(target), checkBlock(block));
+  async block(target: BlockTarget, options: BlockOptions): Promise<void> {
+    const store = this.#blockStore();
+    const checked = checkBlockTarget(target);
+    const { forMs, reason, reset } = checkBlock(options);
+    const block = { forMs, reason };
+    await (reset
+      ? store.block(checked, block, { longestMs: this.#windowSets.longestMs ?? UNKNOWN_LONGEST_MS })
+      : store.block(checked, block));
   }
 
   async unblock(target: BlockTarget): Promise<void> {
@@ -299,15 +212,7 @@ class StoreLimiter implements Limiter {
   readonly resolve = (subject: Subject): MaybePromise<WindowSet> => {
     if (!this.#mayWait) return this.windowSet(subject);
     this.#check(subject);
-    try {
-      const windowSet = resolveWindowSet(this.#windowSets, subject);
-      if (!isPromise(windowSet)) return windowSet;
-      return windowSet.catch((error: unknown) => {
-        throw faultOfLimits(error);
-      });
-    } catch (error) {
-      throw faultOfLimits(error);
-    }
+    return guarded(() => resolveWindowSet(this.#windowSets, subject));
   };
 
   async close(): Promise<void> {
@@ -335,6 +240,16 @@ class StoreLimiter implements Limiter {
     return this.#store.consume(account, route, windowSet, cost);
   }
 
+  #namedRoutes(account: Subject): MaybePromise<NamedRoutes> {
+    const source = this.#windowSets;
+    const { limitedRoutes: routes = [], needsRoute = true } = source;
+    this.#check({ route: EVERY_ROUTE, ...account });
+    return guarded(() => {
+      if (source.namedRoutes !== undefined) return source.namedRoutes(account);
+      return { routes, others: source.windowSet(needsRoute ? { route: EVERY_ROUTE, ...account } : account) };
+    });
+  }
+
   #blockStore(): Required<LimitStore> {
     this.#checkOpen();
     checkMethods('store', this.#store, ['block', 'unblock', 'blocked'], ': this store cannot block');
@@ -354,6 +269,19 @@ class StoreLimiter implements Limiter {
 
   #checkOpen(): void {
     if (this.#closed) throw new ClosedError('the limiter');
+  }
+}
+
+/** Calls your function `limits`. */
+function guarded<Result>(call: () => MaybePromise<Result>): MaybePromise<Result> {
+  try {
+    const result = call();
+    if (!isPromise(result)) return result;
+    return result.catch((error: unknown) => {
+      throw faultOfLimits(error);
+    });
+  } catch (error) {
+    throw faultOfLimits(error);
   }
 }
 

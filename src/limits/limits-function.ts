@@ -12,6 +12,7 @@ const MAX_COMPILED = 1_000;
  */
 export function compiledLayers<Subject>(
   limits: (subject: Subject) => MaybePromise<LayerInput>,
+  onCompiled: (layer: Layer) => void,
 ): (subject: Subject) => MaybePromise<Layer> {
   const layers = new Map<string | undefined, Layer>();
   const compile = (returned: LayerInput): Layer => {
@@ -22,6 +23,7 @@ export function compiledLayers<Subject>(
     if (returned === undefined) throw new OptionError('limits(subject)', returned, NOT_RETURNED);
     const layer = parseLayer(returned, 'limits(subject)');
     checkLimited([layer], returned, 'limits(subject)');
+    onCompiled(layer);
     // The oldest goes. If it is still in use, it is compiled once more.
     if (layers.size >= MAX_COMPILED) layers.delete(layers.keys().next().value);
     if (text !== undefined) layers.set(text, layer);

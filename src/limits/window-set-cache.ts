@@ -28,10 +28,20 @@ export class WindowSetCache {
     return getOrCreate(this.#withLayer, layer, () => new WindowSetCache([layer, ...this.layers], this.factory));
   }
 
+  /** Routes with limits of their own in these layers. */
+  get routes(): readonly string[] {
+    return [...new Set(this.layers.flatMap((layer) => [...layer.routes]))];
+  }
+
   /** @throws SubjectError if the windows depend on the route, and none is given */
   windowSetFor(route: string | undefined): WindowSet {
     if (route === undefined) return this.#windowSetOfEveryRoute();
     return this.#byRoute.get(route) ?? this.#windowSetOfOtherRoutes ?? this.#fill(route);
+  }
+
+  /** The window set of every route that no layer names. */
+  get windowSetOfOthers(): WindowSet {
+    return this.windowSetFor(OTHER_ROUTE);
   }
 
   #windowSetOfEveryRoute(): WindowSet {

@@ -1,6 +1,6 @@
 import { OptionError, UnknownPlanError } from '../base/errors.ts';
 import { getOrCreate } from '../base/get-or-create.ts';
-import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
+import { after, isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkOptions, isPlainObject, placeIn, readByName } from '../base/options.ts';
 import { type AdjustTarget, layerOf, type TargetLayer } from '../core/adjustment.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
@@ -50,6 +50,12 @@ export type Limits = LayerInput | LayeredLimits<LayerInput> | ((subject: Subject
 
 const LAYERS = ['default', 'plans', 'providers', 'accounts'];
 
+/** The routes that the limits of a subject name, and the window set of every other route. */
+export interface NamedRoutes {
+  readonly routes: readonly string[];
+  readonly others: WindowSet;
+}
+
 /**
  * Knows the window set of each subject at any moment, as shared limits do. Equal limits give the same window set
  * object.
@@ -59,6 +65,16 @@ export interface WindowSetSource {
   windowSet(subject: Subject): WindowSet;
   /** Routes with their own limits. If given, the limiter warns of those that no request names. */
   readonly limitedRoutes?: readonly string[] | undefined;
+  /**
+   * Returns the routes that the limits of a subject name. Without it, `limiter.usage` shows `limitedRoutes`.
+   * @param subject names no route
+   */
+  namedRoutes?(subject: Subject): MaybePromise<NamedRoutes>;
+  /**
+   * The longest duration of a window so far, in milliseconds. A block with a fresh start needs it.
+   * @default 400 days
+   */
+  readonly longestMs?: number | undefined;
   /**
    * Whether a request must name its route.
    * @default true
@@ -99,6 +115,8 @@ export class WindowSets implements WindowSetSource {
    * throws for a subject without the route that its limits need.
    */
   readonly needsRoute: boolean = false;
+  /** Of all limits so far: counts of an earlier limit apply again if it comes back. */
+  longestMs = 0;
   /** Called if a subject names a provider without a layer, although others are listed. */
   onUnknownProvider: ((provider: string) => void) | undefined;
   /** Called if the function `limits` returns other limits for an account than before, and an adjustment hides them. */
@@ -123,12 +141,13 @@ export class WindowSets implements WindowSetSource {
       this.#windowSetsByLayer = limits.#windowSetsByLayer;
       this.#windowSetsByRouteLimits = limits.#windowSetsByRouteLimits;
       this.needsRoute = limits.needsRoute;
+      this.longestMs = limits.longestMs;
       this.onUnknownProvider = limits.onUnknownProvider;
       this.onHidden = limits.onHidden;
       return;
     }
     if (typeof limits === 'function') {
-      this.#default = compiledLayers(limits);
+      this.#default = compiledLayers(limits, (layer) => this.#note(layer));
       return;
     }
     if (!isPlainObject(limits) && !Array.isArray(limits)) throw new OptionError(place, limits, NOT_LIMITS);
@@ -146,6 +165,7 @@ export class WindowSets implements WindowSetSource {
     const layers = [this.#default, ...named.flatMap((byName) => [...byName.values()])];
     checkLimited(layers, limits, place);
     this.needsRoute = layers.some((layer) => layer.needsRoute);
+    for (const layer of layers) this.#note(layer);
     this.#defaultWindowSets = new WindowSetCache([this.#default], this.#factory);
     this.#listsCustomerPlans = true;
   }
@@ -178,8 +198,20 @@ export class WindowSets implements WindowSetSource {
     return layer.then((resolved) => this.#windowSetOver(resolved, copy));
   }
 
+  namedRoutes(subject: Subject): MaybePromise<NamedRoutes> {
+    const layer = typeof this.#default === 'function' ? this.#default(subject) : this.#default;
+    return after(layer, (resolved) => {
+      const windowSets = this.#windowSetsOver(resolved, subject);
+      return { routes: windowSets.routes, others: windowSets.windowSetOfOthers };
+    });
+  }
+
   #windowSetOver(defaults: Layer, subject: Subject): WindowSet {
-    const { account, route, provider, plan, limits } = subject;
+    return this.#windowSetsOver(defaults, subject).windowSetFor(subject.route);
+  }
+
+  #windowSetsOver(defaults: Layer, subject: Subject): WindowSetCache {
+    const { account, provider, plan, limits } = subject;
     let windowSets =
       limits === undefined ? this.#windowSetsOfDefault(defaults) : this.#windowSetsOfRouteLimits(limits, defaults);
     if (plan !== undefined) windowSets = windowSets.withLayer(this.#layerOfCustomerPlan(plan));
@@ -189,7 +221,7 @@ export class WindowSets implements WindowSetSource {
       if (own !== undefined && this.mayWait) this.#watchBeneath(own, defaults, subject);
       windowSets = windowSets.withLayer(own);
     }
-    return windowSets.windowSetFor(route);
+    return windowSets;
   }
 
   /** @param own the account's layer, which has only adjustments, because the function returns all else */
@@ -253,11 +285,16 @@ export class WindowSets implements WindowSetSource {
   #replaceLayer({ layer, name }: TargetLayer, change: (layer: Layer) => Layer): void {
     if (layer !== 'default') {
       if (layer === 'account') this.#accounts ??= new Map();
-      replaceNamed(this.#named(layer) as Map<string, Layer>, name, change);
+      this.#note(replaceNamed(this.#named(layer) as Map<string, Layer>, name, change));
     } else {
       this.#default = change(this.#default as Layer);
+      this.#note(this.#default);
       this.#defaultWindowSets = new WindowSetCache([this.#default], this.#factory);
     }
+  }
+
+  #note({ longestMs }: { readonly longestMs: number }): void {
+    this.longestMs = Math.max(this.longestMs, longestMs);
   }
 
   #providerLayer(provider: string): Layer | undefined {
@@ -279,7 +316,11 @@ export class WindowSets implements WindowSetSource {
   }
 
   #windowSetsOfRouteLimits(limits: LimitInput, defaults: Layer): WindowSetCache {
-    const create = (): WindowSetCache => new WindowSetCache([layerOfRoute(limits)], this.#factory);
+    const create = (): WindowSetCache => {
+      const layer = layerOfRoute(limits);
+      this.#note(layer);
+      return new WindowSetCache([layer], this.#factory);
+    };
     const windowSets = getOrCreate(this.#windowSetsByRouteLimits, limits, create);
     return windowSets.withLayer(defaults);
   }
@@ -328,10 +369,11 @@ export function areEqual(one: Limit | undefined, other: Limit | undefined): bool
 }
 
 /** A layer that only adjustments created is deleted with the last of them. */
-function replaceNamed(layers: Map<string, Layer>, name: string, change: (layer: Layer) => Layer): void {
+function replaceNamed(layers: Map<string, Layer>, name: string, change: (layer: Layer) => Layer): Layer {
   const layer = change(layers.get(name) ?? NO_LAYER);
   if (layer === NO_LAYER) layers.delete(name);
   else layers.set(name, layer);
+  return layer;
 }
 
 /** The place of a target in `limits`, for messages. */

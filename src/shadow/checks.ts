@@ -7,7 +7,7 @@ import type { Decision } from '../core/decision.ts';
 import type { LimitName } from '../core/limit.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
 import { EVERY_ROUTE, type WindowSet } from '../core/window-set.ts';
-import type { LimitRequest } from '../limits/limiter.ts';
+import type { LimitRequest } from '../limits/ports.ts';
 import { resolveWindowSet, type WindowSetSource } from '../limits/window-sets.ts';
 import { PendingCalls } from './calls.ts';
 import { type ShadowCounts, type ShadowFigures, type ShadowOutcome, ShadowTally } from './figures.ts';
@@ -98,6 +98,19 @@ export class ShadowChecks {
   /** @param current the decision that the caller got, or will get before this is checked */
   add(shadow: ShadowRequest | undefined, current: Decision): void {
     if (shadow !== undefined) this.#add(shadow.request.route, () => this.#check(shadow, current));
+  }
+
+  /** Charges as the limiter was told to. A candidate's store that cannot counts as a failure. */
+  charge({ request }: ShadowRequest): void {
+    const { account, route = EVERY_ROUTE, cost = 1 } = request;
+    const { windowSets, store } = this.#settings;
+    this.#add(route, () =>
+      this.#call(route, () =>
+        after(resolveWindowSet(windowSets, request), (windowSet) =>
+          (store as Required<LimitStore>).charge(account, route, this.#copyOf(windowSet), cost),
+        ),
+      ),
+    );
   }
 
   /** @param cost has been checked */

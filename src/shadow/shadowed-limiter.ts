@@ -1,5 +1,5 @@
 import { decorateLimiter } from '../limits/decorate-limiter.ts';
-import type { Limiter } from '../limits/limiter.ts';
+import type { Limiter } from '../limits/ports.ts';
 import type { ShadowChecks } from './checks.ts';
 
 /**
@@ -16,7 +16,13 @@ export function createShadowedLimiter(limiter: Limiter, checks: () => ShadowChec
   const settle: Limiter['settle'] = (decision, cost) => {
     const settled = limiter.settle(decision, cost);
     // The window of the candidate may still be active although the limiter's window is over.
-    if (typeof decision?.takeCharge === 'function' && Number.isSafeInteger(cost) && cost >= 0)
+    // A receipt may be of another process, whose candidate this one does not have.
+    if (
+      typeof decision !== 'string' &&
+      typeof decision?.takeCharge === 'function' &&
+      Number.isSafeInteger(cost) &&
+      cost >= 0
+    )
       checks()?.settle(decision, cost);
     return settled;
   };
@@ -44,11 +50,25 @@ export function createShadowedLimiter(limiter: Limiter, checks: () => ShadowChec
     consumeSync: () => consumeSync,
     refund: () => (decision) => settle(decision, 0),
     settle: () => settle,
+    charge: (charge) => async (request) => {
+      const current = checks();
+      const shadow = current?.prepare(request);
+      const windows = await charge(request);
+      if (shadow !== undefined) current?.charge(shadow);
+      return windows;
+    },
     reset: (reset) => async (target) => {
       // The caller may change it meanwhile.
       const copy = Object.assign({}, target);
       await reset(target);
       checks()?.reset(copy);
+    },
+    block: (block) => async (target, options) => {
+      // The caller may change them meanwhile.
+      const { account, route } = Object(target);
+      const isReset = Object(options).reset === true;
+      await block(target, options);
+      if (isReset) checks()?.reset(route === undefined ? { account } : { account, route });
     },
     close: (close) => async () => {
       checks()?.close();

@@ -1,9 +1,10 @@
 import { getOrCreate } from '../base/get-or-create.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
 import { inSlices } from '../base/slices.ts';
 import { type Adjustment, type AdjustTarget, layerOf, targetKey } from '../core/adjustment.ts';
 import type { Limit } from '../core/limit.ts';
 import type { WindowSet } from '../core/window-set.ts';
-import { areEqual, type Limits, limitOf, type Subject, WindowSets } from '../limits/window-sets.ts';
+import { areEqual, type Limits, limitOf, type NamedRoutes, type Subject, WindowSets } from '../limits/window-sets.ts';
 import { type CheckedChange, checkChanges, type LimitChange } from './change.ts';
 import { explainLimits, type LimitOrigin } from './explanation.ts';
 import { type LimitPreview, previewChange } from './preview.ts';
@@ -58,8 +59,16 @@ export class AdjustedWindowSets {
     return this.#windowSets.limitedRoutes;
   }
 
+  get longestMs(): number {
+    return this.#windowSets.longestMs;
+  }
+
   get needsRoute(): boolean {
     return this.#windowSets.needsRoute;
+  }
+
+  namedRoutes(subject: Subject): MaybePromise<NamedRoutes> {
+    return this.#windowSets.namedRoutes(subject);
   }
 
   windowSet(subject: Subject): WindowSet {

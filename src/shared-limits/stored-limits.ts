@@ -1,11 +1,12 @@
 import { Emitter } from '../base/emitter.ts';
 import { ClosedError } from '../base/errors.ts';
 import { createLogger, type Logger } from '../base/logger.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
 import { type Adjustment, type AdjustmentEntry, type AdjustTarget, targetKey } from '../core/adjustment.ts';
 import { monotonicClock } from '../core/clock.ts';
 import type { LimitInput } from '../core/limit.ts';
 import type { WindowSet } from '../core/window-set.ts';
-import type { Limits, Subject } from '../limits/window-sets.ts';
+import type { Limits, NamedRoutes, Subject } from '../limits/window-sets.ts';
 import { AdjustedWindowSets } from './adjusted-window-sets.ts';
 import { type ChangeOptions, checkChangeOptions, type LimitChange, type PutOptions } from './change.ts';
 import {
@@ -123,8 +124,16 @@ export class StoredLimits implements SharedLimits {
     return this.#windowSets.limitedRoutes;
   }
 
+  get longestMs(): number {
+    return this.#windowSets.longestMs;
+  }
+
   get needsRoute(): boolean {
     return this.#windowSets.needsRoute;
+  }
+
+  namedRoutes(subject: Subject): MaybePromise<NamedRoutes> {
+    return this.#windowSets.namedRoutes(subject);
   }
 
   windowSet(subject: Subject): WindowSet {

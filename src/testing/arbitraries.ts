@@ -13,6 +13,8 @@ export type Command =
    * Settles the `pick`-th earlier decision with `cost`, even if it was a rejection or was settled before; 0 refunds.
    */
   | { readonly type: 'settle'; readonly pick: number; readonly cost: number }
+  /** Charges a penalty (S35). A store without `charge` skips it. */
+  | { readonly type: 'charge'; readonly account: string; readonly route: string; readonly cost: number }
   /** From now on the route uses window set `pick`. */
   | { readonly type: 'adjust'; readonly route: string; readonly pick: number }
   | { readonly type: 'reset'; readonly account?: string | undefined; readonly route?: string | undefined }
@@ -23,6 +25,8 @@ export type Command =
       readonly route?: string | undefined;
       readonly forMs: number;
       readonly reason?: string | undefined;
+      /** Whether the counters are deleted in the same step. */
+      readonly isFresh?: boolean | undefined;
     }
   | { readonly type: 'unblock'; readonly account: string; readonly route?: string | undefined }
   | { readonly type: 'advance'; readonly ms: number }
@@ -137,6 +141,7 @@ export function createArbitraries(fc: typeof FastCheck, options: ArbitrariesOpti
       arbitrary: fc.record({ type: fc.constant('settle' as const), pick, cost: fc.oneof(fc.constant(0), cost) }),
       weight: 7,
     },
+    { arbitrary: fc.record({ type: fc.constant('charge' as const), account, route, cost }), weight: 2 },
     { arbitrary: fc.record({ type: fc.constant('adjust' as const), route, pick }), weight: 3 },
     {
       arbitrary: fc.record({ type: fc.constant('reset' as const), account, route }, { requiredKeys: ['type'] }),
@@ -151,10 +156,11 @@ export function createArbitraries(fc: typeof FastCheck, options: ArbitrariesOpti
           // Short ones end within a short history.
           forMs: fc.oneof(fc.integer({ min: 1, max: 50 }), duration),
           reason: anyString(fc, 8),
+          isFresh: fc.boolean(),
         },
         { requiredKeys: ['type', 'account', 'forMs'] },
       ),
-      weight: 1,
+      weight: 2,
     },
     {
       arbitrary: fc.record(

@@ -1,8 +1,9 @@
 import type FastCheck from 'fast-check';
-import type { Block, BlockTarget } from '../core/block.ts';
-import type { Decision, WindowStatus } from '../core/decision.ts';
-import { parseLimit } from '../core/limit.ts';
+import type { Block, BlockTarget, FreshStart } from '../core/block.ts';
+import { Decision, FITS, type WindowStatus } from '../core/decision.ts';
+import { type Limit, parseLimit } from '../core/limit.ts';
 import type { LimitStore } from '../core/ports.ts';
+import { NEVER } from '../core/window.ts';
 import { type AllMethodsScope, createWindowSet, type WindowSet } from '../core/window-set.ts';
 import { type Command, createArbitraries, type History } from './arbitraries.ts';
 import { assertEqual } from './assert-equal.ts';
@@ -123,6 +124,77 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
         assertEqual((await store.peek('a', 'r', minute))[0]?.startedAt, undefined);
       }));
 
+    it('S35: a charge adds its cost to every window, also to full and blocked ones, and no count overflows', () =>
+      withStore(async (store, clock) => {
+        if (store.charge === undefined) return;
+        const limits = windowSet(['2/1s'], ['5/1m'], 'account');
+        const remaining = (windows: readonly WindowStatus[]): unknown[] =>
+          windows.map((window) => [window.remaining, window.resetMs, window.startedAt]);
+        const start = clock.now();
+        const first = [
+          [1, 1_000, start],
+          [4, 60_000, start],
+        ];
+        assertEqual(remaining(await store.charge('a', 'r', limits, 1)), first);
+        assertEqual(remaining(await store.peek('a', 'r', limits)), first);
+        await store.block?.({ account: 'a' }, { forMs: 500 });
+        clock.advance(500);
+        const full = [
+          [0, 500, start],
+          [0, 59_500, start],
+        ];
+        assertEqual(remaining(await store.charge('a', 'r', limits, 5)), full);
+        clock.advance(500);
+        // The route's window starts again, and the account's is still too full by one.
+        const next = [
+          [1, 1_000, start + 1_000],
+          [0, 59_000, start],
+        ];
+        assertEqual(remaining(await store.charge('a', 'other', limits, 1)), next);
+        const decision = await store.consume('a', 'other', limits, 1);
+        assertEqual([decision.accepted, decision.shown?.limit], [false, 'all-methods']);
+        for (let i = 0; i < 2; i++) await store.charge('a', 'r', limits, Number.MAX_SAFE_INTEGER);
+        assertEqual((await store.consume('a', 'r', windowSet(['2/1s'], ['5/1m'], 'account'), 1)).accepted, false);
+        assertEqual(await store.charge('a', 'r', windowSet([], []), 1), []);
+      }));
+
+    it('S37: a receipt is settled once, by whichever decision it comes with, and is forgotten with its windows', () =>
+      withStore(async (store, clock) => {
+        if (store.settleOnce === undefined) return;
+        const limits = windowSet(['9/1s'], ['20/1m'], 'account');
+        const remaining = async (): Promise<number[]> =>
+          (await store.peek('a', 'r', limits)).map((window) => window.remaining);
+        const decision = await store.consume('a', 'r', limits, 5);
+        const other = await store.consume('a', 'r', limits, 1);
+        // As another process makes it of a receipt: with the windows that were charged, but other maxes.
+        const copy = copyOf(decision);
+        assertEqual([await store.settleOnce(copy, 2, RECEIPT), await remaining()], [true, [6, 17]]);
+        assertEqual([await store.settleOnce(decision, 0, RECEIPT), await remaining()], [false, [6, 17]]);
+        assertEqual([await store.settleOnce(copyOf(decision), 9, RECEIPT), await remaining()], [false, [6, 17]]);
+        assertEqual([await store.settleOnce(other, 0, OTHER_RECEIPT), await remaining()], [true, [7, 18]]);
+        clock.advance(1_000);
+        // Only the longer window is left: the receipt is remembered as long as that one.
+        assertEqual([await store.settleOnce(copyOf(decision), 9, RECEIPT), await remaining()], [false, [9, 18]]);
+        await store.reset({});
+        assertEqual([await store.settleOnce(copyOf(decision), 9, RECEIPT), await remaining()], [false, [9, 20]]);
+        const late = await store.consume('a', 'r', limits, 4);
+        clock.advance(1_000);
+        assertEqual([await store.settleOnce(late, 1, LATE_RECEIPT), await remaining()], [true, [9, 19]]);
+        clock.advance(60_000);
+        assertEqual(await store.settleOnce(copyOf(late), 0, LATE_RECEIPT), false);
+      }));
+
+    it('S37: a receipt that changed nothing is not remembered', () =>
+      withStore(async (store) => {
+        if (store.settleOnce === undefined) return;
+        const limits = windowSet(['9/1h'], []);
+        const decision = await store.consume('a', 'r', limits, 5);
+        assertEqual(await store.settleOnce(copyOf(decision, 'another route'), 0, RECEIPT), false);
+        assertEqual(await store.settleOnce(decision, 0, RECEIPT), true);
+        const rejected = await store.consume('a', 'r', limits, 10);
+        assertEqual([rejected.accepted, await store.settleOnce(rejected, 0, OTHER_RECEIPT)], [false, false]);
+      }));
+
     it('S21: a block rejects before every window, charges nothing, and ends by itself or when it is lifted', () =>
       withStore(async (store, clock) => {
         if (store.block === undefined || store.unblock === undefined) return;
@@ -152,6 +224,45 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
         assertEqual([await accepts(), await accepts('another route')], [false, true]);
         await store.unblock({ account: 'a', route: 'r' });
         assertEqual(await accepts(), true);
+      }));
+
+    it('S36: a block with a fresh start deletes the counters of exactly its target, in every window', () =>
+      withStore(async (store, clock) => {
+        if (store.block === undefined || store.unblock === undefined) return;
+        const limits = windowSet(['3/1m'], ['5/1d'], 'account');
+        const remaining = async (account = 'a', route = 'r'): Promise<number[]> =>
+          (await store.peek(account, route, limits)).map((window) => window.remaining);
+        for (const account of ['a', 'b'])
+          for (const route of ['r', 's']) await store.consume(account, route, limits, 1);
+        const before = await store.consume('a', 'r', limits, 1);
+        clock.advance(1);
+        await store.block({ account: 'a', route: 'r' }, { forMs: 10 }, FRESH);
+        assertEqual(
+          [await remaining(), await remaining('a', 's')],
+          [
+            [3, 2],
+            [2, 2],
+          ],
+        );
+        assertEqual((await store.consume('a', 'r', limits, 1)).accepted, false);
+        await store.block({ account: 'a' }, { forMs: 10 }, FRESH);
+        assertEqual(
+          [await remaining(), await remaining('a', 's'), await remaining('b', 's')],
+          [
+            [3, 5],
+            [3, 5],
+            [2, 3],
+          ],
+        );
+        assertEqual([await store.settle(before, 3), await remaining()], [false, [3, 5]]);
+        assertEqual((await store.consume('a', 's', limits, 1)).accepted, false);
+        clock.advance(10);
+        const next = await store.consume('a', 'r', limits, 2);
+        assertEqual([next.accepted, await remaining(), await remaining('a', 's')], [true, [1, 3], [3, 3]]);
+        assertEqual([await store.settle(next, 1), await remaining()], [true, [2, 4]]);
+        clock.advance(60_000);
+        assertEqual((await store.consume('a', 'r', limits, 3)).shown?.remaining, 1);
+        assertEqual((await store.consume('a', 'r', limits, 1)).accepted, false);
       }));
 
     it(
@@ -186,6 +297,22 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
     );
   });
 }
+
+const RECEIPT = 'aaaaaaaaaaaaaaaaaaaaaa';
+const OTHER_RECEIPT = 'bbbbbbbbbbbbbbbbbbbbbb';
+const LATE_RECEIPT = 'cccccccccccccccccccc-_';
+
+/** The decision as a receipt brings it to another process. */
+function copyOf({ account, route, cost, decidedAt, trace, windowSet }: Decision, ofRoute = route): Decision {
+  const limitOf = (name: string): Limit =>
+    trace.filter(({ limit }) => limit === name).map(({ durationMs }) => ({ max: 1, durationMs }));
+  const windows = createWindowSet(limitOf('route'), limitOf('all-methods'), windowSet.allMethodsScope);
+  const counters = trace.flatMap(({ startedAt = NEVER }) => [startedAt, cost]);
+  return new Decision(account, ofRoute, windows, cost, decidedAt, FITS, counters);
+}
+
+/** Histories have no longer windows. */
+const FRESH: FreshStart = { longestMs: 401 * 86_400_000 };
 
 function windowSet(route: string[], allMethods: string[], scope?: AllMethodsScope): WindowSet {
   return createWindowSet(parseLimit(route), parseLimit(allMethods), scope);
@@ -224,6 +351,8 @@ class HistoryRun {
         return this.#consume(command.account, command.route, command.cost);
       case 'peek':
         return this.#peek(command.account, command.route);
+      case 'charge':
+        return this.#charge(command.account, command.route, command.cost);
       case 'settle':
         return this.#settle(command.pick, command.cost);
       case 'adjust':
@@ -233,7 +362,7 @@ class HistoryRun {
         await this.#store.reset(command);
         return this.#model.reset(command);
       case 'block':
-        return this.#block(command, { forMs: command.forMs, reason: command.reason });
+        return this.#block(command, { forMs: command.forMs, reason: command.reason }, command.isFresh);
       case 'unblock':
         await this.#store.unblock?.(targetOf(command));
         return this.#model.unblock(targetOf(command));
@@ -264,12 +393,27 @@ class HistoryRun {
     assertEqual(actual, this.#model.peek(account, route, this.#windowSet(route)));
   }
 
-  async #block(command: BlockTarget, block: Block): Promise<void> {
+  async #charge(account: string, route: string, cost: number): Promise<void> {
+    if (this.#store.charge === undefined) return;
+    const windows = await this.#store.charge(account, route, this.#windowSet(route), cost);
+    assertEqual(windows, this.#model.charge(account, route, this.#windowSet(route), cost));
+    this.#instances.add(
+      windows.flatMap(({ startedAt, durationMs }) => (startedAt === undefined ? [] : [{ startedAt, durationMs }])),
+    );
+  }
+
+  async #block(command: BlockTarget, block: Block, isFresh = false): Promise<void> {
     if (this.#store.block === undefined) return;
     const target = targetOf(command);
-    await this.#store.block(target, block);
-    this.#model.block(target, block);
-    this.#instances.addBlock({ startedAt: this.#clock.now(), durationMs: block.forMs });
+    const rest = isFresh ? [FRESH] : [];
+    await this.#store.block(target, block, ...rest);
+    this.#model.block(target, block, ...rest);
+    const startedAt = this.#clock.now();
+    this.#instances.addBlock({ startedAt, durationMs: block.forMs });
+    if (!isFresh) return;
+    // A store may take every instance of this millisecond for deleted, and those before it for active at an earlier time.
+    this.#instances.addBlock({ startedAt, durationMs: 1 });
+    await this.#advanceTo(startedAt + 1);
   }
 
   async #settle(which: number, cost: number): Promise<void> {

@@ -2,7 +2,7 @@ import type { Block, BlockTarget } from '../core/block.ts';
 import type { Clock } from '../core/clock.ts';
 import type { WindowStatus } from '../core/decision.ts';
 import type { LimitName } from '../core/limit.ts';
-import type { SynchronousLimitStore } from '../core/ports.ts';
+import type { ResetTarget, SynchronousLimitStore } from '../core/ports.ts';
 import type { NamedWindow, WindowSet } from '../core/window-set.ts';
 
 /**
@@ -55,9 +55,9 @@ interface ModelBlock extends BlockTarget {
   readonly reason: string | undefined;
 }
 
-/** The rules S1 to S14 and S21, without any optimization. */
+/** The rules S1 to S14, S21 and S35, without any optimization. */
 export interface Model
-  extends Required<Pick<SynchronousLimitStore, 'peek' | 'reset' | 'block' | 'unblock' | 'blocked'>> {
+  extends Required<Pick<SynchronousLimitStore, 'peek' | 'charge' | 'reset' | 'block' | 'unblock' | 'blocked'>> {
   /** Does what `consume` of a `LimitStore` must do. */
   consume(account: string, route: string, windowSet: WindowSet, cost: number): ModelDecision;
   /** Does what `settle` of a `LimitStore` must do. */
@@ -110,6 +110,17 @@ export function createModel(clock: Clock): Model {
     blocks = blocks.filter((block) => block.account !== account || block.route !== route);
   }
 
+  function reset({ account, route }: ResetTarget): void {
+    ledger = ledger.filter((entry) => {
+      const isNamed = (account ?? entry.account) === entry.account && (route ?? entry.route) === entry.route;
+      return !isNamed;
+    });
+  }
+
+  function peek(account: string, route: string, windowSet: WindowSet): readonly WindowStatus[] {
+    return windowSet.windows.map((window) => statusOf(counterId(account, route, windowSet, window), window.max, false));
+  }
+
   return {
     consume(account, route, windowSet, cost) {
       const blocked = windowSet.windows.length === 0 ? undefined : blockOf({ account, route });
@@ -135,10 +146,12 @@ export function createModel(clock: Clock): Model {
       return { accepted: true, shown: trace.at(-1), trace, impossible: false, blocked, charges };
     },
 
-    peek(account, route, windowSet) {
-      return windowSet.windows.map((window) =>
-        statusOf(counterId(account, route, windowSet, window), window.max, false),
-      );
+    peek,
+
+    charge(account, route, windowSet, cost) {
+      const ids = windowSet.windows.map((window) => counterId(account, route, windowSet, window));
+      ledger.push(...ids.map((id) => ({ ...id, at: clock.now(), cost })));
+      return peek(account, route, windowSet);
     },
 
     settle(decision, finalCost) {
@@ -150,15 +163,11 @@ export function createModel(clock: Clock): Model {
       return live.length > 0;
     },
 
-    reset({ account, route }) {
-      ledger = ledger.filter((entry) => {
-        const isNamed = (account ?? entry.account) === entry.account && (route ?? entry.route) === entry.route;
-        return !isNamed;
-      });
-    },
+    reset,
 
-    block(target, { forMs, reason }) {
+    block(target, { forMs, reason }, fresh) {
       unblock(target);
+      if (fresh !== undefined) reset(target);
       blocks.push({ ...target, until: clock.now() + forMs, reason });
     },
 

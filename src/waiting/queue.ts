@@ -1,7 +1,7 @@
 import type { Decision } from '../core/decision.ts';
 import type { NamedWindow, WindowSet } from '../core/window-set.ts';
 import type { Timers } from '../idempotency/timers.ts';
-import type { Limiter, LimitRequest } from '../limits/limiter.ts';
+import type { Limiter, LimitRequest } from '../limits/ports.ts';
 import { NeverFitsError, WaitTooLongError } from './errors.ts';
 import { Pause, roomAfter } from './pause.ts';
 

@@ -4,7 +4,9 @@ import { checkMethods, checkOptions } from '../base/options.ts';
 import type { Decision } from '../core/decision.ts';
 import { EVERY_ROUTE } from '../core/window-set.ts';
 import { createSystemTimers, type Timers } from '../idempotency/timers.ts';
-import { checkCost, type Limiter, type LimitRequest, windowSetOf } from '../limits/limiter.ts';
+import { checkCost } from '../limits/limiter.ts';
+import { windowSetOf } from '../limits/limiter-parts.ts';
+import type { Limiter, LimitRequest } from '../limits/ports.ts';
 import { QueueFullError } from './errors.ts';
 import { checkFits, type Job, JobQueue } from './queue.ts';
 

@@ -4,6 +4,7 @@ import { createPopulation, HOT, shardOf } from '../../bench/model/population.mjs
 import { createRandom } from '../../bench/model/random.mjs';
 import { simulate } from '../../bench/model/simulate.mjs';
 import { shardsNeeded, utilisationOf } from '../../bench/model/sizing.mjs';
+import type { Decision } from '../../src/core/decision.ts';
 import { parseLimit } from '../../src/core/limit.ts';
 import { createWindowSet } from '../../src/core/window-set.ts';
 import { type CheckBatch, CheckBatcher } from '../../src/stores/shared/check-batcher.ts';
@@ -140,14 +141,14 @@ describe('calls', () => {
   const windowSet = createWindowSet(limit, limit);
 
   /** The batches that the Redis store sends. */
-  function sent(accounts: readonly string[], oneAccountPerBatch: boolean): Promise<readonly CheckBatch[]> {
+  function sent(accounts: readonly string[], oneAccountPerBatch: boolean): Promise<readonly CheckBatch<Decision>[]> {
     return new Promise((resolve) => {
-      const batcher = new CheckBatcher({ oneAccountPerBatch, send: resolve });
+      const batcher = new CheckBatcher<Decision>({ oneAccountPerBatch, send: resolve });
       for (const account of accounts)
         void batcher.add({ keys: [account], account, route: 'route', windowSet, cost: 1 });
     });
   }
-  const shapeOf = (batches: readonly CheckBatch[]) =>
+  const shapeOf = (batches: readonly CheckBatch<Decision>[]) =>
     batches.map(({ checks }) => checks.map(({ waiting }) => waiting.length));
 
   it.each([1, 3, 4, 5, 16, 17, 40, 127, 128, 129, 300])(

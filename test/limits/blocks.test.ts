@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { createWindowSet } from '../../src/core/window-set.ts';
 import type { GateEvent } from '../../src/gate/index.ts';
-import { createGate, createLimiter, isHeadgateError } from '../../src/index.ts';
+import { createGate, createLimiter, isHeadgateError, type Limiter, type LimiterOptions } from '../../src/index.ts';
+import { withShadow } from '../../src/shadow/shadow.ts';
+import { createSharedLimits } from '../../src/shared-limits/create-shared-limits.ts';
+import { createMemoryAdjustments } from '../../src/shared-limits/stores/memory.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import type { LimitStore } from '../../src/stores.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
@@ -173,5 +177,84 @@ describe('a gate', () => {
     await limiter.block({ account: 'acc' }, { forMs: 1_500 });
     clock.advance(2_000);
     expect((await gate.enter({})).kind).toBe('proceed');
+  });
+});
+
+describe('limiter.block with reset', () => {
+  it('S36: is a fresh start when the block ends, in every window of every route of the account', async () => {
+    const clock = createFakeClock(1_000_000);
+    const limits = {
+      allMethods: { windows: ['3/1h'], scope: 'account' as const },
+      routes: { 'POST /login': ['2/1m'] },
+    };
+    const limiter = createLimiter({ store: createMemoryStore({ clock }), limits });
+    const login = { account: 'acc', route: 'POST /login' };
+    const left = async (subject = login) => (await limiter.peek(subject)).map(({ remaining }) => remaining);
+    for (const subject of [login, { ...login, account: 'other' }]) limiter.consumeSync({ ...subject, cost: 2 });
+    await limiter.block({ account: 'acc' }, { forMs: 900_000, reset: true, reason: 'Too many attempts.' });
+    expect([await left(), await left({ ...login, account: 'other' })]).toEqual([
+      [2, 3],
+      [0, 1],
+    ]);
+    expect(limiter.consumeSync(login).blocked).toEqual({ forMs: 900_000, reason: 'Too many attempts.' });
+    clock.advance(900_000);
+    expect(limiter.consumeSync(login)).toMatchObject({ accepted: true, shown: { remaining: 2 } });
+    await limiter.block(login, { forMs: 1, reset: true });
+    expect(await left()).toEqual([2, 2]);
+    await limiter.block(login, { forMs: 1, reset: false });
+    expect(await left()).toEqual([2, 2]);
+  });
+
+  it('tells the store the longest duration that a window ever had', async () => {
+    const told: unknown[] = [];
+    const { consume, peek, settle, reset } = createMemoryStore() as never;
+    const block = (...given: unknown[]) => void told.push(given.at(-1));
+    const store = {
+      ...{ synchronous: true, consume, peek, settle, reset, block, unblock: block, blocked: block },
+    } as never;
+    const blockWith = async (limits: LimiterOptions['limits'], use?: (limiter: Limiter) => unknown) => {
+      const limiter = createLimiter({ store, limits, validate: false });
+      await use?.(limiter);
+      await limiter.block({ account: 'acc' }, { forMs: 1, reset: true });
+      return told.pop();
+    };
+    const DAY = { longestMs: 86_400_000 };
+    expect(await blockWith(['1/1m', '9/1d'])).toEqual(DAY);
+    expect(await blockWith({ default: ['1/1m'], accounts: { acc: { routes: { r: ['1/1d'] } } } })).toEqual(DAY);
+    expect(
+      await blockWith(['1/1m'], (limiter) => {
+        limiter.adjust({ account: 'acc' }, ['1/1d']);
+        limiter.adjust({ account: 'acc' }, 'recommended');
+      }),
+    ).toEqual(DAY);
+    const used = (limiter: Limiter) => limiter.windowSet({ account: 'acc', route: 'r', limits: ['5/1h'] });
+    expect(await blockWith(() => ['1/1d'], used)).toEqual(DAY);
+    expect(await blockWith(['1/1m'], used)).toEqual({ longestMs: 3_600_000 });
+    const source = { windowSet: () => createWindowSet([], []) };
+    expect(await blockWith(source)).toEqual({ longestMs: 400 * 86_400_000 });
+    expect(await blockWith(createSharedLimits({ base: ['9/1d'], adjustments: createMemoryAdjustments() }))).toEqual(
+      DAY,
+    );
+  });
+
+  it('is refused if `reset` is not true or false', async () => {
+    const { limiter } = setUp();
+    expect(await errorOf(limiter.block({ account: 'acc' }, { forMs: 1, reset: 1 } as never))).toBe(
+      'invalid_option: block.reset: must be true or false, got 1',
+    );
+    expect(limiter.consumeSync(SUBJECT).accepted).toBe(true);
+  });
+
+  it('S27, S36: resets the candidate of a shadow as well', async () => {
+    const limiter = withShadow(createLimiter({ limits: ['5/1m'] }), { limits: ['1/1m'], store: createMemoryStore() });
+    const outcomes = async () => {
+      limiter.consumeSync({ account: 'acc' });
+      await limiter.shadow.idle();
+      return limiter.shadow.figures().total;
+    };
+    expect(await outcomes()).toMatchObject({ none: 1, onlyCandidate: 0 });
+    await limiter.block({ account: 'acc' }, { forMs: 1, reset: true });
+    await limiter.unblock({ account: 'acc' });
+    expect(await outcomes()).toMatchObject({ none: 2, onlyCandidate: 0 });
   });
 });

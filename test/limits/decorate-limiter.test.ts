@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createLimiter } from '../../src/index.ts';
 import { decorateLimiter } from '../../src/limits/decorate-limiter.ts';
-import { partsOf } from '../../src/limits/limiter.ts';
+import { partsOf } from '../../src/limits/limiter-parts.ts';
 import { withShadow } from '../../src/shadow/shadow.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 

@@ -239,7 +239,11 @@ describe('invalid input', () => {
     expect(() => limiter.consumeSync(wrong as never)).toThrow(expected);
     await expect(limiter.consume(wrong as never)).rejects.toThrow(expected);
     await expect(limiter.peek(wrong as never)).rejects.toThrow(expected);
-    await expect(limiter.refund(wrong as never)).rejects.toThrow(/^decision: must be what consume\(\) returned, got /);
+    await expect(limiter.refund(wrong as never)).rejects.toThrow(
+      typeof wrong === 'string'
+        ? /^receipts: must be given/
+        : /^decision: must be what consume\(\) returned, or its receipt, got /,
+    );
   });
 
   it.each([-1, 1.5, Number.NaN, 2 ** 53, '1', undefined, null])(
@@ -251,7 +255,7 @@ describe('invalid input', () => {
       await expect(settling).rejects.toThrow(/^cost must be an integer from 0 to 9007199254740991, got /);
       await expect(settling).rejects.toMatchObject({ code: 'invalid_cost' });
       await expect(limiter.settle({} as never, 1)).rejects.toThrow(
-        /^decision: must be what consume\(\) returned, got /,
+        /^decision: must be what consume\(\) returned, or its receipt, got /,
       );
       expect(await limiter.settle(decision, 2)).toBe(true);
     },

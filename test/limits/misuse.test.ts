@@ -2,8 +2,9 @@ import { describe, expect, it, vi } from 'vitest';
 import { MisuseLog, type MisuseWarning } from '../../src/core/misuse.ts';
 import type { LimitStore } from '../../src/core/ports.ts';
 import { LatestLimiters } from '../../src/limits/latest-limiters.ts';
-import { createLimiter, type LimiterOptions } from '../../src/limits/limiter.ts';
+import { createLimiter } from '../../src/limits/limiter.ts';
 import { LimiterChecks } from '../../src/limits/limiter-checks.ts';
+import type { LimiterOptions } from '../../src/limits/ports.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createRedisStore } from '../../src/stores/redis/limits.ts';
 

@@ -3,6 +3,7 @@ import {
   BlockedDecision,
   type BlockTarget,
   Decision,
+  type FreshStart,
   type LimitStore,
   NEVER,
   type ReadyOptions,
@@ -153,9 +154,16 @@ class PostgresLimitStore implements LimitStore {
     );
   }
 
-  async block({ account, route }: BlockTarget, { forMs, reason }: Block): Promise<void> {
+  async block({ account, route }: BlockTarget, { forMs, reason }: Block, fresh?: FreshStart): Promise<void> {
+    // One statement, so that both are seen at once. The row of a route that is counted for the first time meanwhile is
+    // not in its snapshot, and stays.
     await this.#database.query(
-      `with clock as (select coalesce($5, headgate.clock()) as now), swept as (
+      `with doomed as (
+         select account, route from headgate.counters
+         where $6 and account = $1 and ($2::bytea = '' or route = $2) order by account, route for update
+       ), deleted as (
+         delete from headgate.counters where (account, route) in (select account, route from doomed)
+       ), clock as (select coalesce($5, headgate.clock()) as now), swept as (
          delete from headgate.blocks where ctid = any (array(
            select ctid from headgate.blocks, clock where expires_at <= now and not (account = $1 and route = $2)
            order by expires_at limit 4 for update of blocks skip locked
@@ -163,7 +171,7 @@ class PostgresLimitStore implements LimitStore {
        )
        insert into headgate.blocks (account, route, reason, expires_at) select $1, $2, $3, now + $4 from clock
        on conflict (account, route) do update set reason = excluded.reason, expires_at = excluded.expires_at`,
-      [digest(account), routeOf(route), toText(reason), forMs, this.#database.now()],
+      [digest(account), routeOf(route), toText(reason), forMs, this.#database.now(), fresh !== undefined],
     );
   }
 

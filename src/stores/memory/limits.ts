@@ -1,16 +1,17 @@
 import { ClockError, StoreFullError } from '../../base/errors.ts';
-import type { Block, BlockTarget } from '../../core/block.ts';
+import type { Block, BlockTarget, FreshStart } from '../../core/block.ts';
 import { BlockedDecision } from '../../core/blocked-decision.ts';
 import type { Clock } from '../../core/clock.ts';
 import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
 import type { ResetTarget, SynchronousLimitStore } from '../../core/ports.ts';
-import { isOver, SLOTS_PER_WINDOW, settleWindow } from '../../core/window.ts';
+import { addBeyond, type Counters, isOver, SLOTS_PER_WINDOW, settleWindow } from '../../core/window.ts';
 import type { WindowSet } from '../../core/window-set.ts';
 import { Blocks } from './blocks.ts';
 import { copyCounters, emptyCounters, WINDOWS_PER_LITERAL } from './counters.ts';
 import type { RecordName } from './names.ts';
 import { fillOptions, type MemoryStoreOptions, readClock } from './options.ts';
 import { Records, type RecordView } from './records.ts';
+import { SettledReceipts } from './settled-receipts.ts';
 import { HEADER, NOWHERE } from './slab.ts';
 import { indexOfWindow, partOf, partsOf, type WindowSetPart } from './window-set-part.ts';
 
@@ -29,7 +30,9 @@ export interface MemoryStoreStats {
 
 /** A bounded, synchronous {@link SynchronousLimitStore} in this process's memory. */
 export interface MemoryStore extends SynchronousLimitStore {
-  block(target: BlockTarget, block: Block): void;
+  settleOnce(decision: Decision, cost: number, receipt: string): boolean;
+  charge(account: string, route: string, windowSet: WindowSet, cost: number): readonly WindowStatus[];
+  block(target: BlockTarget, block: Block, fresh?: FreshStart): void;
   unblock(target: BlockTarget): void;
   blocked(target: BlockTarget): Block | undefined;
   /** Returns at once, because there is no server. */
@@ -75,6 +78,8 @@ class MemoryLimitStore implements MemoryStore {
   #records: Records;
   /** Undefined until the first block, which saves a look-up per request. */
   #blocks: Blocks | undefined;
+  /** Undefined until the first receipt. */
+  #receipts: SettledReceipts | undefined;
   #lastWindowSet: WindowSet | undefined;
   /** The part of the last window set, if it is the only one and the route's own, which is usual. */
   #lastPart: WindowSetPart | undefined;
@@ -136,21 +141,47 @@ class MemoryLimitStore implements MemoryStore {
   }
 
   settle(decision: Decision, cost: number): boolean {
+    return this.#settle(decision, cost, readClock(this.#clock)) !== undefined;
+  }
+
+  settleOnce(decision: Decision, cost: number, receipt: string): boolean {
     const now = readClock(this.#clock);
-    if (!decision.takeCharge()) return false;
+    this.#receipts ??= new SettledReceipts(this.#maxKeys);
+    if (this.#receipts.has(receipt, now)) return false;
+    this.#receipts.makeRoom(now);
+    const end = this.#settle(decision, cost, now);
+    if (end !== undefined) this.#receipts.add(receipt, end);
+    return end !== undefined;
+  }
+
+  /** Returns the end of the last instance that was changed; undefined if none was. */
+  #settle(decision: Decision, cost: number, now: number): number | undefined {
+    if (!decision.takeCharge()) return undefined;
     const { account, route, windowSet, trace } = decision;
     const change = cost - decision.cost;
-    let settled = false;
+    let last: number | undefined;
     for (const part of this.#parts(windowSet)) {
       const { windows, counters } = this.#view(account, route, part);
       for (const window of trace.slice(part.from, part.to)) {
         const at = indexOfWindow(windows, window) * SLOTS_PER_WINDOW;
         const { durationMs, startedAt } = window;
-        if (startedAt !== undefined && settleWindow(counters, at, durationMs, startedAt, change, now)) settled = true;
+        if (startedAt !== undefined && settleWindow(counters, at, durationMs, startedAt, change, now))
+          last = Math.max(last ?? now, startedAt + durationMs);
       }
     }
-    if (!settled) decision.returnCharge();
-    return settled;
+    if (last === undefined) decision.returnCharge();
+    return last;
+  }
+
+  charge(account: string, route: string, windowSet: WindowSet, cost: number): readonly WindowStatus[] {
+    const now = readClock(this.#clock);
+    const { counters, addresses } = this.#load(account, route, windowSet, now);
+    const { windows, durations } = windowSet;
+    for (let i = 0; i < windows.length; i++)
+      addBeyond(counters, i * SLOTS_PER_WINDOW, durations[i] as number, cost, now);
+    this.#save(account, route, windowSet, counters, addresses, now);
+    this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
+    return windows.map((window, i) => windowStatus(window, counters, i * SLOTS_PER_WINDOW, now, 0));
   }
 
   reset({ account, route }: ResetTarget): void {
@@ -163,9 +194,10 @@ class MemoryLimitStore implements MemoryStore {
     }
   }
 
-  block(target: BlockTarget, block: Block): void {
+  block(target: BlockTarget, block: Block, fresh?: FreshStart): void {
     this.#blocks ??= new Blocks(this.#maxKeys);
     this.#blocks.set(target, block, readClock(this.#clock));
+    if (fresh !== undefined) this.reset(target);
   }
 
   unblock(target: BlockTarget): void {
@@ -193,33 +225,55 @@ class MemoryLimitStore implements MemoryStore {
    * windows are charged, or none (S5).
    */
   #consumeRecords(account: string, route: string, windowSet: WindowSet, cost: number, now: number): Decision {
-    const parts = this.#parts(windowSet);
-    const { slab } = this.#records;
-    const locate = (part: WindowSetPart) => this.#locate(account, nameOf(part, route), part, now);
-    let addresses = parts.map(locate);
-    const counters = emptyCounters(windowSet);
-    for (const [i, { from, to }] of parts.entries()) slab.load(addresses[i] as number, counters, from, to);
+    const { counters, addresses } = this.#load(account, route, windowSet, now);
     const rejectedBy = evaluate(windowSet, counters, 0, cost, now);
     // A rejection must not create a record (S5).
     if (rejectedBy === FITS) {
-      if (!this.#hasRoom(addresses)) {
-        this.#records.sweep(ACCOUNTS_WHEN_FULL, now);
-        // The sweep can have deleted a record of this account that was over.
-        addresses = parts.map(locate);
-        if (!this.#hasRoom(addresses)) {
-          this.#refused++;
-          throw new StoreFullError(this.#maxKeys);
-        }
-      }
       const started = charge(windowSet, counters, 0, cost, now);
-      for (const [i, part] of parts.entries()) {
-        let address = addresses[i] as number;
-        if (address === NOWHERE) address = this.#records.add(account, nameOf(part, route), part);
-        slab.save(address, counters, part.from, part.to);
-      }
+      this.#save(account, route, windowSet, counters, addresses, now);
       if (started) this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
     }
     return new Decision(account, route, windowSet, cost, now, rejectedBy, counters);
+  }
+
+  /** A copy of the counters of a window set, and the addresses of their records. */
+  #load(account: string, route: string, windowSet: WindowSet, now: number) {
+    const parts = this.#parts(windowSet);
+    const addresses = parts.map((part) => this.#locate(account, nameOf(part, route), part, now));
+    const counters = emptyCounters(windowSet);
+    for (const [i, { from, to }] of parts.entries())
+      this.#records.slab.load(addresses[i] as number, counters, from, to);
+    return { counters, addresses };
+  }
+
+  /**
+   * Writes the counters to their records, and adds those that are missing.
+   * @throws StoreFullError; nothing is changed then
+   */
+  #save(
+    account: string,
+    route: string,
+    windowSet: WindowSet,
+    counters: Counters,
+    found: readonly number[],
+    now: number,
+  ): void {
+    const parts = this.#parts(windowSet);
+    let addresses = found;
+    if (!this.#hasRoom(addresses)) {
+      this.#records.sweep(ACCOUNTS_WHEN_FULL, now);
+      // The sweep can have deleted a record of this account that was over.
+      addresses = parts.map((part) => this.#locate(account, nameOf(part, route), part, now));
+      if (!this.#hasRoom(addresses)) {
+        this.#refused++;
+        throw new StoreFullError(this.#maxKeys);
+      }
+    }
+    for (const [i, part] of parts.entries()) {
+      let address = addresses[i] as number;
+      if (address === NOWHERE) address = this.#records.add(account, nameOf(part, route), part);
+      this.#records.slab.save(address, counters, part.from, part.to);
+    }
   }
 
   #view(account: string, route: string, part: WindowSetPart): RecordView {

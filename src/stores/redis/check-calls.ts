@@ -17,10 +17,10 @@
 import { StoreUnavailableError } from '../../base/errors.ts';
 import { BlockedDecision } from '../../core/blocked-decision.ts';
 import { type Clock, monotonicClock } from '../../core/clock.ts';
-import { charge, Decision, evaluate, FITS } from '../../core/decision.ts';
-import type { Counters } from '../../core/window.ts';
+import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
+import { addBeyond, type Counters, SLOTS_PER_WINDOW } from '../../core/window.ts';
 import type { WindowSet } from '../../core/window-set.ts';
-import { type Check, type CheckBatch, CheckBatcher } from '../shared/check-batcher.ts';
+import { type Check, type CheckBatch, CheckBatcher, type CheckRequest } from '../shared/check-batcher.ts';
 import type { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import type { Failover } from '../shared/failover.ts';
 import type { OutageLog } from '../shared/outage-log.ts';
@@ -37,6 +37,18 @@ import { traceCall } from './store-tracer.ts';
 
 const consumeScript = /* @__PURE__ */ createScript(consumeSource);
 const NO_COUNTERS = /* @__PURE__ */ new Float64Array();
+/** In place of a number of requests: the script only reads, or it charges also what does not fit. */
+const READ = 0;
+const FORCED = -1;
+
+/** The counters of one account and route, and the server's time. */
+interface Reading {
+  readonly now: number;
+  readonly counters: Counters;
+}
+
+type DecisionBatch = CheckBatch<Decision>;
+type DecisionCheck = Check<Decision>;
 
 /** The parts of a store. */
 export interface LimitStoreParts {
@@ -57,7 +69,8 @@ export interface LimitStoreParts {
  */
 export class CheckCalls {
   readonly #parts: LimitStoreParts;
-  readonly #batcher: CheckBatcher;
+  readonly #decisions: CheckBatcher<Decision>;
+  readonly #readings: CheckBatcher<Reading>;
   /** Script calls that were sent. */
   count = 0;
   /** Decisions that shared another decision's script call. */
@@ -67,14 +80,19 @@ export class CheckCalls {
 
   constructor(parts: LimitStoreParts) {
     this.#parts = parts;
-    this.#batcher = new CheckBatcher({
-      // A script in a cluster can only touch keys of one slot, and only keys of one account are sure to share a slot.
-      oneAccountPerBatch: parts.commands.isCluster,
-      send: (batches) => {
-        for (const batch of batches) void this.#decide(batch);
-      },
-    });
+    // A script in a cluster can only touch keys of one slot, and only keys of one account are sure to share a slot.
+    const oneAccountPerBatch = parts.commands.isCluster;
+    this.#decisions = new CheckBatcher({ oneAccountPerBatch, send: this.#sendDecisions });
+    this.#readings = new CheckBatcher({ oneAccountPerBatch, send: this.#sendReadings });
   }
+
+  readonly #sendDecisions = (batches: readonly DecisionBatch[]): void => {
+    for (const batch of batches) void this.#decide(batch);
+  };
+
+  readonly #sendReadings = (batches: readonly CheckBatch<Reading>[]): void => {
+    for (const batch of batches) void this.#read(batch);
+  };
 
   /** Decides one request. */
   decide(
@@ -84,39 +102,81 @@ export class CheckCalls {
     cost: number,
     keys: readonly string[],
   ): Promise<Decision> {
-    return traceCall('limits', 'consume', this.#parts.breaker, (call) => {
-      if (!this.#parts.commands.isOverHttp) return this.#batcher.add({ keys, account, route, windowSet, cost, call });
-      // On Workers, a request must not wait for the call of another request, whose end would end that call.
-      return new Promise((resolve, reject) => {
-        const check = { keys, account, route, waiting: [{ call, resolve, reject }] };
-        void this.#decide({ windowSet, cost, checks: [check], position: 0 });
-      });
-    });
+    return traceCall('limits', 'consume', this.#parts.breaker, (call) =>
+      this.#add(this.#decisions, this.#sendDecisions, { keys, account, route, windowSet, cost, call }),
+    );
   }
 
   /**
    * Reads the counters of one account and route, and the server's time.
    * @throws StoreUnavailableError
    */
-  async read(
+  read(account: string, route: string, windowSet: WindowSet, keys: readonly string[]): Promise<Reading> {
+    return traceCall('limits', 'peek', this.#parts.breaker, (call) =>
+      this.#add(this.#readings, this.#sendReadings, { keys, account, route, windowSet, cost: 1, call }),
+    );
+  }
+
+  #add<Result>(
+    batcher: CheckBatcher<Result>,
+    send: (batches: readonly CheckBatch<Result>[]) => void,
+    { keys, account, route, windowSet, cost, call }: CheckRequest,
+  ): Promise<Result> {
+    if (!this.#parts.commands.isOverHttp) return batcher.add({ keys, account, route, windowSet, cost, call });
+    // On Workers, a request must not wait for the call of another request, whose end would end that call.
+    return new Promise((resolve, reject) => {
+      const check = { keys, account, route, waiting: [{ call, resolve, reject }] };
+      send([{ windowSet, cost, checks: [check], position: 0 }]);
+    });
+  }
+
+  /** Charges one account and route, whether the cost fits or not. The failure policy says what happens in an outage. */
+  charge(
     account: string,
     route: string,
     windowSet: WindowSet,
+    cost: number,
     keys: readonly string[],
-  ): Promise<{ readonly now: number; readonly counters: Counters }> {
-    // No request waits for this check, so the script charges nothing.
-    const check = { keys, account, route, waiting: [] };
-    const { now, checks } = await this.#run({ windowSet, cost: 1, checks: [check], position: 0 });
-    const counters = checks[0] as Counters | number;
-    if (typeof counters === 'number') throw this.#recordFault(check, counters);
-    return { now, counters };
+  ): Promise<readonly WindowStatus[]> {
+    return traceCall('limits', 'charge', this.#parts.breaker, async (call) => {
+      try {
+        const check = { keys, account, route, waiting: [] };
+        const { now, checks } = await this.#run({ windowSet, cost, checks: [check], position: 0 }, () => FORCED);
+        const counters = checks[0] as Counters | number;
+        if (typeof counters === 'number') throw this.#recordFault(check, counters);
+        return windowSet.windows.map((window, i) => {
+          addBeyond(counters, i * SLOTS_PER_WINDOW, window.durationMs, cost, now);
+          return windowStatus(window, counters, i * SLOTS_PER_WINDOW, now, 0);
+        });
+      } catch (error) {
+        if (call !== undefined) call.error = error;
+        const windows = this.#parts.failover.charge(account, route, windowSet, cost, error);
+        this.degraded++;
+        return windows;
+      }
+    });
+  }
+
+  /** Sends a batch that only reads. */
+  async #read(batch: CheckBatch<Reading>): Promise<void> {
+    try {
+      const { now, checks } = await this.#run(batch, () => READ);
+      for (const [i, check] of batch.checks.entries()) {
+        const counters = checks[i] as Counters | number;
+        if (typeof counters === 'number') rejectAll(check, this.#recordFault(check, counters));
+        else for (const { resolve } of check.waiting) resolve({ now, counters });
+      }
+    } catch (error) {
+      if (isMoving(batch, error)) for (const check of batch.checks) void this.#read({ ...batch, checks: [check] });
+      else for (const check of batch.checks) rejectAll(check, error);
+    }
   }
 
   /** Sends a batch, and settles its requests. */
-  async #decide(batch: CheckBatch): Promise<void> {
+  async #decide(batch: DecisionBatch): Promise<void> {
     const sentAt = monotonicClock.now();
     try {
-      const { now, checks } = await this.#run(batch);
+      const { now, checks } = await this.#run(batch, ({ waiting }) => waiting.length);
       const receivedAt = monotonicClock.now();
       for (const [i, check] of batch.checks.entries()) {
         const found = checks[i] as Counters | FoundBlock | number;
@@ -125,15 +185,20 @@ export class CheckCalls {
         else this.#settle(check, batch, found, now, sentAt, receivedAt);
       }
     } catch (error) {
-      if (batch.checks.length > 1 && isSlotMoving((error as Error).cause)) {
-        // Each key is on one of the two nodes, so that a check with one key can be executed by itself.
-        for (const check of batch.checks) void this.#decide({ ...batch, checks: [check] });
-      } else for (const check of batch.checks) this.#failOver(check, batch, error);
+      if (isMoving(batch, error)) for (const check of batch.checks) void this.#decide({ ...batch, checks: [check] });
+      else for (const check of batch.checks) this.#failOver(check, batch, error);
     }
   }
 
   /** Decides the requests of a check one after the other, starting from the counters that the script found. */
-  #settle(check: Check, batch: CheckBatch, counters: Counters, now: number, sentAt: number, receivedAt: number): void {
+  #settle(
+    check: DecisionCheck,
+    batch: DecisionBatch,
+    counters: Counters,
+    now: number,
+    sentAt: number,
+    receivedAt: number,
+  ): void {
     const { keys, account, route, waiting } = check;
     const { windowSet, cost } = batch;
     this.#parts.knownBlocks.deleteAll(account, route);
@@ -151,8 +216,8 @@ export class CheckCalls {
 
   /** Rejects the requests of a check, because its account or its route is blocked (S21). */
   #reject(
-    check: Check,
-    { windowSet, cost }: CheckBatch,
+    check: DecisionCheck,
+    { windowSet, cost }: DecisionBatch,
     found: FoundBlock,
     now: number,
     sentAt: number,
@@ -167,7 +232,7 @@ export class CheckCalls {
     for (const { resolve } of waiting) resolve(decision);
   }
 
-  #failOver({ account, route, waiting }: Check, { windowSet, cost }: CheckBatch, error: unknown): void {
+  #failOver({ account, route, waiting }: DecisionCheck, { windowSet, cost }: DecisionBatch, error: unknown): void {
     const { failover, knownBlocks } = this.#parts;
     const block = knownBlocks.find(account, route);
     for (const { call, resolve, reject } of waiting) {
@@ -182,22 +247,27 @@ export class CheckCalls {
     }
   }
 
-  /** Runs `consume.lua` for a batch. */
-  async #run({ windowSet, cost, checks }: CheckBatch): Promise<ConsumeReply> {
+  /**
+   * Runs `consume.lua` for a batch.
+   * @param requestsOf the number of requests of a check, or {@link READ} or {@link FORCED}
+   */
+  async #run<Result>(
+    { windowSet, cost, checks }: CheckBatch<Result>,
+    requestsOf: (check: Check<Result>) => number,
+  ): Promise<ConsumeReply> {
     const { commands, breaker, clock } = this.#parts;
     const keys: string[] = [];
-    let decisions = 0;
+    const requests: number[] = [];
     for (const check of checks) {
       keys.push(...check.keys);
-      decisions += check.waiting.length;
+      requests.push(requestsOf(check));
     }
     const { listEnd, heads } = layoutOf(windowSet);
     const args = [scriptTime(clock), `[${cost},${listEnd}`, ...heads];
-    // Without the numbers, the script assumes one request per check. The check of a peek is without them.
-    if (checks.some(({ waiting }) => waiting.length !== 1))
-      for (const { waiting } of checks) args.push(String(waiting.length));
+    // Without the numbers, the script assumes one request per check.
+    if (requests.some((number) => number !== 1)) args.push(...requests.map(String));
     this.count++;
-    this.coalesced += Math.max(0, decisions - 1);
+    this.coalesced += Math.max(0, requests.reduce((sum, number) => sum + number) - 1);
     // The circuit breaker also runs the reading, because an invalid reply is a failure like any other.
     return breaker.run(async () =>
       readConsumeReply(await consumeScript.run(commands, keys, args), checks.length, windowSet.windows.length),
@@ -205,9 +275,18 @@ export class CheckCalls {
   }
 
   /** Reports a record that headgate did not write. This does not count for the circuit breaker. */
-  #recordFault({ keys, account }: Pick<Check, 'keys' | 'account'>, index: number): StoreUnavailableError {
+  #recordFault({ keys, account }: Pick<DecisionCheck, 'keys' | 'account'>, index: number): StoreUnavailableError {
     const error = foreignRecord(keys[index] ?? this.#parts.names.blocks(account));
     this.#parts.outages.recordFailed(error);
     return new StoreUnavailableError(error);
   }
+}
+
+/** Whether a batch must be split: each key is on one of two nodes, so that a check with one key can be executed. */
+function isMoving({ checks }: CheckBatch<never>, error: unknown): boolean {
+  return checks.length > 1 && isSlotMoving((error as Error).cause);
+}
+
+function rejectAll({ waiting }: Check<never>, error: unknown): void {
+  for (const { reject } of waiting) reject(error);
 }

@@ -18,6 +18,8 @@ export interface KeyNames {
   parse(key: string): { readonly account: string; readonly route: string | undefined } | undefined;
   /** Name of the blocks of an account: the start of the names of its records. */
   blocks(account: string): string;
+  /** Name of the settled receipts of an account. */
+  receipts(account: string): string;
   /** The target of a block, as its record names it: the account, or one of its routes. */
   blocked(route: string | undefined): string;
   /** Escapes an account or a route. */
@@ -33,6 +35,7 @@ export function createKeyNames(prefix: string): KeyNames {
       return route === undefined ? `${tag}:a` : `${tag}:r:${escapeName(route)}`;
     },
     blocks: (account) => `${start}${escapeName(account)}}:`,
+    receipts: (account) => `${start}${escapeName(account)}}:s`,
     blocked: (route) => (route === undefined ? 'a' : `r:${escapeName(route)}`),
     pattern: (account) => `${glob(start)}${account === undefined ? '*' : glob(escapeName(account))}}:*`,
     parse(key) {

@@ -1,5 +1,5 @@
-import { OptionError } from '../../base/errors.ts';
-import type { Block, BlockTarget } from '../../core/block.ts';
+import { OptionError, StoreFullError } from '../../base/errors.ts';
+import type { Block, BlockTarget, FreshStart } from '../../core/block.ts';
 import { monotonicClock } from '../../core/clock.ts';
 import { Decision, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
 import type { LimitStore, ReadyOptions, ResetTarget } from '../../core/ports.ts';
@@ -47,7 +47,9 @@ export interface RedisStoreStats {
 
 /** A {@link LimitStore} in Redis or Redis Cluster, which any number of processes can share. */
 export interface RedisStore extends LimitStore {
-  block(target: BlockTarget, block: Block): Promise<void>;
+  settleOnce(decision: Decision, cost: number, receipt: string): Promise<boolean>;
+  charge(account: string, route: string, windowSet: WindowSet, cost: number): Promise<readonly WindowStatus[]>;
+  block(target: BlockTarget, block: Block, fresh?: FreshStart): Promise<void>;
   unblock(target: BlockTarget): Promise<void>;
   blocked(target: BlockTarget): Promise<Block | undefined>;
   /**
@@ -73,6 +75,9 @@ const identities = /* @__PURE__ */ new WeakMap<RedisClient | UpstashClient, Map<
 
 const settleScript = /* @__PURE__ */ createScript(settleSource);
 const blockScript = /* @__PURE__ */ createScript(blockSource);
+
+/** Most settled receipts of one account whose windows are active: `settle.lua` has the same number. */
+const MAX_RECEIPTS = 65_536;
 
 /** Most routes of one account that are blocked: each decision about an account with blocks reads all of them. */
 const MAX_BLOCKED_ROUTES = 100;
@@ -147,26 +152,42 @@ class RedisLimitStore implements RedisStore {
   async peek(account: string, route: string, windowSet: WindowSet): Promise<readonly WindowStatus[]> {
     if (windowSet.windows.length === 0) return [];
     const name = this.#parts.names.record(account, route);
-    const { now, counters } = await traceCall('limits', 'peek', this.#parts.breaker, () =>
-      this.#calls.read(account, route, windowSet, this.#keysOf(name, account, windowSet)),
-    );
+    const { now, counters } = await this.#calls.read(account, route, windowSet, this.#keysOf(name, account, windowSet));
     return windowSet.windows.map((window, i) => windowStatus(window, counters, i * SLOTS_PER_WINDOW, now, 0));
   }
 
-  async settle(decision: Decision, cost: number): Promise<boolean> {
+  settle(decision: Decision, cost: number): Promise<boolean> {
+    return this.#settle(decision, cost);
+  }
+
+  settleOnce(decision: Decision, cost: number, receipt: string): Promise<boolean> {
+    return this.#settle(decision, cost, receipt);
+  }
+
+  async #settle(decision: Decision, cost: number, receipt = ''): Promise<boolean> {
     const { commands, names, failover, clock } = this.#parts;
     if (decision.degraded) return failover.settle(decision, cost);
     if (!decision.takeCharge()) return false;
     const { account, route, windowSet, trace } = decision;
     const windows = trace.flatMap((window) => [windowName(window), String(window.startedAt)]);
-    const args = [scriptTime(clock), String(cost - decision.cost), String(layoutOf(windowSet).ownWindows), ...windows];
+    const change = String(cost - decision.cost);
+    const args = [scriptTime(clock), change, String(layoutOf(windowSet).ownWindows), receipt, ...windows];
     const name = names.record(account, route);
     const keys = this.#keysOf(name, account, windowSet);
+    if (receipt !== '') keys.push(names.receipts(account));
     const settled = await this.#forgetRejections(windowSet.allMethodsScope === 'account' ? undefined : name, () =>
-      this.#run('settle', async () => readSettleReply(await settleScript.run(commands, keys, args)) > 0),
+      this.#run('settle', async () => readSettleReply(await settleScript.run(commands, keys, args))),
     );
-    if (!settled) decision.returnCharge();
-    return settled;
+    if (settled <= 0) decision.returnCharge();
+    if (settled < 0) throw new StoreFullError(MAX_RECEIPTS, 'settled receipts');
+    return settled > 0;
+  }
+
+  async charge(account: string, route: string, windowSet: WindowSet, cost: number): Promise<readonly WindowStatus[]> {
+    if (windowSet.windows.length === 0) return [];
+    // Rejections that are cached stay certain: a charge makes no room.
+    const name = this.#parts.names.record(account, route);
+    return this.#calls.charge(account, route, windowSet, cost, this.#keysOf(name, account, windowSet));
   }
 
   async reset(target: ResetTarget): Promise<void> {
@@ -180,8 +201,9 @@ class RedisLimitStore implements RedisStore {
     await this.#forgetRejections(undefined, () => this.#resetMany(target));
   }
 
-  async block(target: BlockTarget, block: Block): Promise<void> {
+  async block(target: BlockTarget, block: Block, fresh?: FreshStart): Promise<void> {
     const args = [String(block.forMs), JSON.stringify(block.reason ?? null), String(MAX_BLOCKED_ROUTES)];
+    if (fresh !== undefined) args.push(String(fresh.longestMs));
     const hasRoom = await this.#changeBlock('block', target, args);
     if (!hasRoom) {
       const reason = `cannot be blocked, because ${MAX_BLOCKED_ROUTES} routes of the account are: block the account`;
@@ -210,7 +232,10 @@ class RedisLimitStore implements RedisStore {
 
   #runBlockScript({ account, route }: BlockTarget, args: readonly string[]): Promise<unknown> {
     const { commands, names, clock } = this.#parts;
-    return blockScript.run(commands, [names.blocks(account)], [scriptTime(clock), names.blocked(route), ...args]);
+    // The script deletes the counters of a route itself. It cannot know the names of all records of an account.
+    const isReset = args.length > 3 && route !== undefined;
+    const keys = [names.blocks(account), ...(isReset ? [names.record(account, route)] : [])];
+    return blockScript.run(commands, keys, [scriptTime(clock), names.blocked(route), ...args]);
   }
 
   async #resetMany({ account, route }: ResetTarget): Promise<void> {

@@ -48,7 +48,7 @@ export function readBlockReply(reply: unknown): Block | undefined {
   return reply.length === 0 ? undefined : readBlock(parse(reply));
 }
 
-/** Reads the output of `settle.lua`, the number of windows that were settled, or of `block.lua`. */
+/** Reads the output of `settle.lua`, the number of windows that were settled or -1, or of `block.lua`. */
 export function readSettleReply(reply: unknown): number {
   const text = reply instanceof Uint8Array ? new TextDecoder().decode(reply) : reply;
   if (text === '' || !['string', 'number', 'bigint'].includes(typeof text)) throw unexpected(reply);

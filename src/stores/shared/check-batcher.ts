@@ -1,8 +1,7 @@
-import type { Decision } from '../../core/decision.ts';
 import type { StoreCall } from '../../core/store-channel.ts';
 import type { WindowSet } from '../../core/window-set.ts';
 
-/** One request for a decision. */
+/** One request for a decision, or for the counters. */
 export interface CheckRequest {
   /** Names of the records that it touches. The one of its (account, route) is the first. */
   readonly keys: readonly string[];
@@ -14,39 +13,39 @@ export interface CheckRequest {
   readonly call?: StoreCall | undefined;
 }
 
-/** A request that waits for its decision. */
-interface WaitingRequest {
+/** A request that waits for its result. */
+interface WaitingRequest<Result> {
   readonly call: StoreCall | undefined;
-  resolve(decision: Decision): void;
+  resolve(result: Result): void;
   reject(error: unknown): void;
 }
 
-/** Equal requests that follow one another. Each waits for its own decision. */
-export interface Check extends Pick<CheckRequest, 'keys' | 'account' | 'route'> {
-  readonly waiting: WaitingRequest[];
+/** Equal requests that follow one another. Each waits for its own result. */
+export interface Check<Result> extends Pick<CheckRequest, 'keys' | 'account' | 'route'> {
+  readonly waiting: WaitingRequest<Result>[];
 }
 
 /** Checks with the same window set and cost, which are sent in one call. */
-export interface CheckBatch {
+export interface CheckBatch<Result> {
   readonly windowSet: WindowSet;
   readonly cost: number;
-  readonly checks: Check[];
+  readonly checks: Check<Result>[];
   /** Its position among the batches of the turn. */
   readonly position: number;
 }
 
 /** A check, and its batch. */
-interface BatchedCheck {
-  readonly check: Check;
-  readonly batch: CheckBatch;
+interface BatchedCheck<Result> {
+  readonly check: Check<Result>;
+  readonly batch: CheckBatch<Result>;
 }
 
 /** Options of {@link CheckBatcher}. */
-export interface CheckBatcherOptions {
+export interface CheckBatcherOptions<Result> {
   /** Whether a call can only touch the records of one account. */
   readonly oneAccountPerBatch: boolean;
   /** Sends the batches of a turn. Called at the end of the turn; the order of the batches matters. */
-  readonly send: (batches: readonly CheckBatch[]) => void;
+  readonly send: (batches: readonly CheckBatch<Result>[]) => void;
 }
 
 /** Most records per call. The server does nothing else during a call, and each record takes it about 4 µs. */
@@ -59,24 +58,24 @@ const MIN_CHECKS = 4;
  * equal requests are sent once, with their number. Requests that touch the same counters keep their order, so that the
  * decisions are the same as if each request had been sent by itself.
  */
-export class CheckBatcher {
-  readonly #options: CheckBatcherOptions;
-  #batches: CheckBatch[] = [];
+export class CheckBatcher<Result> {
+  readonly #options: CheckBatcherOptions<Result>;
+  #batches: CheckBatch<Result>[] = [];
   /**
    * For each window set and cost (and account, if a batch has only one), the last batch. Further checks can join it.
    */
-  #joinable = new Map<WindowSet, Map<string, CheckBatch>>();
+  #joinable = new Map<WindowSet, Map<string, CheckBatch<Result>>>();
   /** For each record, the last check that touches it. */
-  #last = new Map<string, BatchedCheck>();
+  #last = new Map<string, BatchedCheck<Result>>();
 
-  constructor(options: CheckBatcherOptions) {
+  constructor(options: CheckBatcherOptions<Result>) {
     this.#options = options;
   }
 
-  /** Resolves with the decision. */
-  add({ keys, account, route, windowSet, cost, call }: CheckRequest): Promise<Decision> {
+  /** Resolves with the result. */
+  add({ keys, account, route, windowSet, cost, call }: CheckRequest): Promise<Result> {
     if (this.#batches.length === 0) setImmediate(() => this.#endTurn());
-    let last: BatchedCheck | undefined;
+    let last: BatchedCheck<Result> | undefined;
     let minPosition = 0;
     let canJoin = true;
     for (const key of keys) {
@@ -89,7 +88,7 @@ export class CheckBatcher {
       return wait(last.check, call);
     }
     const batch = this.#batchFor(account, windowSet, cost, minPosition);
-    const check: Check = { keys, account, route, waiting: [] };
+    const check: Check<Result> = { keys, account, route, waiting: [] };
     batch.checks.push(check);
     const batched = { check, batch };
     for (const key of keys) this.#last.set(key, batched);
@@ -97,7 +96,7 @@ export class CheckBatcher {
   }
 
   /** @param minPosition the batch must not come before this position */
-  #batchFor(account: string, windowSet: WindowSet, cost: number, minPosition: number): CheckBatch {
+  #batchFor(account: string, windowSet: WindowSet, cost: number, minPosition: number): CheckBatch<Result> {
     let ofWindowSet = this.#joinable.get(windowSet);
     if (ofWindowSet === undefined) {
       ofWindowSet = new Map();
@@ -127,17 +126,17 @@ export class CheckBatcher {
  * process handles the reply to another. With a single call each side would wait for the other; many calls would cost
  * too much.
  */
-function split(batch: CheckBatch): CheckBatch[] {
+function split<Result>(batch: CheckBatch<Result>): CheckBatch<Result>[] {
   const { checks } = batch;
   const size = Math.max(MIN_CHECKS, Math.min(MAX_CHECKS, Math.ceil(checks.length / 4)));
   if (checks.length <= size) return [batch];
-  const calls: CheckBatch[] = [];
+  const calls: CheckBatch<Result>[] = [];
   for (let from = 0; from < checks.length; from += size) {
     calls.push({ ...batch, checks: checks.slice(from, from + size) });
   }
   return calls;
 }
 
-function wait({ waiting }: Check, call: StoreCall | undefined): Promise<Decision> {
+function wait<Result>({ waiting }: Check<Result>, call: StoreCall | undefined): Promise<Result> {
   return new Promise((resolve, reject) => waiting.push({ call, resolve, reject }));
 }

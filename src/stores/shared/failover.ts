@@ -1,6 +1,6 @@
 import { StoreUnavailableError } from '../../base/errors.ts';
 import { getOrCreate } from '../../base/get-or-create.ts';
-import { Decision, FITS } from '../../core/decision.ts';
+import { Decision, FITS, type WindowStatus } from '../../core/decision.ts';
 import { createWindowSet, type WindowSet } from '../../core/window-set.ts';
 import { createMemoryStore } from '../memory/limits.ts';
 
@@ -16,6 +16,11 @@ export type OnStoreFailure = 'local' | 'admit' | 'refuse' | { readonly local: { 
 export interface Failover {
   /** @throws StoreUnavailableError, or the local store's errors */
   decide(account: string, route: string, windowSet: WindowSet, cost: number, error: unknown): Decision;
+  /**
+   * Charges instead of the store, in the counters with which `decide` decides. Without such counters, no window.
+   * @throws as `decide`
+   */
+  charge(account: string, route: string, windowSet: WindowSet, cost: number, error: unknown): readonly WindowStatus[];
   /** Settles a degraded decision. */
   settle(decision: Decision, cost: number): boolean;
 }
@@ -31,16 +36,16 @@ export function createFailover(policy: OnStoreFailure, localMaxKeys?: number): F
     case 'admit':
       return {
         decide: (account, route, _windowSet, cost) => new Decision(account, route, NO_PLAN, cost, 0, FITS, [], true),
+        charge: () => [],
         settle: () => false,
       };
     case 'refuse':
-      return {
-        decide(_account, _route, _windowSet, _cost, error) {
-          throw error instanceof Error ? error : new StoreUnavailableError(error);
-        },
-        settle: () => false,
-      };
+      return { decide: refuse, charge: refuse, settle: () => false };
   }
+}
+
+function refuse(_account: string, _route: string, _windowSet: WindowSet, _cost: number, error: unknown): never {
+  throw error instanceof Error ? error : new StoreUnavailableError(error);
 }
 
 /** @param counted the windows that count in place of the windows of a request */
@@ -48,6 +53,7 @@ function createLocal(maxKeys: number | undefined, counted: (windowSet: WindowSet
   const store = createMemoryStore(maxKeys === undefined ? {} : { maxKeys });
   return {
     decide: (account, route, windowSet, cost) => store.consume(account, route, counted(windowSet), cost).asDegraded(),
+    charge: (account, route, windowSet, cost) => store.charge(account, route, counted(windowSet), cost),
     settle: (decision, cost) => store.settle(decision, cost),
   };
 }

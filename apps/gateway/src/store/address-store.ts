@@ -20,13 +20,24 @@ export function withAddresses(store: LimitStore, addresses: LimitStore): LimitSt
       () =>
       (account, ...rest) =>
         storeOf(account).peek(account, ...rest),
+    settleOnce:
+      () =>
+      (decision, ...rest) =>
+        (storeOf(decision.account) as Required<LimitStore>).settleOnce(decision, ...rest),
+    charge:
+      () =>
+      (account, ...rest) =>
+        (storeOf(account) as Required<LimitStore>).charge(account, ...rest),
     settle: () => (decision, cost) => storeOf(decision.account).settle(decision, cost),
     reset: () => (target) => {
       const stores = target.account === undefined ? [store, addresses] : [storeOf(target.account)];
       const pending = stores.map((each) => each.reset(target)).filter(isPromise);
       return pending.length === 0 ? undefined : Promise.all(pending).then(() => undefined);
     },
-    block: () => (target, block) => storeOf(target.account).block?.(target, block),
+    block:
+      () =>
+      (target, ...rest) =>
+        storeOf(target.account).block?.(target, ...rest),
     unblock: () => (target) => storeOf(target.account).unblock?.(target),
     blocked: () => (target) => storeOf(target.account).blocked?.(target),
   });

@@ -180,3 +180,24 @@ it('the other limits that an operator tries change nothing: a shadow runs, and a
   await ask('DELETE', pathOf('acc_6'));
   expect((await chats('acc_6')).status).toBe(200);
 });
+
+it('S36: `reset` deletes the counters in the same step; without it they stay', async () => {
+  const used = async () => {
+    const { value } = await ask('GET', '/v1/windows?account=acc_2', { as: 'viewer' });
+    return value.routes[0].windows[0].used;
+  };
+  await chats('acc_2');
+  const before = await used();
+  expect(before).toBeGreaterThan(0);
+  await ask('PUT', pathOf('acc_2', CHATS), { json: { forMs: 60_000 } });
+  expect(await used()).toBe(before);
+  const put = await ask('PUT', pathOf('acc_2', CHATS), { json: { forMs: 60_000, reset: true } });
+  expect(put.value.blocked).toMatchObject({ scope: 'route' });
+  expect(await used()).toBe(0);
+  expectProblem(
+    await ask('PUT', pathOf('acc_2'), { json: { forMs: 1, reset: 1 } }),
+    422,
+    'errors/unprocessable_entity',
+  );
+  await ask('DELETE', pathOf('acc_2', CHATS));
+});

@@ -3,11 +3,13 @@
 
   Input:
     KEYS[1]  the blocks of an account
+    KEYS[2]  to set a block of a route and delete its counters: the record of the (account, route)
     ARGV[1]  time in milliseconds, or '' for this server's clock
     ARGV[2]  what is blocked: 'a' for the account, 'r:' and the route for one of its routes
     ARGV[3]  how long from now on, in milliseconds; '0' lifts the block; '' only reads
     ARGV[4]  to set a block: the reason, in JSON
     ARGV[5]  to set a block: most routes of an account that are blocked
+    ARGV[6]  to delete the counters too: the longest duration of a window, in milliseconds; else absent
 
   Output: when it reads, a list in JSON of the milliseconds until the block of the account or of the route ends,
     whichever ends last, and its reason; '' without a block. Otherwise 1, or 0 if the account has no room for another
@@ -15,6 +17,9 @@
 
   Value: a JSON object. For each block what is blocked, then a list: when the block ends, as text because cjson rounds
     long numbers, and the reason, as its JSON. The key expires with the block that ends last.
+    The names of an account's records are not known here, so its counters are deleted by a mark, whose name is '-' and
+    whose list has the same form: when the mark is needed no longer, and its time. Every instance that started by then
+    is over, in each script.
 ]]
 
 local now, minExpiry = ARGV[1], 1
@@ -53,17 +58,19 @@ if forMs == '' then
 end
 
 blocks[what] = forMs ~= '0' and { now + forMs, ARGV[4] } or nil
+if ARGV[6] and not KEYS[2] then blocks['-'] = { now + math.max(1, ARGV[6]), string.format('%.0f', now) } end
 local values, routes, ends = {}, 0, now
 for name, block in pairs(blocks) do
   values[name] = { string.format('%.0f', block[1]), block[2] }
   ends = math.max(ends, block[1])
-  if name ~= 'a' then routes = routes + 1 end
+  if name ~= 'a' and name ~= '-' then routes = routes + 1 end
 end
 if ends == now then
   redis.call('DEL', key)
 elseif forMs ~= '0' and routes > ARGV[5] + 0 then
   return 0
 else
+  if KEYS[2] then redis.call('DEL', KEYS[2]) end
   redis.call('SET', key, cjson.encode(values), 'PX', string.format('%.0f', math.max(minExpiry, ends - now)))
 end
 return 1

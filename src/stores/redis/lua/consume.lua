@@ -14,7 +14,8 @@
                  head    the windows in the record, in the order of checking. Each is its limit ('r' or 'a') and its
                          duration in milliseconds. '|' ends the head.
                  layout  the record's numbers in the notation of struct.pack: '<', then a 'd' per number
-    then       for each check the number of its requests. Left out if every check has one request.
+    then       for each check the number of its requests. Left out if every check has one request. 0 only reads. -1 is
+               one request that is charged although it does not fit, or is blocked (S35).
 
   Output: one string of doubles (little-endian): the time, then for each check the start and count of every window
     as they were before these requests. Instances that are over are included; the caller detects them.
@@ -28,7 +29,7 @@
     follow the windows of this set until they are over. The key expires with the window that ends last. The expiry only
     saves memory: every window is compared with the time as well.
 
-  Blocks of an account (see block.lua) have a key in the same hash slot. It is not in KEYS: while a cluster moves the
+  Blocks of an account (see block.lua), with the mark that ends its instances, have a key in the same hash slot. It is not in KEYS: while a cluster moves the
     slot, it refuses a call if only one of its keys exists, and few accounts have a block. During that time a block may
     be unknown here.
 ]]
@@ -100,11 +101,12 @@ end
     head     its head by the set
     windows  number of windows in the head
     before   number of windows of the set before these, which are in the check's other record
+    mark     instances that started by then are over; nil without a mark
   Output: list of numbers: start and count of the set's windows, then of other windows that are not over. Its fields
     `names` and `ends` are the names of these other windows and when the last of them ends; `isNew` says that the
     whole record must be written. Nil if headgate did not write the record.
 ]]
-local function readOtherRecord(packed, head, windows, before)
+local function readOtherRecord(packed, head, windows, before, mark)
   local numbers, found, size = { names = '', ends = 0, isNew = true }, {}, 2 * windows
   if packed ~= '' then
     local bar, headSize = string.find(packed, '|', 1, true) or 0, 0
@@ -114,11 +116,13 @@ local function readOtherRecord(packed, head, windows, before)
       local name, duration = limit .. digits, tonumber(digits)
       local start, count = struct.unpack('<dd', packed, at)
       if not (areValid(start, count) and duration <= LARGEST_INTEGER) then return nil end
-      found[name] = { start, count }
       at, headSize = at + BYTES_PER_WINDOW, headSize + #name
-      if not string.find(head, '%f[ra]' .. name .. '%f[|ra]') and not isOver(start, duration) then
-        numbers[size + 1], numbers[size + 2] = start, count
-        size, numbers.names, numbers.ends = size + 2, numbers.names .. name, math.max(numbers.ends, start + duration)
+      if not mark or start > mark then
+        found[name] = { start, count }
+        if not string.find(head, '%f[ra]' .. name .. '%f[|ra]') and not isOver(start, duration) then
+          numbers[size + 1], numbers[size + 2] = start, count
+          size, numbers.names, numbers.ends = size + 2, numbers.names .. name, math.max(numbers.ends, start + duration)
+        end
       end
     end
     if headSize ~= bar - 1 or at ~= #packed + 1 then return nil end
@@ -168,10 +172,11 @@ end
 local blocked = mayBeBlocked and {}
 
 --[[
-  Finds the block of a record's account or route that ends last.
+  Finds the block of a record's account or route that ends last, and the mark of the account.
 
   Input: the record of the (account, route)
-  Output: the block in JSON as it is in the reply, or nil; false if headgate did not write the blocks
+  Output: the block in JSON as it is in the reply, or nil; false if headgate did not write the blocks. Then the time of
+    the mark, or nil. A mark in the future does not count: this server's clock was set back.
 ]]
 local findBlock = mayBeBlocked and function(record)
   local key = match(record, ACCOUNT)
@@ -191,7 +196,11 @@ local findBlock = mayBeBlocked and function(record)
       end
     end
   end
-  return found
+  local mark = blocks['-']
+  if not mark then return found end
+  mark = type(mark) == 'table' and tonumber(mark[2])
+  if not mark then return false end
+  return found, mark <= now and mark or nil
 end
 
 -- A part of the reply without counters, which says why there are none. Its length must be as usual.
@@ -206,14 +215,17 @@ local function unusual(number) return pack('<dd', 0 / 0, number) .. string.rep('
   Output: the check's part of the reply; else nil and an error of the server
 ]]
 local function decideCheck(check, requests)
-  if mayBeBlocked and requests > 0 then
-    local block = findBlock(KEYS[(check - 1) * recordsPerCheck + 1])
-    if block == false then return unusual(recordsPerCheck + 1) end
-    if block then
+  local isForced = requests < 0
+  local block, mark
+  if mayBeBlocked then
+    block, mark = findBlock(KEYS[(check - 1) * recordsPerCheck + 1])
+    if requests > 0 and block == false then return unusual(recordsPerCheck + 1) end
+    if requests > 0 and block then
       blocked[#blocked + 1] = block
       return unusual(0)
     end
   end
+  if isForced then requests = 1 end
   -- Read the records, start new instances, and lower `requests` to the number that fits.
   local records, reply, before = {}, '', 0
   for i = 1, recordsPerCheck do
@@ -222,14 +234,14 @@ local function decideCheck(check, requests)
     local packed = redis.pcall('GET', KEYS[(check - 1) * recordsPerCheck + i]) or ''
     if type(packed) == 'table' then
       if not find(packed.err, '^WRONGTYPE') then return nil, packed end
-    elseif #packed == #head + size and find(packed, head, 1, true) == 1 then
+    elseif not mark and #packed == #head + size and find(packed, head, 1, true) == 1 then
       numbers = { unpackBytes(layout, packed, #head + 1) }
       reply = reply .. sub(packed, -size)
       for i = 1, 2 * windows, 2 do
         if numbers and not areValid(numbers[i], numbers[i + 1]) then numbers = nil end
       end
     else
-      numbers = readOtherRecord(packed, head, windows, before)
+      numbers = readOtherRecord(packed, head, windows, before, mark)
       if numbers then reply = reply .. pack(layout, unpack(numbers, 1, 2 * windows)) end
     end
     if not numbers then return unusual(i) end
@@ -240,7 +252,7 @@ local function decideCheck(check, requests)
         numbers[2 * window - 1], numbers[2 * window], numbers.isNew = now, 0, true
       end
       local room = max - numbers[2 * window]
-      if room < requests * cost then requests = math.floor(room / cost) end
+      if room < requests * cost and not isForced then requests = math.floor(room / cost) end
     end
     before = before + windows
   end
@@ -252,7 +264,10 @@ local function decideCheck(check, requests)
     local key, numbers = KEYS[(check - 1) * recordsPerCheck + i], records[i]
     local head, layout = ARGV[1 + 2 * i], ARGV[2 + 2 * i]
     local windows = (#layout - 1) / 2
-    for count = 2, 2 * windows, 2 do numbers[count] = numbers[count] + requests * cost end
+    for count = 2, 2 * windows, 2 do
+      local after = numbers[count] + requests * cost
+      numbers[count] = after <= LARGEST_INTEGER and after or LARGEST_INTEGER
+    end
     if numbers.isNew then
       writeRecord(key, numbers, head, windows, before)
     else

@@ -98,6 +98,10 @@ export function blockOperations(context: AdminContext): Operation[] {
           .regex(/^\P{Cc}*$/u, 'must have no control characters')
           .default('')
           .describe('Why. The client reads it in the `detail` of its 429, and the log has it'),
+        reset: z
+          .boolean()
+          .default(false)
+          .describe('Whether the same step deletes the counters, so that every window is empty when the block ends'),
       }),
       answer,
       errors: [404, 409, 503],
@@ -113,13 +117,14 @@ export function blockOperations(context: AdminContext): Operation[] {
           );
         const { id: account } = at.of;
         const refusal = await limiter()
-          .block(
-            at.route === undefined ? { account } : { account, route: at.route },
-            body.reason === '' ? { forMs } : { forMs, reason: body.reason },
-          )
+          .block(at.route === undefined ? { account } : { account, route: at.route }, {
+            forMs,
+            reset: body.reset,
+            ...(body.reason === '' ? {} : { reason: body.reason }),
+          })
           .then(() => undefined, refuseBlock);
         if (refusal !== undefined) return refusal;
-        report(at, caller, 'account_blocked', { forMs, reason: body.reason });
+        report(at, caller, 'account_blocked', { forMs, reason: body.reason, reset: body.reset });
         return stateOf(at);
       },
     }),
