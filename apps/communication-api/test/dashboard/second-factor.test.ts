@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { Csrf } from '../../src/wizard/csrf.ts';
-import { Authenticator, recoveryCodesIn, setUpSecondFactor } from '../support/authenticator.ts';
+import { Authenticator, recoveryCodesIn, scannedSecret, setUpSecondFactor } from '../support/authenticator.ts';
 import { clientOf } from '../support/client.ts';
 import { peopleOf, type TestMember } from '../support/dashboard.ts';
 import { secret } from '../support/secret.ts';
@@ -52,8 +52,8 @@ describe('the set-up', () => {
     const elsewhere = browser();
     elsewhere.cookies.set('dashboard', await sessions.create(member));
     await client.open(PAGE);
-    expect(client.page.html).toMatch(/<svg class="qr"[^>]* role="img"/);
     const app = new Authenticator(client.page.html, clock);
+    expect(scannedSecret(client.page.html)).toBe(app.typed);
     await client.submit('/second-factor', { new_code: app.code(2), password });
     expect([client.page.status, client.text]).toEqual([422, expect.stringContaining('This code is wrong.')]);
     // The secret stays, so that it need not be scanned again.

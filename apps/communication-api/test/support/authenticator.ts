@@ -1,14 +1,18 @@
-import { Secret, TOTP } from 'otpauth';
+import { Secret, TOTP, URI } from 'otpauth';
+import decodeQR from 'qr/decode.js';
 import type { PlainBrowser } from '../wizard/plain-browser.ts';
 
 /** An authenticator app with the secret of a page. */
 export class Authenticator {
+  /** The secret, in base32. */
+  readonly typed: string;
   readonly #totp: TOTP;
   readonly #clock: () => number;
   #last = 0;
 
   constructor(html: string, clock: () => number) {
     const typed = (/<code>([A-Z2-7 ]{39})<\/code>/.exec(html)?.[1] ?? '').replaceAll(' ', '');
+    this.typed = typed;
     this.#totp = new TOTP({ secret: Secret.fromBase32(typed) });
     this.#clock = clock;
   }
@@ -24,6 +28,21 @@ export class Authenticator {
     this.#last = step;
     return this.#totp.generate({ timestamp: step * 30_000 });
   }
+}
+
+/** Pixels per square of a QR code. */
+const SCALE = 4;
+
+/** The secret in the QR code of a page, in base32, as a camera reads it. */
+export function scannedSecret(html: string): string {
+  const size = Number(/<svg class="qr" viewBox="0 0 (\d+) /.exec(html)?.[1]) * SCALE;
+  const data = new Uint8Array(size * size * 4).fill(255);
+  for (const [, x, y] of html.matchAll(/M(\d+) (\d+)h1v1h-1z/g))
+    for (let row = 0; row < SCALE; row++) {
+      const start = ((Number(y) * SCALE + row) * size + Number(x) * SCALE) * 4;
+      for (let i = start; i < start + SCALE * 4; i++) if (i % 4 < 3) data[i] = 0;
+    }
+  return URI.parse(decodeQR({ width: size, height: size, data })).secret.base32;
 }
 
 /** The recovery codes of a page. */
