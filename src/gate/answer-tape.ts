@@ -120,7 +120,7 @@ export class AnswerTape {
     const isWhole =
       this.#head !== undefined && (!this.hasBody || this.#length === (this.#statedLength ?? this.#length));
     const { status, fields } = this.#head ?? NO_HEAD;
-    return { status, fields, body: pieces && isWhole ? join(pieces) : undefined };
+    return { status, fields, body: pieces && isWhole ? join(pieces) : undefined, isBroken: !isWhole };
   }
 
   /**
@@ -129,7 +129,8 @@ export class AnswerTape {
    */
   breakOff(): CapturedResponse | undefined {
     this.#recorded = undefined;
-    return this.end();
+    const captured = this.end();
+    return captured && { ...captured, isBroken: true };
   }
 
   /**

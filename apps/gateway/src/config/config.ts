@@ -8,7 +8,7 @@ import { unlimitedCandidateIssues, unlimitedIssues } from './limits.ts';
 import { unlimitedDescriptors } from './rate-limit-service-checks.ts';
 import { type Config, configSchema } from './schema.ts';
 import { readSecrets, type WithSecrets } from './secrets.ts';
-import { readTlsFiles } from './tls-files.ts';
+import { readStoreCa, readTlsFiles } from './tls-files.ts';
 import { unusedLimits, withDefaultAccount } from './unused-limits.ts';
 
 /** Values of command-line flags; each wins over the file. */
@@ -81,15 +81,17 @@ function readReferences(file: JsonObject, folder: string): WithSecrets {
   const listen = readTlsFiles(file.listen, 'listen', folder);
   const admin = readTlsFiles(secrets.file.admin, 'admin', folder);
   const decisions = readTlsFiles(secrets.file.decisions, 'decisions', folder);
+  const store = readStoreCa(secrets.file.store, folder);
   return {
     file: {
       ...secrets.file,
       ...(file.listen === undefined ? {} : { listen: listen.listener }),
       ...(file.admin === undefined ? {} : { admin: admin.listener }),
       ...(file.decisions === undefined ? {} : { decisions: decisions.listener }),
+      ...(file.store === undefined ? {} : { store: store.section }),
       ...(isObject(file.adjustments) ? { adjustments: withPath(objectOrEmpty(file.adjustments), folder) } : {}),
     },
-    issues: [...secrets.issues, ...listen.issues, ...admin.issues, ...decisions.issues],
+    issues: [...secrets.issues, ...listen.issues, ...admin.issues, ...decisions.issues, ...store.issues],
     origins: secrets.origins,
   };
 }

@@ -12,8 +12,8 @@ import { listener } from './schema/listener.ts';
 import { perApplication } from './schema/per-application.ts';
 import { rateLimitService } from './schema/rate-limit-service.ts';
 import { route } from './schema/route.ts';
-import { secret } from './schema/secret.ts';
 import { shadow } from './schema/shadow.ts';
+import { store } from './schema/store.ts';
 import { milliseconds, name, readableBy } from './schema/values.ts';
 
 const headers = z
@@ -39,7 +39,7 @@ const adjustments = z.strictObject({
   file: name
     .optional()
     .describe(
-      'Where the process stores them, or with Redis a copy of what it last knew; relative to the folder of the config',
+      'Where the process stores them, or with Redis or PostgreSQL a copy of what it last knew; relative to the folder of the config',
     ),
   refreshMs: z.int().min(10).max(60_000).default(500).describe('How often the store is read, in milliseconds'),
   max: z.int().min(1).max(100_000).default(10_000).describe('Most adjustments'),
@@ -72,9 +72,11 @@ export const configSchema = z.strictObject({
   rateLimitService: rateLimitService
     .optional()
     .describe("Envoy's rate limit service, version 3, over gRPC. Without it there is none"),
-  store: secret(z.string())
+  store: store
     .prefault('memory')
-    .describe('memory, redis://[user:password@]host:port/db, rediss://… or redis-cluster://…'),
+    .describe(
+      'memory, redis://[user:password@]host:port/db, rediss://…, redis-cluster://… or postgres://user[:password]@host:port/database; or { "postgres": { "url": … } }',
+    ),
   upstream: z
     .string()
     .default('http://127.0.0.1:9000')
@@ -113,7 +115,7 @@ export const configSchema = z.strictObject({
   workers: z
     .union([z.int().min(1).max(1_024), z.literal('auto')], { error: 'must be a number from 1 to 1024, or "auto"' })
     .default(1)
-    .describe('Processes that serve; auto: one per processor. More than 1 need Redis'),
+    .describe('Processes that serve; auto: one per processor. More than 1 need Redis or PostgreSQL'),
   shutdownDelayMs: milliseconds(0)
     .default(0)
     .describe(
@@ -166,7 +168,7 @@ export const configSchema = z.strictObject({
     .describe('Per limit name the most specific layer wins: account, then provider, then plan, then default'),
   adjustments: adjustments
     .prefault({})
-    .describe('Obeys changes of limits at run time, which all processes with the same Redis share'),
+    .describe('Obeys changes of limits at run time, which all processes with the same Redis or PostgreSQL share'),
   shadow: shadow
     .optional()
     .describe('A candidate for other limits, which decides about every request beside them and changes no answer'),
@@ -177,6 +179,9 @@ export type ConfigInput = z.input<typeof configSchema>;
 
 /** A config with every default filled in. */
 export type Config = z.output<typeof configSchema>;
+
+/** The place of counters and claims, as a checked config names it. */
+export type StoreSetting = Config['store'];
 
 /** A candidate of the config. */
 export type ShadowConfig = NonNullable<Config['shadow']>;
