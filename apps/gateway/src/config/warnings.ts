@@ -1,10 +1,8 @@
-import { recommendedLimits } from 'headgate/recommended';
 import type { RouteTemplate } from 'headgate-simulate/routes';
-import { CONSUMERS, consumerOf, isLimited, isNamed } from './account-source.ts';
+import { isLimited, isNamed } from './account-source.ts';
 import { type ConfigIssue, formatPath } from './config-error.ts';
-import { accountsIn } from './consumers.ts';
 import { withoutSecrets } from './hide-secrets.ts';
-import { hasWindows, layerHasWindows } from './limits.ts';
+import { layerHasWindows } from './limits.ts';
 import { isLoopback } from './loopback.ts';
 import { isObeyed } from './request-fields.ts';
 import { parseRoute } from './routes.ts';
@@ -12,6 +10,7 @@ import type { Config } from './schema.ts';
 import { avoidingSpelling, tolerantTemplate } from './sibling-routes.ts';
 import { didYouMean } from './suggest.ts';
 import { validityOf } from './tls-files.ts';
+import { unlimitedRequests } from './unlimited-requests.ts';
 
 /** A shorter secret can be found by trial by a reader of the store. */
 const GOOD_SECRET_LENGTH = 16;
@@ -50,9 +49,8 @@ export function warningsFor(config: Config): ConfigIssue[] {
         'no account belongs to this application, so a route with an account refuses the key',
       ),
     ),
-    ...unlimitedAccounts(config),
     ...unlimitedRoutes(config),
-    ...unlimitedConsumers(config),
+    ...unlimitedRequests(config),
     ...warnIf(
       config.store === 'memory' && routes.some(({ idempotent }) => Boolean(idempotent)),
       'store',
@@ -114,19 +112,6 @@ export function warningsFor(config: Config): ConfigIssue[] {
   ]);
 }
 
-/** With `recommended`, a config needs no other limit, so a provider without a recommendation is easily overlooked. */
-function unlimitedAccounts({ accounts, limits }: Config): ConfigIssue[] {
-  const { recommended, providers, plans, accounts: ofAccounts } = limits;
-  if (!recommended) return [];
-  const known = Object.keys(recommendedLimits);
-  return accounts.flatMap(({ id, provider = '', plan = '' }, i) => {
-    const layers = [limits.default, providers[provider], plans[plan], ofAccounts[id]];
-    const isLimited = known.includes(provider) || layers.some((layer) => layer !== undefined && layerHasWindows(layer));
-    const reason = `no limit applies to this account, and none is recommended for its provider${didYouMean(provider, known)}`;
-    return warnIf(!isLimited, `accounts[${i}].provider`, `${reason} (recommended: ${known.join(', ')})`);
-  });
-}
-
 function unusedUpstreams({ upstreams, routes, providers }: Config): ConfigIssue[] {
   const used = new Set([...routes, ...Object.values(providers)].flatMap(({ upstream }) => upstream ?? []));
   return Object.keys(upstreams).flatMap((name) =>
@@ -142,28 +127,6 @@ function unlimitedRoutes({ routes, limits }: Config): ConfigIssue[] {
   const others = unlimited.length === 1 ? '' : `, nor are ${unlimited.length - 1} others`;
   const reason = `no account, so the route is not limited${others}: write "account": "key" to count per API key, or "none" if this is meant`;
   return [{ path: `routes[${routes.indexOf(first)}]`, reason }];
-}
-
-/** Limits of providers apply only to accounts of the config. */
-function unlimitedConsumers(config: Config): ConfigIssue[] {
-  const { routes, limits } = config;
-  if (!hasWindows(limits) || layerHasWindows(limits.default)) return [];
-  const consumers = accountsIn(config).filter(({ id }) => consumerOf(id) !== undefined);
-  const ids = [...consumers.map(({ id }) => id), ...Object.keys(limits.accounts)];
-  const plans = consumers.flatMap(({ plan }) => plan ?? []);
-  return CONSUMERS.flatMap((consumer) => {
-    const layers = [
-      ...ids.filter((id) => consumerOf(id)?.consumer === consumer).map((id) => limits.accounts[id]),
-      ...(consumer === 'address' ? [] : plans.map((plan) => limits.plans[plan])),
-    ];
-    const at = routes.findIndex(({ account }) => account === consumer);
-    const reason = `no limit applies to what counts by ${consumer}: add limits of "default"`;
-    return warnIf(
-      at !== -1 && !layers.some((layer) => layer && layerHasWindows(layer)),
-      `routes[${at}].account`,
-      reason,
-    );
-  });
 }
 
 /** A parameter or a wildcard beside a route takes other spellings of its paths, and so avoids that route's limits. */

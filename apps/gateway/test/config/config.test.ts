@@ -592,20 +592,6 @@ describe('warnings', () => {
     },
   );
 
-  it('an account without limits, although the recommended ones apply, is a warning', () => {
-    const accounts = ['google', 'gogle', undefined].map((provider, i) => ({ id: `a${i}`, application: 'x', provider }));
-    const config = { limits: { recommended: true }, accounts };
-    expect(warningsOf(config, /^accounts.*provider/)).toEqual([
-      { path: 'accounts[1].provider', reason: expect.stringMatching(/none is recommended .*did you mean "google"\?/) },
-      { path: 'accounts[2].provider', reason: expect.stringContaining('no limit applies to this account') },
-    ]);
-    const limited = [{ default: { allMethods: ['1/1m'] } }, { accounts: { a1: { allMethods: ['1/1m'] } } }];
-    const paths = limited.map((limits) =>
-      warningsOf({ limits: { recommended: true, ...limits }, accounts: [accounts[1]] }, /^accounts.*provider/),
-    );
-    expect(paths).toEqual([[], []]);
-  });
-
   it('a route without an account beside routes with one is a warning, unless it says that it is not limited', () => {
     const configWith = (account?: string) => ({
       routes: [
@@ -618,23 +604,6 @@ describe('warnings', () => {
       { path: 'routes[0]', reason: expect.stringContaining('write "account": "key"') },
     ]);
     expect(warningsOf(configWith('none'), /^routes/)).toEqual([]);
-  });
-
-  it('a route that counts by a key, an application or an address to which no limit applies is a warning', () => {
-    const window = { allMethods: ['1/1m'] };
-    const config = {
-      keys: [{ name: 'one', token: 'one', application: 'a', plan: 'pro' }],
-      accounts: [{ id: 'acc_1', application: 'a', provider: 'p' }],
-      routes: ['query.id', 'key', 'application', 'address'].map((account, i) => ({ route: `GET /${i}`, account })),
-    };
-    const placesOf = (limits: object) => warningsOf({ ...config, limits }, /^routes/).map(({ path }) => path);
-    const all = ['routes[1].account', 'routes[2].account', 'routes[3].account'];
-    const plans = { pro: {} };
-    expect(placesOf({ default: {}, plans, providers: { p: window } })).toEqual(all);
-    expect(placesOf({ default: {}, plans: { pro: window } })).toEqual(all.slice(2));
-    const accounts = { 'key:one': window, 'address:192.0.2.1': window };
-    expect(placesOf({ default: {}, plans, accounts })).toEqual(['routes[2].account']);
-    expect(placesOf({ default: window, plans })).toEqual([]);
   });
 
   it('idempotent routes with the store memory are a warning', () => {
