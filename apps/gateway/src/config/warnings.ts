@@ -15,6 +15,10 @@ import { unlimitedRequests } from './unlimited-requests.ts';
 
 /** A shorter secret can be found by trial by a reader of the store. */
 const GOOD_SECRET_LENGTH = 16;
+/** Most pairs of routes in the warnings. */
+const MAX_PAIRS = 10;
+/** A listener with this host has every address of the machine. */
+const ANY_HOST: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
 
 /** Settings that are valid but probably mistakes. The gateway serves with them. */
 export function warningsFor(config: Config): ConfigIssue[] {
@@ -30,6 +34,19 @@ export function warningsFor(config: Config): ConfigIssue[] {
       'keys',
       `the config has no keys, so every request ${routes.some((route) => route.public) ? 'for a route that is not public ' : ''}is refused`,
     ),
+    ...warnIf(
+      keys.length > 0 && routes.length > 0 && routes.every((route) => route.public),
+      'keys',
+      'every route is public, so no request needs one of the keys: leave out "public" where a key is needed',
+    ),
+    ...keys.flatMap(({ expiresAt }, i) =>
+      warnIf(
+        expiresAt !== undefined && Date.parse(expiresAt) <= Date.now(),
+        `keys[${i}].expiresAt`,
+        'the key expired, so requests with it are refused',
+      ),
+    ),
+    ...ownUpstreams(config),
     ...warnIf(routes.length === 0, 'routes', 'the config has no routes, so every request is refused'),
     ...warnIf(
       hasAccountRoute && accounts.length === 0,
@@ -114,6 +131,23 @@ export function warningsFor(config: Config): ConfigIssue[] {
   ]);
 }
 
+/** Each request would come back, until no connection is left. */
+function ownUpstreams({ upstream, upstreams, listen }: Config): ConfigIssue[] {
+  const isOwn = (url: string): boolean => {
+    const { hostname, port, protocol } = new URL(url);
+    const host = hostname.replace(/^\[(.*)\]$/, '$1');
+    const isHere = host === listen.host || (isLoopback(host) && (isLoopback(listen.host) || ANY_HOST.has(listen.host)));
+    return isHere && Number(port || (protocol === 'https:' ? 443 : 80)) === listen.port;
+  };
+  const urls = [
+    ['upstream', upstream] as const,
+    ...Object.entries(upstreams).map(([name, url]) => [formatPath(['upstreams', name]), url] as const),
+  ];
+  return urls.flatMap(([path, url]) =>
+    warnIf(isOwn(url), path, 'is the address of listen, so the gateway forwards requests to itself'),
+  );
+}
+
 function unusedUpstreams({ upstreams, routes, providers }: Config): ConfigIssue[] {
   const used = new Set([...routes, ...Object.values(providers)].flatMap(({ upstream }) => upstream ?? []));
   return Object.keys(upstreams).flatMap((name) =>
@@ -131,18 +165,36 @@ function unlimitedRoutes({ routes, limits }: Config): ConfigIssue[] {
   return [{ path: `routes[${routes.indexOf(first)}]`, reason }];
 }
 
-/** A parameter or a wildcard beside a route takes other spellings of its paths, and so avoids that route's limits. */
+/**
+ * A parameter or a wildcard beside a route takes other spellings of its paths, and so avoids that route's limits, and its
+ * idempotency keys.
+ */
 function siblingWarnings(routes: Config['routes']): ConfigIssue[] {
   const templates = routes.map(({ route }) => tolerantTemplate(parseRoute(route) as RouteTemplate));
-  return templates.flatMap((template, i) => {
-    for (const [other, sibling] of templates.entries()) {
+  const pairs = templates.flatMap((template, i) =>
+    templates.flatMap((sibling, other) => {
       const spelling = avoidingSpelling(template, sibling);
-      if (spelling === undefined) continue;
-      const reason = `also matches spellings such as ${spelling}, which many servers read as routes[${other}]: set strictSiblings to refuse them`;
-      return [{ path: `routes[${i}].route`, reason }];
-    }
-    return [];
+      return spelling === undefined ? [] : [{ i, other, spelling, repeats: repeats(routes[i], routes[other]) }];
+    }),
+  );
+  // The pairs that do the most harm are never among those that are only counted.
+  const sorted = [...pairs.filter(({ repeats }) => repeats), ...pairs.filter(({ repeats }) => !repeats)];
+  const shown = sorted.slice(0, MAX_PAIRS).map(({ i, other, spelling, repeats }) => {
+    const slash = routes[other]?.route.endsWith('/') ? ', or without the slash at the end' : '';
+    const harm = repeats ? ': a retry with such a path runs a second time' : '';
+    const reason = `also matches spellings such as ${spelling}${slash}, which many servers read as routes[${other}]${harm}: set strictSiblings to refuse them`;
+    return { path: `routes[${i}].route`, reason };
   });
+  const more = sorted.length - shown.length;
+  return [
+    ...shown,
+    ...warnIf(more > 0, 'routes', `${more} more pairs of routes in which one also matches spellings of the other`),
+  ];
+}
+
+/** Whether the other route remembers the keys of its requests, and this one does not. */
+function repeats(route: Config['routes'][number] | undefined, other: Config['routes'][number] | undefined): boolean {
+  return Boolean(other?.idempotent) && !route?.idempotent;
 }
 
 function certificateWarnings(listener: 'listen' | 'admin', { tls }: Config['listen']): ConfigIssue[] {

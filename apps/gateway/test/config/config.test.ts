@@ -570,6 +570,60 @@ describe('warnings', () => {
     expect(warningsOf(routes(...names), /^routes/)).toEqual([]);
   });
 
+  it('every pair of routes has its warning, the sharper ones first, in a bounded number of lines', () => {
+    const login = { route: 'POST /login' };
+    const pay = { route: 'POST /pay/', idempotent: { required: true } };
+    const all = { route: 'POST /*' };
+    const strict = 'set strictSiblings to refuse them';
+    expect(warningsOf({ routes: [login, pay, all] }, /^routes/)).toEqual([
+      {
+        path: 'routes[2].route',
+        reason: `also matches spellings such as PAY or pay;a=1, or without the slash at the end, which many servers read as routes[1]: a retry with such a path runs a second time: ${strict}`,
+      },
+      {
+        path: 'routes[2].route',
+        reason: `also matches spellings such as LOGIN or login;a=1, which many servers read as routes[0]: ${strict}`,
+      },
+    ]);
+    // The wildcard compares the path with the path that came first.
+    const both = warningsOf({ routes: [pay, { ...all, idempotent: true }] }, /^routes/);
+    expect(both).toEqual([{ path: 'routes[1].route', reason: expect.not.stringContaining('second time') }]);
+    const many = Array.from({ length: 40 }, (_, i) => `POST /r${i}`);
+    const lines = warningsOf(routes(...many, 'POST /*'), /^routes/);
+    expect([lines.length, lines.at(-1)?.reason]).toEqual([
+      11,
+      '30 more pairs of routes in which one also matches spellings of the other',
+    ]);
+  });
+
+  it('keys that no route needs, and keys that expired', () => {
+    const keys = ['2020-01-01T00:00:00Z', '2999-01-01T00:00:00Z', undefined].map((expiresAt, i) => ({
+      token: `token_${i}`,
+      application: 'a',
+      expiresAt,
+    }));
+    const open = { route: 'GET /x', public: true };
+    expect(warningsOf({ keys, routes: [open] }, /^keys/)).toEqual([
+      { path: 'keys', reason: expect.stringContaining('every route is public') },
+      { path: 'keys[0].expiresAt', reason: 'the key expired, so requests with it are refused' },
+    ]);
+    expect(warningsOf({ keys, routes: [open, { route: 'GET /y' }] }, /^keys$/)).toEqual([]);
+    expect(warningsOf({ routes: [open] }, /^keys/)).toEqual([]);
+  });
+
+  it.each([
+    ['127.0.0.1', 'http://localhost:8080/v1', true],
+    ['0.0.0.0', 'http://[::1]:8080', true],
+    ['10.0.0.5', 'http://10.0.0.5:8080', true],
+    ['127.0.0.1', 'http://127.0.0.1:8081', false],
+    ['127.0.0.1', 'http://10.0.0.5:8080', false],
+    ['10.0.0.5', 'http://127.0.0.1:8080', false],
+  ])('listening on %s, the upstream %s is the gateway itself: %s', (host, url, isOwn) => {
+    const found = warningsOf({ listen: { host }, upstream: url, upstreams: { b: url } }, /^upstream/);
+    const paths = found.filter(({ reason }) => reason.startsWith('is the address of listen')).map(({ path }) => path);
+    expect(paths).toEqual(isOwn ? ['upstream', 'upstreams.b'] : []);
+  });
+
   it('upstreams that no route and no provider uses, and settings of a provider without accounts', () => {
     const config = {
       upstreams: { a: 'http://a', b: 'http://b', c: 'http://c' },
