@@ -17,6 +17,7 @@ import {
 } from 'headgate/redis';
 import type { AdjustmentStore, ClaimStore, LimitStore } from 'headgate/stores';
 import { createWindowSet } from 'headgate/stores';
+import { createErrorLog } from '../base/error-log.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { routesOf } from '../config/routes.ts';
 import { MAX_TIMER_MS } from '../config/schema/values.ts';
@@ -82,8 +83,6 @@ const MAX_CLAIMS = 100_000;
 const MIN_SHARE = 10_000;
 /** Longest silence of Redis while a command waits. On the connection for large answers also the time for the largest. */
 const SILENCE_MS = 5_000;
-/** At most one line per second reports Redis errors. */
-const LOG_EVERY_MS = 1_000;
 
 /**
  * Opens the store of the config. If Redis is down, that is a warning, not an error.
@@ -139,7 +138,7 @@ async function openAdjustments(file: string | undefined): Promise<AdjustmentStor
 }
 
 async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<GatewayStore> {
-  const onError = oncePerInterval((error: unknown) => log.logger.warn({ err: error }, 'redis error'));
+  const onError = createErrorLog((fields) => log.logger.warn(fields, 'redis error'));
   const logger = (message: string, err: unknown): void =>
     err === undefined ? log.logger.info(message) : log.logger.warn({ err }, message);
   const silenceMs = Math.min(MAX_TIMER_MS, Math.max(SILENCE_MS, 2 * config.storeDeadlineMs));
@@ -233,15 +232,6 @@ async function logFindings(config: Config, log: Log): Promise<void> {
   for (const { verdict, subject, text } of await examineStore(config)) {
     if (verdict !== 'ok') log.logger.warn({ subject, verdict }, `store: ${text}`);
   }
-}
-
-function oncePerInterval(report: (error: unknown) => void): (error: unknown) => void {
-  let next = 0;
-  return (error) => {
-    if (performance.now() < next) return;
-    next = performance.now() + LOG_EVERY_MS;
-    report(error);
-  };
 }
 
 /** Applications share the room for claims, so that no application can take another's part (I13). */
