@@ -90,7 +90,7 @@ function expectation(issue: z.core.$ZodIssue): string {
     case 'too_big':
       return `must be at most ${issue.maximum}`;
     case 'too_small':
-      if (issue.origin === 'string') return 'must not be empty';
+      if (issue.origin === 'string' || issue.origin === 'array') return 'must not be empty';
       return `must be ${issue.inclusive === false ? 'more than' : 'at least'} ${issue.minimum}`;
     case 'invalid_type':
       return issue.message === '' ? `must be ${noun(issue.expected)}` : issue.message;

@@ -11,7 +11,7 @@ import type { Config } from './schema.ts';
 import { avoidingSpelling, tolerantTemplate } from './sibling-routes.ts';
 import { parseStore } from './store-url.ts';
 import { didYouMean } from './suggest.ts';
-import { validityOf } from './tls-files.ts';
+import { type ListenerName, validityOf } from './tls-files.ts';
 import { unlimitedRequests } from './unlimited-requests.ts';
 
 /** A shorter secret can be found by trial by a reader of the store. */
@@ -114,6 +114,7 @@ export function warningsFor(config: Config): ConfigIssue[] {
     ),
     ...certificateWarnings('listen', config.listen),
     ...(admin === undefined ? [] : certificateWarnings('admin', admin)),
+    ...(config.decisions === undefined ? [] : certificateWarnings('decisions', config.decisions)),
     ...warnIf(
       admin !== undefined && !isLoopback(admin.host) && admin.tls?.clientCa === undefined,
       'admin.host',
@@ -208,7 +209,7 @@ function repeats(route: Config['routes'][number] | undefined, other: Config['rou
   return Boolean(other?.idempotent) && !route?.idempotent;
 }
 
-function certificateWarnings(listener: 'listen' | 'admin', { tls }: Config['listen']): ConfigIssue[] {
+function certificateWarnings(listener: ListenerName, { tls }: Config['listen']): ConfigIssue[] {
   if (tls === undefined) return [];
   const { fromMs, untilMs } = validityOf(tls.cert);
   const path = `${listener}.tls.cert`;

@@ -161,6 +161,18 @@ describe('errors', () => {
     [{ admin: { port: 1.5 } }, ['admin.port: must be a whole number, got 1.5']],
     [{ admin: { port: null } }, ['admin.port: must be a number, got null']],
     [{ admin: { port: 8080 } }, ['admin.port: 8080 is also the port of listen']],
+    [{ admin: {}, decisions: { port: 8081 } }, ['decisions.port: 8081 is also the port of admin']],
+    [{ decisions: { port: 0, secret: 'too-short-to-print' } }, ['decisions.secret: must have at least 32 characters']],
+    [{ decisions: { tokens: [] } }, ['decisions.tokens: unknown option (expected host, port, tls or secret)']],
+    [{ rateLimitService: { domains: { api: [] } } }, ['rateLimitService.domains.api: must not be empty, got an array']],
+    [
+      { rateLimitService: { domains: { api: [{ entries: [], route: 'GET /x' }] } } },
+      [
+        'rateLimitService.domains.api[0].entries: must not be empty, got an array',
+        'rateLimitService.domains.api[0].account: is missing (expected a string)',
+        'rateLimitService.domains.api[0].route: routes has no "GET /x"',
+      ],
+    ],
     [
       { admin: { tokens: [{ name: 'jane', token: 'too-short' }] } },
       ['admin.tokens[0].token: must be 16 to 1,024 printable ASCII characters without spaces'],
