@@ -1,4 +1,5 @@
-import { formatWindow, type Limit, parseLimit } from 'headgate';
+import { formatWindow, parseLimit } from 'headgate';
+import type { Limit } from 'headgate/limits';
 import { type ConfigIssue, formatPath } from './config-error.ts';
 import type { Config } from './schema.ts';
 

@@ -9,6 +9,7 @@ import { isObeyed } from './request-fields.ts';
 import { parseRoute } from './routes.ts';
 import type { Config } from './schema.ts';
 import { avoidingSpelling, tolerantTemplate } from './sibling-routes.ts';
+import { parseStore } from './store-url.ts';
 import { didYouMean } from './suggest.ts';
 import { validityOf } from './tls-files.ts';
 import { unlimitedRequests } from './unlimited-requests.ts';
@@ -73,7 +74,12 @@ export function warningsFor(config: Config): ConfigIssue[] {
     ...warnIf(
       config.store === 'memory' && routes.some(({ idempotent }) => Boolean(idempotent)),
       'store',
-      'a restart forgets every idempotency key, so a retry after it is executed again: use Redis',
+      'a restart forgets every idempotency key, so a retry after it is executed again: use Redis or PostgreSQL',
+    ),
+    ...warnIf(
+      isUnverified(config),
+      typeof config.store === 'string' ? 'store' : 'store.postgres.url',
+      'with sslmode=require nobody checks the certificate of the server, so an attacker can take its place: use verify-full',
     ),
     ...routes.flatMap(({ route }, i) => {
       const segment = route.split('/').find((part) => part.startsWith(':'));
@@ -146,6 +152,11 @@ function ownUpstreams({ upstream, upstreams, listen }: Config): ConfigIssue[] {
   return urls.flatMap(([path, url]) =>
     warnIf(isOwn(url), path, 'is the address of listen, so the gateway forwards requests to itself'),
   );
+}
+
+function isUnverified({ store }: Config): boolean {
+  const url = parseStore(store);
+  return url?.kind === 'postgres' && url.sslMode === 'require';
 }
 
 function unusedUpstreams({ upstreams, routes, providers }: Config): ConfigIssue[] {
