@@ -137,6 +137,11 @@ export function warningsFor(config: Config): ConfigIssue[] {
   ]);
 }
 
+function isUnverified({ store }: Config): boolean {
+  const url = parseStore(store);
+  return url?.kind === 'postgres' && url.sslMode === 'require';
+}
+
 /** Each request would come back, until no connection is left. */
 function ownUpstreams({ upstream, upstreams, listen }: Config): ConfigIssue[] {
   const isOwn = (url: string): boolean => {
@@ -152,11 +157,6 @@ function ownUpstreams({ upstream, upstreams, listen }: Config): ConfigIssue[] {
   return urls.flatMap(([path, url]) =>
     warnIf(isOwn(url), path, 'is the address of listen, so the gateway forwards requests to itself'),
   );
-}
-
-function isUnverified({ store }: Config): boolean {
-  const url = parseStore(store);
-  return url?.kind === 'postgres' && url.sslMode === 'require';
 }
 
 function unusedUpstreams({ upstreams, routes, providers }: Config): ConfigIssue[] {
