@@ -50,6 +50,9 @@ export type Limits = LayerInput | LayeredLimits<LayerInput> | ((subject: Subject
 
 const LAYERS = ['default', 'plans', 'providers', 'accounts'];
 
+/** A field of a subject that selects a layer by its name. */
+export type LayerField = 'plan' | 'provider';
+
 /** The routes that the limits of a subject name, and the window set of every other route. */
 export interface NamedRoutes {
   readonly routes: readonly string[];
@@ -65,6 +68,11 @@ export interface WindowSetSource {
   windowSet(subject: Subject): WindowSet;
   /** Routes with their own limits. If given, the limiter warns of those that no request names. */
   readonly limitedRoutes?: readonly string[] | undefined;
+  /**
+   * Which of plan and provider the limits name, without adjustments. A gate needs a resolver for each, and the limiter
+   * warns if no request has one.
+   */
+  readonly layerFields?: readonly LayerField[] | undefined;
   /**
    * Returns the routes that the limits of a subject name. Without it, `limiter.usage` shows `limitedRoutes`.
    * @param subject names no route
@@ -174,6 +182,22 @@ export class WindowSets implements WindowSetSource {
   get limitedRoutes(): readonly string[] {
     const layers = [this.#default, ...this.#customerPlans.values(), ...this.#providers.values()];
     return [...new Set(layers.flatMap((layer) => (typeof layer === 'function' ? [] : [...layer.routes])))];
+  }
+
+  get layerFields(): readonly LayerField[] {
+    const isNamed = (layers: Map<string, Layer>): boolean =>
+      [...layers.values()].some((layer) => layer.unadjusted !== NO_LAYER);
+    return [
+      ...(isNamed(this.#customerPlans) ? (['plan'] as const) : []),
+      ...(isNamed(this.#providers) ? (['provider'] as const) : []),
+    ];
+  }
+
+  /** Every limit of every layer. None if `limits` is a function. */
+  get limits(): readonly Limit[] {
+    if (typeof this.#default === 'function') return [];
+    const named = [this.#customerPlans, this.#providers, this.#accounts ?? new Map<string, Layer>()];
+    return [this.#default, ...named.flatMap((byName) => [...byName.values()])].flatMap((layer) => layer.limits);
   }
 
   /** Whether `limits` is a function, which may return a promise. */
