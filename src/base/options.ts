@@ -54,23 +54,6 @@ export function checkOptions(
   throw new OptionError(`${place}.${unknown}`, value, reason, shown);
 }
 
-/** Whether a name is probably another one, with one letter more, less or wrong, or two exchanged, or in another case. */
-export function looksLike(given: string, name: string): boolean {
-  const [a, b] = [given.toLowerCase(), name.toLowerCase()];
-  let from = 0;
-  while (from < a.length && a[from] === b[from]) from++;
-  let [i, j] = [a.length, b.length];
-  while (i > from && j > from && a[i - 1] === b[j - 1]) {
-    i--;
-    j--;
-  }
-  // The first letter is seldom wrong: `host` is not `cost`.
-  if (from === 0) return false;
-  const [restA, restB] = [a.slice(from, i), b.slice(from, j)];
-  const isExchanged = restA.length === 2 && restB === `${restA[1]}${restA[0]}`;
-  return isExchanged || Math.max(restA.length, restB.length) <= 1;
-}
-
 function expected(names: readonly string[]): string {
   return names.length === 0 ? '' : ` (expected ${names.join(', ').replace(/, ([^,]*)$/, ' or $1')})`;
 }

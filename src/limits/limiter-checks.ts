@@ -1,5 +1,4 @@
 import { describe } from '../base/errors.ts';
-import { looksLike } from '../base/options.ts';
 import type { AdjustTarget } from '../core/adjustment.ts';
 import { formatWindow, type Limit } from '../core/limit.ts';
 import type { MisuseLog } from '../core/misuse.ts';
@@ -68,10 +67,13 @@ export class LimiterChecks {
   looksAtFields(request: LimitRequest): void {
     for (const name of Object.keys(request)) {
       if ((FIELDS as readonly string[]).includes(name)) continue;
-      const meant = FIELDS.find((field) => request[field] === undefined && looksLike(name, field));
+      const lower = name.toLowerCase();
+      const meant = FIELDS.find(
+        (field) =>
+          request[field] === undefined && [lower, lower.slice(0, -1), `${lower}${field.at(-1)}`].includes(field),
+      );
       if (meant === undefined) continue;
-      const reason = `A request has the field ${describe(name)}, which headgate does not know`;
-      this.#misuse.warn('HG_UNKNOWN_FIELD', `${reason}: write ${meant}, if that is meant.`, meant);
+      this.#misuse.warn('HG_UNKNOWN_FIELD', `Unknown field ${describe(name)}: is ${meant} meant?`, meant);
     }
   }
 
@@ -79,18 +81,18 @@ export class LimiterChecks {
   listed(limits: readonly Limit[]): void {
     for (const limit of limits) {
       limit.forEach((window, i) => {
-        const longer = limit.slice(i + 1).find(({ max }) => max <= window.max);
-        if (longer === undefined) return;
-        const reason = `${describe(formatWindow(window))} has no effect beside ${describe(formatWindow(longer))}`;
-        this.#misuse.warn('HG_WINDOW_WITHOUT_EFFECT', `${reason}, whose max is not larger: were they exchanged?`);
+        const longer = limit[i + 1];
+        if (longer === undefined || longer.max > window.max) return;
+        const reason = `${formatWindow(window)} has no effect beside ${formatWindow(longer)}.`;
+        this.#misuse.warn('HG_WINDOW_WITHOUT_EFFECT', reason);
       });
     }
   }
 
   /** Call it if a limiter with receipts counts in this process alone. */
   receiptsInMemory(): void {
-    const reason = 'The receipts of this limiter settle only in this process, because its store is in memory';
-    this.#misuse.warn('HG_RECEIPTS_IN_MEMORY', `${reason}: pass the store that your processes share.`);
+    const reason = 'Receipts of a memory store settle only in this process.';
+    this.#misuse.warn('HG_RECEIPTS_IN_MEMORY', reason);
   }
 
   /** Call it when the limiter is created. */
@@ -120,9 +122,8 @@ export class LimiterChecks {
     for (const field of this.#unseenFields) {
       if (request[field] !== undefined) this.#unseenFields.delete(field);
       else if (decisions === DECISIONS) {
-        const reason = `The first ${DECISIONS} requests had no ${field}, so \`limits.${field}s\` never applied`;
-        const code = field === 'plan' ? 'HG_PLAN_NEVER_SEEN' : 'HG_PROVIDER_NEVER_SEEN';
-        this.#misuse.warn(code, `${reason}: does \`${field}\` read the right field?`);
+        const reason = `The first ${DECISIONS} requests had no ${field}, so limits.${field}s never applied.`;
+        this.#misuse.warn(`HG_${field.toUpperCase() as Uppercase<LayerField>}_NEVER_SEEN`, reason);
       }
     }
   }

@@ -50,8 +50,9 @@ export type Limits = LayerInput | LayeredLimits<LayerInput> | ((subject: Subject
 
 const LAYERS = ['default', 'plans', 'providers', 'accounts'];
 
-/** A field of a subject that selects a layer by its name. */
-export type LayerField = 'plan' | 'provider';
+/** The fields of a subject that select a layer by its name. */
+const LAYER_FIELDS = ['plan', 'provider'] as const;
+export type LayerField = (typeof LAYER_FIELDS)[number];
 
 /** The routes that the limits of a subject name, and the window set of every other route. */
 export interface NamedRoutes {
@@ -72,7 +73,7 @@ export interface WindowSetSource {
    * Which of plan and provider the limits name, without adjustments. A gate needs a resolver for each, and the limiter
    * warns if no request has one.
    */
-  readonly layerFields?: readonly LayerField[] | undefined;
+  readonly layerFields?: readonly ('plan' | 'provider')[] | undefined;
   /**
    * Returns the routes that the limits of a subject name. Without it, `limiter.usage` shows `limitedRoutes`.
    * @param subject names no route
@@ -123,6 +124,9 @@ export class WindowSets implements WindowSetSource {
    * throws for a subject without the route that its limits need.
    */
   readonly needsRoute: boolean = false;
+  readonly layerFields: readonly LayerField[] = [];
+  /** Every limit of every layer, without adjustments. None if `limits` is a function. */
+  readonly limits: readonly Limit[] = [];
   /** Of all limits so far: counts of an earlier limit apply again if it comes back. */
   longestMs = 0;
   /** Called if a subject names a provider without a layer, although others are listed. */
@@ -149,6 +153,7 @@ export class WindowSets implements WindowSetSource {
       this.#windowSetsByLayer = limits.#windowSetsByLayer;
       this.#windowSetsByRouteLimits = limits.#windowSetsByRouteLimits;
       this.needsRoute = limits.needsRoute;
+      this.layerFields = limits.layerFields;
       this.longestMs = limits.longestMs;
       this.onUnknownProvider = limits.onUnknownProvider;
       this.onHidden = limits.onHidden;
@@ -173,6 +178,8 @@ export class WindowSets implements WindowSetSource {
     const layers = [this.#default, ...named.flatMap((byName) => [...byName.values()])];
     checkLimited(layers, limits, place);
     this.needsRoute = layers.some((layer) => layer.needsRoute);
+    this.layerFields = LAYER_FIELDS.filter((_, i) => named[i]?.size);
+    this.limits = layers.flatMap((layer) => layer.limits);
     for (const layer of layers) this.#note(layer);
     this.#defaultWindowSets = new WindowSetCache([this.#default], this.#factory);
     this.#listsCustomerPlans = true;
@@ -182,22 +189,6 @@ export class WindowSets implements WindowSetSource {
   get limitedRoutes(): readonly string[] {
     const layers = [this.#default, ...this.#customerPlans.values(), ...this.#providers.values()];
     return [...new Set(layers.flatMap((layer) => (typeof layer === 'function' ? [] : [...layer.routes])))];
-  }
-
-  get layerFields(): readonly LayerField[] {
-    const isNamed = (layers: Map<string, Layer>): boolean =>
-      [...layers.values()].some((layer) => layer.unadjusted !== NO_LAYER);
-    return [
-      ...(isNamed(this.#customerPlans) ? (['plan'] as const) : []),
-      ...(isNamed(this.#providers) ? (['provider'] as const) : []),
-    ];
-  }
-
-  /** Every limit of every layer. None if `limits` is a function. */
-  get limits(): readonly Limit[] {
-    if (typeof this.#default === 'function') return [];
-    const named = [this.#customerPlans, this.#providers, this.#accounts ?? new Map<string, Layer>()];
-    return [this.#default, ...named.flatMap((byName) => [...byName.values()])].flatMap((layer) => layer.limits);
   }
 
   /** Whether `limits` is a function, which may return a promise. */
