@@ -26,6 +26,7 @@ const WHOLE = {
   './memory': 9_900,
   './file': 4_400,
   './redis': 42_600,
+  './postgres': 49_000,
   './http': 11_900,
   './node': 45_800,
   './express': 46_000,

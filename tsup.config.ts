@@ -12,7 +12,10 @@ const platform: NonNullable<Options['esbuildPlugins']>[number] = {
   },
 };
 
-/** Scripts in Lua, without their comments: Redis gets their text, and so does every user of the package. */
+/**
+ * Scripts in Lua, without their comments: Redis gets their text, and so does every user of the package. The SQL of the
+ * schema keeps its comments, because users read it.
+ */
 const lua: NonNullable<Options['esbuildPlugins']>[number] = {
   name: 'lua',
   setup(build) {
@@ -38,6 +41,7 @@ export default defineConfig([
     ...library,
     entry: Object.fromEntries(Object.entries(SUBPATHS).map(([subpath, source]) => [builtName(subpath), source])),
     dts: { compilerOptions: { ignoreDeprecations: '6.0' } },
+    loader: { '.sql': 'text' },
     esbuildPlugins: [platform, lua],
   },
   { ...library, entry: { 'platform-node': 'src/http/platform.ts', 'platform-web': 'src/http/platform-web.ts' } },

@@ -2,10 +2,9 @@ import { MAX_WORKERS, NIGHTLY, projectOf, SECOND_ATTEMPT } from 'headgate-testbe
 import { defineConfig, type UserWorkspaceConfig } from 'vitest/config';
 import { projects as serviceProjects } from './apps/communication-api/vitest.config.ts';
 import { projects as gatewayProjects } from './apps/gateway/vitest.config.ts';
-import { projects as postgresStoreProjects } from './apps/postgres-store/vitest.config.ts';
 import { projects as benchProjects } from './packages/bench/vitest.config.ts';
 import { projects as simulateProjects } from './packages/simulate/vitest.config.ts';
-import { luaAsText } from './scripts/lua.mjs';
+import { scriptsAsText } from './scripts/scripts-as-text.mjs';
 import { LongFilesFirst } from './test/support/long-files-first.ts';
 
 /** Frameworks, each behind a real server of its own. */
@@ -22,7 +21,9 @@ const BENCH = ['test/bench/*.test.ts'];
 const MODEL = ['test/model/*.test.ts'];
 
 /** The built package, as users install it. */
-const BUILT = ['test/{coming-from.nightly,consumers,examples,package,tree-shaking,workers.nightly}.test.ts'];
+const BUILT = [
+  'test/{coming-from.nightly,consumers,examples,orms.nightly,package,tree-shaking,workers.nightly}.test.ts',
+];
 
 /** Stores on real Redis servers. */
 const REDIS = [
@@ -34,6 +35,12 @@ const REDIS = [
   'test/waiting/redis.test.ts',
 ];
 
+/** Stores on real PostgreSQL servers. A folder or file is here if its name says so. */
+const POSTGRES = ['test/stores/postgres/**/*.test.ts', 'test/**/*postgres*.test.ts'];
+
+/** PostgreSQL servers that are killed and frozen, each of its own. */
+const POSTGRES_FAULTS = ['test/stores/postgres/*fault*.test.ts'];
+
 /** Random inputs, judged by a model: many runs per test. */
 const RANDOM = ['test/**/*.property.test.ts'];
 
@@ -41,10 +48,11 @@ const RANDOM = ['test/**/*.property.test.ts'];
 const REDIS_FAULTS = ['test/stores/redis/{bound,*fault*}*.test.ts'];
 
 const REDIS_SERVERS = 'headgate-testbed/redis-servers';
+const POSTGRES_SERVER = 'headgate-testbed/postgres-for-run';
 
 const project = (name: string, include: string[], options: UserWorkspaceConfig['test'] = {}) => ({
   ...projectOf(import.meta.dirname, name, include, options),
-  plugins: [luaAsText],
+  plugins: [scriptsAsText],
 });
 
 /** The projects of the library. */
@@ -53,10 +61,12 @@ const libraryProjects = [
   ...(NIGHTLY ? [project('bench', [...BENCH, ...MODEL])] : []),
   project('built', BUILT, {
     ...SECOND_ATTEMPT,
-    globalSetup: ['headgate-testbed/build', REDIS_SERVERS],
+    globalSetup: ['headgate-testbed/build', REDIS_SERVERS, POSTGRES_SERVER],
     setupFiles: ['headgate-testbed/built'],
   }),
-  project('random', RANDOM, { exclude: [...ADAPTERS, ...BENCH, ...REDIS], testTimeout: 300_000 }),
+  project('postgres', POSTGRES, { exclude: POSTGRES_FAULTS, globalSetup: POSTGRES_SERVER }),
+  project('postgres-faults', POSTGRES_FAULTS, { ...SECOND_ATTEMPT, sequence: { groupOrder: 1 } }),
+  project('random', RANDOM, { exclude: [...ADAPTERS, ...BENCH, ...POSTGRES, ...REDIS], testTimeout: 300_000 }),
   project('redis', REDIS, { exclude: REDIS_FAULTS, globalSetup: REDIS_SERVERS }),
   project('redis-faults', REDIS_FAULTS, {
     ...SECOND_ATTEMPT,
@@ -64,18 +74,14 @@ const libraryProjects = [
     maxWorkers: 2,
     sequence: { groupOrder: 1 },
   }),
-  project('unit', ['test/**/*.test.ts'], { exclude: [...ADAPTERS, ...BENCH, ...BUILT, ...MODEL, ...RANDOM, ...REDIS] }),
+  project('unit', ['test/**/*.test.ts'], {
+    exclude: [...ADAPTERS, ...BENCH, ...BUILT, ...MODEL, ...POSTGRES, ...RANDOM, ...REDIS],
+  }),
   project('web', WEB, { isolate: true }),
 ];
 
 /** The other houses. Each has a config of its own, for `npm test -w`. */
-const houses = [
-  ...benchProjects,
-  ...simulateProjects,
-  ...gatewayProjects,
-  ...serviceProjects,
-  ...postgresStoreProjects,
-];
+const houses = [...benchProjects, ...simulateProjects, ...gatewayProjects, ...serviceProjects];
 
 export default defineConfig({
   test: {

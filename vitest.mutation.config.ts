@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
-import { luaAsText } from './scripts/lua.mjs';
+import { scriptsAsText } from './scripts/scripts-as-text.mjs';
 
 /** Most mutants are killed by a quick test of their own part, so these come first, and the slow ones last. */
 class SlowTestsLast extends BaseSequencer {
@@ -30,7 +30,7 @@ const ORDER = [
 
 /** The tests that judge a mutant of the core or of the memory stores. They need no build and no Redis. */
 export default defineConfig({
-  plugins: [luaAsText],
+  plugins: [scriptsAsText],
   test: {
     include: [
       'test/core/**/*.test.ts',

@@ -27,7 +27,7 @@ try {
     format: 'esm',
     packages: 'external',
     plugins: [testbed],
-    loader: { '.lua': 'text' },
+    loader: { '.lua': 'text', '.sql': 'text' },
     sourcemap: 'inline',
     logLevel: 'warning',
   });

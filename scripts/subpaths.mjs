@@ -15,6 +15,7 @@ export const SUBPATHS = {
   './memory': 'src/memory.ts',
   './file': 'src/file.ts',
   './redis': 'src/redis.ts',
+  './postgres': 'src/postgres.ts',
   './http': 'src/http/index.ts',
   './node': 'src/adapters/node.ts',
   './express': 'src/adapters/express.ts',

@@ -16,6 +16,5 @@ for (const house of [
   'apps/gateway',
   'apps/gateway/src/console',
   'apps/communication-api',
-  'apps/postgres-store',
 ])
   run(FAST, '--noEmit', '-p', house);

@@ -9,7 +9,6 @@ export { createRedisAdjustments, type RedisAdjustmentsOptions } from './shared-l
 export type { LargeValueOptions, RedisClaimStoreOptions } from './stores/redis/claim-options.ts';
 export { createRedisClaimStore, type RedisClaimStore, type RedisClaimStoreStats } from './stores/redis/claims.ts';
 export type { RedisClient } from './stores/redis/client.ts';
-export { MIN_BYTES_PER_MS } from './stores/redis/large-values.ts';
 export {
   createRedisStore,
   type RedisStore,
@@ -18,3 +17,4 @@ export {
 } from './stores/redis/limits.ts';
 export type { UpstashClient } from './stores/redis/upstash.ts';
 export type { OnStoreFailure } from './stores/shared/failover.ts';
+export { MIN_BYTES_PER_MS } from './stores/shared/large-values.ts';

@@ -86,8 +86,9 @@ describe('tables in the docs say what the code has', () => {
     ['docs/client-ip.md', 'option of headgate({ perAddress })', 'AddressLimits'],
     ['docs/client-ip.md', 'option of createClientIp', 'ClientIpOptions'],
     ['docs/opentelemetry.md', 'option of instrument', 'InstrumentOptions'],
-    ['docs/stores.md', 'method of LimitStore', 'LimitStore'],
-    ['docs/stores.md', 'method of AdjustmentStore', 'AdjustmentStore'],
+    ['docs/write-a-store.md', 'method of LimitStore', 'LimitStore'],
+    ['docs/write-a-store.md', 'method of AdjustmentStore', 'AdjustmentStore'],
+    ['docs/postgres.md', 'option of createPostgresStore', 'PostgresStoreOptions'],
     ['docs/http.md', 'field of an error object', 'ProblemObject'],
   ])('%s, "%s": %s', (page, head, type) => {
     expect(namesOf(rowsOf(page, head)).sort()).toEqual(membersOf(type).sort());

@@ -41,8 +41,12 @@ beforeAll(async () => {
 
 afterAll(() => rmSync(FOLDER, { recursive: true, force: true }));
 
-/** Programs see the Redis server of the tests. */
-const environment = () => ({ ...process.env, REDIS_PORT: String(inject('redis').port) });
+/** Programs see the servers of the tests. */
+const environment = () => ({
+  ...process.env,
+  REDIS_PORT: String(inject('redis').port),
+  DATABASE_URL: inject('postgres').url,
+});
 
 describe('examples in README and docs', () => {
   it('exist', () => expect(examples.length).toBeGreaterThanOrEqual(6));

@@ -2,6 +2,13 @@ import { MAX_WORKERS, NIGHTLY, projectOf, SECOND_ATTEMPT } from 'headgate-testbe
 import { defineConfig, type UserWorkspaceConfig } from 'vitest/config';
 import { CONSOLE_MODULE, consoleModule } from './scripts/console.mjs';
 
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** The kind of server of the store. Redis without it. */
+    storeKind: 'redis' | 'postgres';
+  }
+}
+
 /** The built process, and how it is deployed. */
 const PROCESS = ['test/{deploy,process}/*.test.ts'];
 
@@ -16,6 +23,17 @@ const CONSOLE = ['test/console/*.test.ts'];
 
 /** Stores on real Redis servers. */
 const REDIS = ['test/store/*.test.ts'];
+
+/**
+ * Tests that pass with any server as store. The nightly run repeats them with PostgreSQL. A change waits for one file,
+ * which does a little of each.
+ */
+const ANY_SERVER = [
+  'test/process/{idempotency-client-gone,idempotency-store-away,idempotency-two-gateways,per-application}.test.ts',
+  'test/process/{idempotency-chaos.nightly,shared-limits,store-server,workers}.test.ts',
+  'test/store/{admin-fleet,admin-limits,blocks,fleet-board,shadow}.test.ts',
+];
+const POSTGRES = ['test/store/postgres*.test.ts'];
 
 const REDIS_SERVERS = 'headgate-testbed/redis-servers';
 const BUILDS = ['headgate-testbed/build', 'test/support/build.ts'];
@@ -51,7 +69,8 @@ export const projects = [
   project('gateway-process', PROCESS, {
     globalSetup: [REDIS_SERVERS],
   }),
-  project('gateway-redis', REDIS, { globalSetup: [REDIS_SERVERS] }),
+  project('gateway-postgres', [...POSTGRES, ...(NIGHTLY ? ANY_SERVER : [])], { provide: { storeKind: 'postgres' } }),
+  project('gateway-redis', REDIS, { exclude: POSTGRES, globalSetup: [REDIS_SERVERS] }),
 ];
 
 export default defineConfig({ test: { projects, maxWorkers: MAX_WORKERS } });

@@ -1,5 +1,5 @@
 /**
- * A gateway's cache of certain rejections, as in src/stores/redis/denials.ts: until the window ends, for at most
+ * A gateway's cache of certain rejections, as in src/stores/shared/denials.ts: until the window ends, for at most
  * `maxMicros`. It starts in a random state: one that it would have if requests had come to this gateway forever.
  * @param gapOf mean microseconds between an account's arrivals at one gateway
  */

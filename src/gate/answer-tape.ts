@@ -120,7 +120,8 @@ export class AnswerTape {
     const isWhole =
       this.#head !== undefined && (!this.hasBody || this.#length === (this.#statedLength ?? this.#length));
     const { status, fields } = this.#head ?? NO_HEAD;
-    return { status, fields, body: pieces && isWhole ? join(pieces) : undefined };
+    if (!isWhole) return { status, fields, body: undefined, isBroken: true };
+    return { status, fields, body: pieces && join(pieces) };
   }
 
   /**
@@ -129,7 +130,8 @@ export class AnswerTape {
    */
   breakOff(): CapturedResponse | undefined {
     this.#recorded = undefined;
-    return this.end();
+    const captured = this.end();
+    return captured && { isBroken: true, ...captured };
   }
 
   /**

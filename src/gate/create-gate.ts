@@ -247,6 +247,7 @@ class StagedGate<Request> implements Gate<Request> {
       () => stage.release(claim, problem),
       (error) => this.#entries.fail(request, requestId, new StageError('idempotency', error)).reply,
       isExplicit ? async () => (await dispatch())?.reply : undefined,
+      claim.transaction,
     );
   }
 

@@ -20,6 +20,7 @@ const STORE_CODES: readonly HeadgateErrorCode[] = [
   'store_full',
   'store_timeout',
   'store_unavailable',
+  'store_setup',
   'result_unavailable',
 ];
 /** Details of a 503, per stage that uses a store. */

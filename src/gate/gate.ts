@@ -47,6 +47,11 @@ export interface Passage {
   /** True if the response decides the cost of the request, also if its client is gone and never gets it. */
   readonly hasFinalCost?: boolean;
   /**
+   * The open transaction of the idempotency key, with `createTransactionalIdempotency()`. Read it by its
+   * `transactionOf()`, which knows its type.
+   */
+  readonly transaction?: object | undefined;
+  /**
    * With `dispatch: 'explicit'` of the idempotent request, the handler awaits it just before its effect. From then on the
    * request may have been executed. Resolves at once for every other request.
    * @throws (rejects with) NotDispatchedError if the effect must not happen, because another attempt owns the key by now,

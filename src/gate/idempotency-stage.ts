@@ -5,7 +5,7 @@ import { hasLength, type Reply } from '../http/problem.ts';
 import { forEachField } from '../http/raw-fields.ts';
 import { decodeResponse, encodeResponse, type KeepField, storedFields } from '../http/stored-response.ts';
 import type { Claim } from '../idempotency/claim.ts';
-import type { Idempotency } from '../idempotency/idempotency.ts';
+import type { KeyOpener } from '../idempotency/idempotency.ts';
 import type { OpenedClaim } from '../idempotency/open.ts';
 import type { Reconcile } from '../idempotency/reconcile.ts';
 import type { Refused } from '../idempotency/refusal.ts';
@@ -24,7 +24,7 @@ export type AnswerProblem = <Status extends ErrorStatus>(
 
 /** Options of {@link IdempotencyStage}. */
 export interface IdempotencyStageOptions {
-  readonly idempotency: Idempotency;
+  readonly idempotency: KeyOpener;
   /** Which header fields of a response are stored. Some fields are never stored (I4). */
   readonly keepsField?: KeepField | undefined;
   /** Whether a response with this status is stored as the outcome. If not, the key is released (I6). */
@@ -33,6 +33,10 @@ export interface IdempotencyStageOptions {
 
 const UNKNOWN_OUTCOME =
   'The outcome of the request with this idempotency key is unknown: it may have been executed. It will not be sent again.';
+const NOT_STORED_YET = 'The outcome is not stored yet, and another outcome may replace it; retry with the same key.';
+const UNKNOWN_COMMIT = 'It is unknown yet whether this request was executed; retry with the same key.';
+const UNDONE = 'Nothing was done: the transaction of this request was rolled back; retry with the same key.';
+const REFUSED_COMMIT = 'Nothing was done: the transaction of this request could not be committed.';
 const BAD_RECONCILED = 'reconcile must return a result of storedResponse() from headgate/http';
 /** Added to every replayed response. */
 const REPLAYED_HEADERS = { 'Idempotency-Replayed': 'true' } as const;
@@ -107,8 +111,8 @@ export class IdempotencyStage {
     const maxBytes = this.#maxBytes(request);
     return {
       maxBytes,
-      // In both cases another response can replace this one.
-      storeBeforeSending: onOrphan !== 'reject' || dispatch === 'explicit',
+      // In each case another response can replace this one.
+      storeBeforeSending: onOrphan !== 'reject' || dispatch === 'explicit' || claim.transaction !== undefined,
       store: (response) => this.#store(claim, response, maxBytes, answer),
     };
   }
@@ -119,14 +123,31 @@ export class IdempotencyStage {
     maxBytes: number,
     answer: AnswerProblem,
   ): Promise<Reply | undefined> {
-    if (!this.options.isOutcome(response.status)) return this.release(claim, answer);
+    const { status } = response;
+    const isInTransaction = claim.transaction !== undefined;
+    // An error of the handler rolls its transaction back. A success is never answered without its transaction.
+    const isReleased = isInTransaction
+      ? status >= 500 || (status >= 400 && !this.options.isOutcome(status))
+      : !this.options.isOutcome(status);
+    if (isReleased) return this.release(claim, answer);
     const completion = await claim.complete(this.#resultOf(response, maxBytes));
-    if (completion.kind === 'superseded') return this.replay(completion.result, answer);
-    if (completion.kind === 'pending' && completion.answer === 'unavailable') {
-      const detail = 'The outcome is not stored yet, and another outcome may replace it; retry with the same key.';
-      return answer(503, 'errors/service_unavailable', detail, { 'retry-after': '1' });
+    switch (completion.kind) {
+      case 'superseded':
+        return this.replay(completion.result, answer);
+      case 'undone':
+        return completion.isRefused
+          ? answer(500, 'errors/unexpected_error', REFUSED_COMMIT)
+          : answer(503, 'errors/service_unavailable', UNDONE, { 'retry-after': '1' });
+      case 'pending': {
+        if (completion.answer === 'own') return undefined;
+        const detail = isInTransaction ? UNKNOWN_COMMIT : NOT_STORED_YET;
+        return answer(503, 'errors/service_unavailable', detail, { 'retry-after': '1' });
+      }
+      case 'lost':
+        return isInTransaction ? answer(500, 'errors/unexpected_error', REFUSED_COMMIT) : undefined;
+      case 'kept':
+        return undefined;
     }
-    return undefined;
   }
 
   #maxBytes({ maxKeptBytes = this.options.idempotency.settings.maxKeptBytes }: SettingsInput): number {

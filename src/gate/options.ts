@@ -6,7 +6,7 @@ import type { KeyFault } from '../http/idempotency-key.ts';
 import type { ProblemMediaType } from '../http/problem.ts';
 import { type RateLimitFields, rateLimitStyles } from '../http/rate-limit-fields.ts';
 import type { KeepField } from '../http/stored-response.ts';
-import type { Idempotency } from '../idempotency/idempotency.ts';
+import type { KeyOpener } from '../idempotency/idempotency.ts';
 import { layerFields, needsRoute } from '../limits/limiter-parts.ts';
 import type { Limiter } from '../limits/ports.ts';
 import { ROUTE_NEEDED } from '../limits/window-set-cache.ts';
@@ -83,8 +83,11 @@ export interface GateOptions<Request> {
   readonly finalCost?: ((response: HandlerResponse) => number | undefined) | undefined;
   /** Whether a cache will answer, so that the request is not charged (S12). */
   readonly cached?: Resolver<Request, boolean> | undefined;
-  /** Stores outcomes under their idempotency keys. Requires `idempotent`. */
-  readonly idempotency?: Idempotency | undefined;
+  /**
+   * Stores outcomes under their idempotency keys: `createIdempotency()`, or `createTransactionalIdempotency()` of
+   * `headgate/postgres`. Requires `idempotent`.
+   */
+  readonly idempotency?: KeyOpener | undefined;
   /**
    * The request's key, scope and fingerprint. Undefined for a request without a key, which continues without
    * idempotency. A `KeyFault`, as `readIdempotencyKey()` of `headgate/http` returns it, becomes a 422. A thrown

@@ -5,6 +5,7 @@ import { hasSharedCount } from '../core/window-set.ts';
 import type { Reply } from '../http/problem.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';
 import { NotDispatchedError } from '../idempotency/not-dispatched.ts';
+import { RolledBackError } from '../idempotency/rolled-back.ts';
 import { checkCost } from '../limits/limiter.ts';
 import type { Limiter } from '../limits/ports.ts';
 import type { GateEmitter } from './events.ts';
@@ -12,6 +13,8 @@ import type { GateOutcome, Passage, Settlement } from './gate.ts';
 import type { GateOptions } from './options.ts';
 import type { CapturedResponse, ResponseRecording } from './recording.ts';
 
+const NOT_ENDED = 'the response broke off, or is longer than maxKeptBytes and did not end by then';
+const SUCCESS_AFTER_ABANDON = 'the handler called abandon(), and answered a success after it';
 const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 const noField = (): undefined => undefined;
 
@@ -29,6 +32,7 @@ export class GatePassage implements Passage {
   recording: ResponseRecording | undefined;
   isRecorded = false;
   #releaseClaim: (() => Promise<Reply | undefined>) | undefined;
+  #transaction: object | undefined;
   #dispatchClaim: (() => Promise<Reply | undefined>) | undefined;
   /** Resolves to the answer of a request whose effect must not happen. */
   #dispatching: Promise<Reply | undefined> | undefined;
@@ -44,17 +48,26 @@ export class GatePassage implements Passage {
   /**
    * Adds the claim of the request: `recording` completes it, `releaseClaim` releases it, and `fail` logs an error and
    * makes the answer. `dispatchClaim`, if the handler says when: it records the dispatch, or returns the answer of a
-   * request whose effect must not happen.
+   * request whose effect must not happen. `transaction`, if the claim is made in one.
    */
   withClaim(
     recording: Omit<ResponseRecording, 'fail'>,
     releaseClaim: () => Promise<Reply | undefined>,
     fail: (error: Error) => Reply,
     dispatchClaim?: () => Promise<Reply | undefined>,
+    transaction?: object,
   ): this {
     const { maxBytes, storeBeforeSending } = recording;
-    // Nothing is stored for a claim that was released first.
-    const store = (response: CapturedResponse) => this.#releasing ?? this.#store(recording, response);
+    this.#transaction = transaction;
+    const store = (response: CapturedResponse): Promise<Reply | undefined> => {
+      const fault = transaction && this.#faultOf(response);
+      if (fault !== undefined) {
+        this.#releasing ??= releaseClaim();
+        return this.#releasing.then((instead) => instead ?? fail(new RolledBackError(fault)));
+      }
+      // Nothing is stored for a claim that was released first.
+      return this.#releasing ?? this.#store(recording, response);
+    };
     this.recording = {
       maxBytes,
       storeBeforeSending,
@@ -68,6 +81,17 @@ export class GatePassage implements Passage {
     this.#releaseClaim = releaseClaim;
     this.#dispatchClaim = dispatchClaim;
     return this;
+  }
+
+  get transaction(): object | undefined {
+    const owner = (this.#stack ?? [this]).find((one) => one.#transaction !== undefined);
+    return owner === undefined ? undefined : owner.#transaction;
+  }
+
+  /** Why a response must not be sent, because its transaction is or will be rolled back; undefined if it may. */
+  #faultOf({ status, isBroken }: CapturedResponse): string | undefined {
+    if (isBroken && status < 500) return NOT_ENDED;
+    return this.#state === 'abandoned' && status < 400 ? SUCCESS_AFTER_ABANDON : undefined;
   }
 
   async dispatch(): Promise<void> {

@@ -34,4 +34,6 @@ export interface CapturedHead {
 export interface CapturedResponse extends CapturedHead {
   /** Undefined if the body was too long or incomplete. */
   readonly body: Uint8Array | undefined;
+  /** True if the response did not end: it broke off, or its end was not awaited because it is too long. */
+  readonly isBroken?: boolean;
 }

@@ -176,7 +176,7 @@ function isWorthRetrying(error: unknown): boolean {
 /** Whether the error guarantees that the command changed nothing in the store and will not change anything. */
 function didNothing(error: unknown): boolean {
   return (
-    ['store_full', 'scope_full', 'closed', 'result_unavailable'].some((code) =>
+    ['store_full', 'scope_full', 'store_setup', 'closed', 'result_unavailable'].some((code) =>
       isHeadgateError(error, code as HeadgateErrorCode),
     ) ||
     (isHeadgateError(error, 'store_unavailable') && (error as StoreUnavailableError).sent === false)

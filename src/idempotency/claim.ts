@@ -19,6 +19,13 @@ export type ClaimCompletion =
        */
       readonly answer: 'own' | 'unavailable';
       readonly error: unknown;
+    }
+  | {
+      /** Only for a claim in a transaction: it was rolled back, nothing of it remains, and the key is free. */
+      readonly kind: 'undone';
+      readonly error: unknown;
+      /** Whether a retry would fail for the same reason, such as a constraint. */
+      readonly isRefused: boolean;
     };
 
 /** What became of a claim that its owner abandoned. */
@@ -44,6 +51,11 @@ export type ClaimDispatch = HeldReply | Unavailable;
  */
 export interface Claim extends ClaimId {
   readonly fingerprint: string;
+  /**
+   * The open transaction, if the claim was made in one: {@link Claim.complete} commits it, and {@link Claim.abandon}
+   * rolls it back.
+   */
+  readonly transaction?: object | undefined;
   /** Increases by one with every claim of the key: a fencing token, for a downstream service that supports those. */
   readonly generation: number;
   /** True if the claim was taken over from an owner that recorded its dispatch: the effect may have happened. */

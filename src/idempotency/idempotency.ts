@@ -35,10 +35,19 @@ export interface IdempotencyOptions extends SettingsInput {
   readonly timers?: Timers | undefined;
 }
 
-/** Executes the request of each key once, and returns the same result to every caller. */
-export interface Idempotency {
+/** The part of {@link Idempotency} that a gate uses. */
+export interface KeyOpener {
   /** Settings of every call that does not override them. */
   readonly settings: ClaimSettings;
+  /**
+   * Claims a key for a caller that executes in its own way, such as the gate.
+   * @throws OptionError, SubjectError
+   */
+  open(request: OpenRequest): Promise<OpenedClaim>;
+}
+
+/** Executes the request of each key once, and returns the same result to every caller. */
+export interface Idempotency extends KeyOpener {
   /**
    * Executes the operation once per key. Every other call with the key gets the outcome of that execution.
    * @param key a string, or a key and its scope: one tenant can neither replay nor probe the keys of another (I2)
@@ -52,11 +61,6 @@ export interface Idempotency {
     operation: IdempotentOperation<T>,
     options?: RunOptions<T>,
   ): Promise<RunResult<T>>;
-  /**
-   * The lower-level function that `run` uses, for callers that execute in another way, such as the gate.
-   * @throws OptionError, SubjectError
-   */
-  open(request: OpenRequest): Promise<OpenedClaim>;
   /** For an operator: returns the claim of the key, or undefined. Changes nothing. */
   inspect(id: ClaimId): Promise<ClaimView | undefined>;
   /**
@@ -87,7 +91,7 @@ export interface Idempotency {
 const COMMANDS = ['begin', 'extend', 'dispatch', 'complete', 'abandon', 'inspect'] as const;
 const CALL_OPTIONS = /* @__PURE__ */ (SETTING_NAMES as string[]).concat('dispatch', 'reconcile', 'signal');
 const RUN_OPTIONS = /* @__PURE__ */ CALL_OPTIONS.concat('serialize', 'deserialize');
-const OPEN_OPTIONS = /* @__PURE__ */ CALL_OPTIONS.concat('scope', 'key', 'fingerprint');
+export const OPEN_OPTIONS = /* @__PURE__ */ CALL_OPTIONS.concat('scope', 'key', 'fingerprint');
 const NO_OPTIONS = /* @__PURE__ */ Object.freeze({});
 const CLOSE_TIMEOUT_MS = 5_000;
 
@@ -230,7 +234,7 @@ function checkCall(dispatch: string, signal: AbortSignal | undefined): void {
   if (signal !== undefined) checkMethods('signal', signal, ['addEventListener'], ', as an AbortSignal does');
 }
 
-function checkId(id: ClaimId): ClaimId {
+export function checkId(id: ClaimId): ClaimId {
   const { scope, key } = id;
   if (typeof scope !== 'string') throw new SubjectError('scope', scope);
   if (typeof key !== 'string') throw new SubjectError('key', key);
@@ -239,7 +243,7 @@ function checkId(id: ClaimId): ClaimId {
 }
 
 /** JSON by default. Whether JSON can represent `T` is known only to the caller. */
-function codecFrom<T>(options: Partial<ResultCodec<T>>): ResultCodec<T> {
+export function codecFrom<T>(options: Partial<ResultCodec<T>>): ResultCodec<T> {
   checkFunctions(options, ['serialize', 'deserialize']);
   const { serialize, deserialize } = options;
   const codec = jsonCodec as ResultCodec<T>;

@@ -6,6 +6,7 @@
 export type { KeptResult, OnOrphan } from '../core/claim.ts';
 export type { Claim, ClaimCompletion, ClaimDispatch, ClaimRelease } from './claim.ts';
 export type { IdempotencyEvent } from './events.ts';
+export type { KeyOpener } from './idempotency.ts';
 export type { OpenedClaim, OpenRequest } from './open.ts';
 export type { OperatorCompletion, OperatorRelease } from './operator.ts';
 export { KeptFailureError, type ResultCodec } from './outcome.ts';

@@ -3,6 +3,7 @@ import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import type { CompleteReply, HeldReply, KeptResult } from '../core/claim.ts';
 import type { Attempt, NewClaim } from './attempt.ts';
 import type { Claim, ClaimCompletion, ClaimDispatch, ClaimRelease } from './claim.ts';
+import { boundedResult } from './outcome.ts';
 
 /** The reason of {@link Claim.signal}. */
 class ClaimLostError extends HeadgateError {
@@ -140,8 +141,7 @@ export class LeasedClaim implements Claim {
     if (!this.#end()) return LOST;
     const attempt = this.#attempt;
     const { maxKeptBytes, onOrphan } = attempt.settings;
-    const { status, value } = result;
-    const stored = value === undefined || fitsInBytes(value, maxKeptBytes) ? result : { status, value: undefined };
+    const stored = boundedResult(result, maxKeptBytes);
     try {
       const replying: MaybePromise<CompleteReply> = attempt.complete(stored);
       const reply = isPromise(replying) ? await replying : replying;
@@ -221,13 +221,4 @@ export class LeasedClaim implements Claim {
     const { runtime, settings } = this.#attempt;
     return runtime.timers.now() - this.#renewedAt >= settings.leaseMs;
   }
-}
-
-const encoder = /* @__PURE__ */ new TextEncoder();
-
-/** Whether the text takes at most `maxBytes` in UTF-8. */
-function fitsInBytes(text: string, maxBytes: number): boolean {
-  // One UTF-16 unit of a JavaScript string takes one to three bytes, so most texts need not be encoded.
-  if (text.length * 3 <= maxBytes) return true;
-  return text.length <= maxBytes && encoder.encode(text).length <= maxBytes;
 }

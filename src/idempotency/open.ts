@@ -55,7 +55,7 @@ export function open(runtime: Runtime, request: OpenRequest, settings: ClaimSett
   const opening = new OpenCall(attempt, signal, reconcile).run();
   if (!runtime.hasListener) return opening;
   return after(opening, (opened) => {
-    attempt.emit(eventFor(opened));
+    attempt.emit(eventOf(opened));
     return opened;
   });
 }
@@ -139,7 +139,8 @@ class OpenCall {
         // A completed operation never runs again, even if its result cannot be read now.
         return settings.onStoreFailure === 'bypass' &&
           !runtime.closed &&
-          !isHeadgateError(result.error, 'result_unavailable')
+          !isHeadgateError(result.error, 'result_unavailable') &&
+          !isHeadgateError(result.error, 'store_setup')
           ? { kind: 'bypassed', error: result.error }
           : result;
     }
@@ -163,6 +164,7 @@ class OpenCall {
       case 'lost':
         return { kind: 'refused', reason: 'lost' };
       case 'pending':
+      case 'undone':
         return { kind: 'unavailable', error: completion.error };
     }
   }
@@ -183,7 +185,8 @@ function refuseNewKey({ retryAfterMs }: ScopeFullError): Refused {
   return { kind: 'refused', reason: 'too_many_keys', retryAfterMs };
 }
 
-function eventFor(opened: OpenedClaim): ClaimEvent {
+/** The event that says how a claim ended. */
+export function eventOf(opened: OpenedClaim): ClaimEvent {
   switch (opened.kind) {
     case 'claimed':
       return { type: 'claimed', inherited: opened.claim.inherited };

@@ -81,3 +81,17 @@ export function decodeOutcome<T>(
   const { name, message } = JSON.parse(text) as { name: string; message: string };
   return { kind: 'failed', error: new KeptFailureError(name, message) };
 }
+
+/** The result as it is stored: without its value if that takes more than `maxBytes` in UTF-8 (I7). */
+export function boundedResult(result: KeptResult, maxBytes: number): KeptResult {
+  const { status, value } = result;
+  return value === undefined || fitsInBytes(value, maxBytes) ? result : { status, value: undefined };
+}
+
+const encoder = /* @__PURE__ */ new TextEncoder();
+
+function fitsInBytes(text: string, maxBytes: number): boolean {
+  // One UTF-16 unit of a JavaScript string takes one to three bytes, so most texts need not be encoded.
+  if (text.length * 3 <= maxBytes) return true;
+  return text.length <= maxBytes && encoder.encode(text).length <= maxBytes;
+}

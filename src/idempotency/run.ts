@@ -203,6 +203,8 @@ class Execution<T> {
         return this.claim.dispatched ? own : { kind: 'refused', reason: 'lost' };
       case 'pending':
         return completion.answer === 'own' ? own : { kind: 'unavailable', error: completion.error };
+      case 'undone':
+        return { kind: 'unavailable', error: completion.error };
     }
   }
 

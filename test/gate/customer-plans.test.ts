@@ -35,7 +35,10 @@ function gateOf(options: Partial<GateOptions<Request>> = {}) {
 it.each<[string, LimiterOptions['limits'] | WindowSetSource]>([
   ['plan', { default: ['1/1m'], plans: { pro: {} } }],
   ['provider', { default: ['1/1m'], providers: { google: ['9/1m'] } }],
-  ['plan', createSharedLimits({ base: { default: ['1/1m'], plans: { pro: {} } }, adjustments: createMemoryAdjustments() })],
+  [
+    'plan',
+    createSharedLimits({ base: { default: ['1/1m'], plans: { pro: {} } }, adjustments: createMemoryAdjustments() }),
+  ],
 ])('a gate without the resolver `%s`, by whose names the limits differ, is refused at the start', (name, limits) => {
   const limiter = createLimiter({ limits });
   const options = { limiter, account: () => 'a' };

@@ -13,7 +13,7 @@ import {
   readReadReply,
 } from '../../src/shared-limits/stores/redis-reply.ts';
 import { adjustmentKeys } from '../../src/stores/redis/keys.ts';
-import { slotOf } from '../../src/stores/redis/server-time.ts';
+import { slotOf } from '../../src/stores/redis/server-of.ts';
 
 const { port } = inject('redis');
 const client = new Redis({ port, host: '127.0.0.1' });

@@ -11,7 +11,6 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'CONTRIBUTING.md': 'contributing.md',
   'CHANGELOG.md': 'changelog.md',
   'SECURITY.md': 'security.md',
-  'apps/postgres-store/README.md': 'docs/postgres-store.md',
 };
 
 /** The folders whose Markdown files are pages, and where the site has them. */
@@ -30,7 +29,7 @@ export const API = 'apps/site/api/';
 export const NO_PAGES = [
   '{.changeset,.ci,.github,bench,coverage,data,dist,node_modules,reports,scripts,src,test}/**',
   '{apps,packages}/*/!(docs|pages|api|README.md)/**',
-  '{apps,packages}/!(postgres-store)/README.md',
+  '{apps,packages}/*/README.md',
   'README.md',
 ];
 

@@ -11,11 +11,12 @@ const SEARCHES: readonly (readonly [query: string, page: string])[] = [
   ['client address', '/docs/client-ip'],
   ['kubernetes', '/docs/gateway/production'],
   ['prometheus metrics', '/docs/gateway/metrics'],
-  ['write a store', '/docs/stores'],
+  ['write a store', '/docs/write-a-store'],
   ['graphql', '/docs/adapters/nest'],
   ['shadow', '/docs/shadow'],
   ['simulate', '/docs/simulate'],
-  ['postgres store', '/docs/postgres-store'],
+  ['postgres store', '/docs/postgres'],
+  ['which store', '/docs/which-store'],
 ];
 
 describe('search', () => {

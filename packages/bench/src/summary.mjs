@@ -17,6 +17,7 @@ const FIGURES = {
     'spread 64, ioredis: relative to one window of rate-limiter-flexible',
     'spread 1, ioredis: relative to the floor',
   ],
+  postgres: ['spread 64: relative to the floor', 'spread 64: relative to four windows of rate-limiter-flexible'],
   idempotency: ['redis replay 64: on ioredis, relative to @node-idempotency/core on node-redis'],
   gateway: ['small requests: CPU of headgate, memory relative to the floor'],
   'service-send': ['PostgreSQL + Redis: sends per second'],

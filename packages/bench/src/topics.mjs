@@ -4,7 +4,19 @@ const ROOT = new URL('../../../', import.meta.url);
 export const HOUSES = {
   library: {
     folder: new URL('bench/', ROOT),
-    topics: ['memory', 'bytes', 'stall', 'shadow', 'bodies', 'http', 'redis', 'encodings', 'idempotency', 'simulation'],
+    topics: [
+      'memory',
+      'bytes',
+      'stall',
+      'shadow',
+      'bodies',
+      'http',
+      'redis',
+      'postgres',
+      'encodings',
+      'idempotency',
+      'simulation',
+    ],
   },
   gateway: {
     folder: new URL('apps/gateway/bench/', ROOT),

@@ -12,7 +12,7 @@ export async function bundle(file: string): Promise<string> {
     bundle: true,
     platform: 'node',
     format: 'cjs',
-    loader: { '.lua': 'text' },
+    loader: { '.lua': 'text', '.sql': 'text' },
     logLevel: 'error',
   });
   return outfile;

@@ -54,7 +54,9 @@ export function createCertificateOf({
     der(0xa3, extensions),
   );
   const certificate = sequence(signed, algorithm, bits(sign('sha256', signed, privateKey)));
-  const cert = `-----BEGIN CERTIFICATE-----\n${certificate.toString('base64').replace(/.{64}/g, '$&\n')}\n-----END CERTIFICATE-----\n`;
+  // No empty line at the end: OpenSSL would refuse the file.
+  const lines = certificate.toString('base64').match(/.{1,64}/g) ?? [];
+  const cert = `-----BEGIN CERTIFICATE-----\n${lines.join('\n')}\n-----END CERTIFICATE-----\n`;
   const key = String(privateKey.export({ type: 'pkcs8', format: 'pem' }));
   const folder = mkdtempSync(join(tmpdir(), 'headgate-certificate-'));
   const [certFile, keyFile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];

@@ -60,7 +60,7 @@ export function readEntry(value: unknown, onUnreadable?: () => void): Adjustment
 }
 
 /** Reads a list, which may be long, in slices. */
-export async function readEach<T>(values: readonly unknown[], read: (value: unknown) => T): Promise<readonly T[]> {
+export async function readEach<V, T>(values: readonly V[], read: (value: V) => T): Promise<readonly T[]> {
   const found: T[] = [];
   await inSlices(values, (value) => found.push(read(value)));
   return found;

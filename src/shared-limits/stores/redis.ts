@@ -9,9 +9,9 @@ import { type AdjustmentKeys, adjustmentKeys } from '../../stores/redis/keys.ts'
 import { fillCommonOptions } from '../../stores/redis/options.ts';
 import { readSettleReply } from '../../stores/redis/reply.ts';
 import { createScript, type Script, scriptTime } from '../../stores/redis/script.ts';
-import { traceCall } from '../../stores/redis/store-tracer.ts';
 import { CircuitBreaker } from '../../stores/shared/circuit-breaker.ts';
 import { OutageLog } from '../../stores/shared/outage-log.ts';
+import { traceCall } from '../../stores/shared/store-tracer.ts';
 import type { AdjustmentReply } from '../lineage.ts';
 import type { AdjustmentInstance, AdjustmentStore } from '../ports.ts';
 import listSource from './lua/instances.lua';

@@ -7,7 +7,7 @@
  * 1. Equal requests of one turn of the event loop (same account, route, window set and cost) are sent as one number. So
  *    a burst on one account costs one script call with few arguments. The script charges as many requests as fit.
  * 2. The reply is small as well: the server's time, and the counters as they were before these requests.
- * 3. From there `#settle` runs `evaluate` and `charge` of core/decision.ts for one request after the other. So each
+ * 3. From there `CheckDecider` runs `evaluate` and `charge` of core/decision.ts for one request after the other. So each
  *    request gets its own decision, with the exact trace and headers that it would have got if it had been sent alone.
  *
  * Both sides come to the same result, because they use the same counters, time and window set, and all numbers are
@@ -15,49 +15,35 @@
  */
 
 import { StoreUnavailableError } from '../../base/errors.ts';
-import { BlockedDecision } from '../../core/blocked-decision.ts';
 import { type Clock, monotonicClock } from '../../core/clock.ts';
-import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
-import { addBeyond, type Counters, SLOTS_PER_WINDOW } from '../../core/window.ts';
+import type { Decision, WindowStatus } from '../../core/decision.ts';
+import type { Counters } from '../../core/window.ts';
 import type { WindowSet } from '../../core/window-set.ts';
 import { type Check, type CheckBatch, CheckBatcher, type CheckRequest } from '../shared/check-batcher.ts';
+import { CheckDecider, type CheckDeciderParts, type FoundBlock, type Reading } from '../shared/check-decider.ts';
 import type { CircuitBreaker } from '../shared/circuit-breaker.ts';
-import type { Failover } from '../shared/failover.ts';
 import type { OutageLog } from '../shared/outage-log.ts';
+import { traceCall } from '../shared/store-tracer.ts';
 import type { Commands } from './client.ts';
-import type { Denials } from './denials.ts';
 import { foreignRecord, isSlotMoving } from './errors.ts';
 import type { KeyNames } from './keys.ts';
-import type { KnownBlocks } from './known-blocks.ts';
 import { layoutOf } from './layout.ts';
 import consumeSource from './lua/consume.lua';
-import { type ConsumeReply, type FoundBlock, readConsumeReply } from './reply.ts';
+import { type ConsumeReply, readConsumeReply } from './reply.ts';
 import { createScript, scriptTime } from './script.ts';
-import { traceCall } from './store-tracer.ts';
 
 const consumeScript = /* @__PURE__ */ createScript(consumeSource);
-const NO_COUNTERS = /* @__PURE__ */ new Float64Array();
 /** In place of a number of requests: the script only reads, or it charges also what does not fit. */
 const READ = 0;
 const FORCED = -1;
 
-/** The counters of one account and route, and the server's time. */
-interface Reading {
-  readonly now: number;
-  readonly counters: Counters;
-}
-
 type DecisionBatch = CheckBatch<Decision>;
-type DecisionCheck = Check<Decision>;
 
 /** The parts of a store. */
-export interface LimitStoreParts {
+export interface LimitStoreParts extends CheckDeciderParts {
   readonly commands: Commands;
   readonly names: KeyNames;
   readonly breaker: CircuitBreaker;
-  readonly failover: Failover;
-  readonly knownBlocks: KnownBlocks;
-  readonly denials: Denials;
   readonly outages: OutageLog;
   readonly identity: object;
   readonly clock: Clock | undefined;
@@ -75,11 +61,11 @@ export class CheckCalls {
   count = 0;
   /** Decisions that shared another decision's script call. */
   coalesced = 0;
-  /** Decisions that the failure policy made. */
-  degraded = 0;
+  readonly decider: CheckDecider;
 
   constructor(parts: LimitStoreParts) {
     this.#parts = parts;
+    this.decider = new CheckDecider(parts);
     // A script in a cluster can only touch keys of one slot, and only keys of one account are sure to share a slot.
     const oneAccountPerBatch = parts.commands.isCluster;
     this.#decisions = new CheckBatcher({ oneAccountPerBatch, send: this.#sendDecisions });
@@ -138,23 +124,15 @@ export class CheckCalls {
     cost: number,
     keys: readonly string[],
   ): Promise<readonly WindowStatus[]> {
-    return traceCall('limits', 'charge', this.#parts.breaker, async (call) => {
-      try {
+    return traceCall('limits', 'charge', this.#parts.breaker, (call) =>
+      this.decider.charge({ account, route, windowSet, cost, call }, async () => {
         const check = { keys, account, route, waiting: [] };
         const { now, checks } = await this.#run({ windowSet, cost, checks: [check], position: 0 }, () => FORCED);
         const counters = checks[0] as Counters | number;
         if (typeof counters === 'number') throw this.#recordFault(check, counters);
-        return windowSet.windows.map((window, i) => {
-          addBeyond(counters, i * SLOTS_PER_WINDOW, window.durationMs, cost, now);
-          return windowStatus(window, counters, i * SLOTS_PER_WINDOW, now, 0);
-        });
-      } catch (error) {
-        if (call !== undefined) call.error = error;
-        const windows = this.#parts.failover.charge(account, route, windowSet, cost, error);
-        this.degraded++;
-        return windows;
-      }
-    });
+        return { now, counters };
+      }),
+    );
   }
 
   /** Sends a batch that only reads. */
@@ -180,70 +158,12 @@ export class CheckCalls {
       const receivedAt = monotonicClock.now();
       for (const [i, check] of batch.checks.entries()) {
         const found = checks[i] as Counters | FoundBlock | number;
-        if (typeof found === 'number') this.#failOver(check, batch, this.#recordFault(check, found));
-        else if ('block' in found) this.#reject(check, batch, found, now, sentAt, receivedAt);
-        else this.#settle(check, batch, found, now, sentAt, receivedAt);
+        if (typeof found === 'number') this.decider.failOver(check, batch, this.#recordFault(check, found));
+        else this.decider.decide(check, batch, found, { now, sentAt, receivedAt });
       }
     } catch (error) {
       if (isMoving(batch, error)) for (const check of batch.checks) void this.#decide({ ...batch, checks: [check] });
-      else for (const check of batch.checks) this.#failOver(check, batch, error);
-    }
-  }
-
-  /** Decides the requests of a check one after the other, starting from the counters that the script found. */
-  #settle(
-    check: DecisionCheck,
-    batch: DecisionBatch,
-    counters: Counters,
-    now: number,
-    sentAt: number,
-    receivedAt: number,
-  ): void {
-    const { keys, account, route, waiting } = check;
-    const { windowSet, cost } = batch;
-    this.#parts.knownBlocks.deleteAll(account, route);
-    let left = waiting.length;
-    for (const { resolve } of waiting) {
-      const rejectedBy = evaluate(windowSet, counters, 0, cost, now);
-      if (rejectedBy === FITS) charge(windowSet, counters, 0, cost, now);
-      const own = --left === 0 ? counters : counters.slice();
-      const decision = new Decision(account, route, windowSet, cost, now, rejectedBy, own);
-      if (rejectedBy !== FITS)
-        this.#parts.denials.remember(keys[0] as string, decision, rejectedBy, own, sentAt, receivedAt);
-      resolve(decision);
-    }
-  }
-
-  /** Rejects the requests of a check, because its account or its route is blocked (S21). */
-  #reject(
-    check: DecisionCheck,
-    { windowSet, cost }: DecisionBatch,
-    found: FoundBlock,
-    now: number,
-    sentAt: number,
-    receivedAt: number,
-  ): void {
-    const { keys, account, route, waiting } = check;
-    const { denials, knownBlocks } = this.#parts;
-    const { block, isOfAccount } = found;
-    const decision = new BlockedDecision(account, route, windowSet, cost, now, block);
-    denials.remember(keys[0] as string, decision, FITS, NO_COUNTERS, sentAt, receivedAt);
-    knownBlocks.add(isOfAccount ? { account } : { account, route }, block);
-    for (const { resolve } of waiting) resolve(decision);
-  }
-
-  #failOver({ account, route, waiting }: DecisionCheck, { windowSet, cost }: DecisionBatch, error: unknown): void {
-    const { failover, knownBlocks } = this.#parts;
-    const block = knownBlocks.find(account, route);
-    for (const { call, resolve, reject } of waiting) {
-      if (call !== undefined) call.error = error;
-      try {
-        if (block === undefined) resolve(failover.decide(account, route, windowSet, cost, error));
-        else resolve(new BlockedDecision(account, route, windowSet, cost, monotonicClock.now(), block, true));
-        this.degraded++;
-      } catch (reason) {
-        reject(reason);
-      }
+      else for (const check of batch.checks) this.decider.failOver(check, batch, error);
     }
   }
 
@@ -275,7 +195,7 @@ export class CheckCalls {
   }
 
   /** Reports a record that headgate did not write. This does not count for the circuit breaker. */
-  #recordFault({ keys, account }: Pick<DecisionCheck, 'keys' | 'account'>, index: number): StoreUnavailableError {
+  #recordFault({ keys, account }: Pick<Check<Decision>, 'keys' | 'account'>, index: number): StoreUnavailableError {
     const error = foreignRecord(keys[index] ?? this.#parts.names.blocks(account));
     this.#parts.outages.recordFailed(error);
     return new StoreUnavailableError(error);

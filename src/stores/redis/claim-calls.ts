@@ -2,19 +2,20 @@ import { isHeadgateError, ResultUnavailableError, StoreUnavailableError } from '
 import { monotonicClock } from '../../core/clock.ts';
 import type { ClaimId } from '../../core/ports.ts';
 import type { CircuitBreaker } from '../shared/circuit-breaker.ts';
+import { ClaimBatcher, type PendingCommand } from '../shared/claim-batcher.ts';
+import type { LargeValues } from '../shared/large-values.ts';
 import type { OutageLog } from '../shared/outage-log.ts';
-import { ClaimBatcher, type PendingCommand } from './claim-batcher.ts';
+import { ServerTime } from '../shared/server-time.ts';
+import { traceCall } from '../shared/store-tracer.ts';
 import type { FilledClaimOptions } from './claim-options.ts';
 import type { Timed } from './claim-reply.ts';
 import type { Commands, RedisClient } from './client.ts';
 import { foreignRecord, isHarmless } from './errors.ts';
 import { claimKey } from './keys.ts';
 import { LargeValueOutage } from './large-value-outage.ts';
-import type { LargeValues } from './large-values.ts';
 import claimSource from './lua/claim.lua';
 import { createScript, scriptTime } from './script.ts';
-import { ServerTime, serverOf } from './server-time.ts';
-import { traceCall } from './store-tracer.ts';
+import { serverOf } from './server-of.ts';
 
 const script = /* @__PURE__ */ createScript(claimSource);
 
@@ -22,6 +23,16 @@ const script = /* @__PURE__ */ createScript(claimSource);
 export const MAX_SMALL_BYTES = 8_192;
 /** For replies with a value of any length. */
 const ANY_LENGTH = Number.MAX_SAFE_INTEGER;
+
+/** A command that is not sent yet. */
+interface Pending extends PendingCommand {
+  readonly key: string;
+  /** Its arguments for `claim.lua`, without the time. */
+  readonly args: readonly string[];
+  /** Called with the answer: the time, then the command's part of the reply. Throws if the answer is not valid. */
+  settle(answer: unknown): void;
+  reject(error: unknown): void;
+}
 
 /** Reads the reply to one kind of command. */
 type Read<Reply> = (reply: unknown) => Timed<Reply>;
@@ -44,7 +55,7 @@ export interface ClaimStoreParts extends FilledClaimOptions {
 export class ClaimCalls {
   readonly #parts: ClaimStoreParts;
   readonly #serverTime = new ServerTime();
-  readonly #batcher: ClaimBatcher;
+  readonly #batcher: ClaimBatcher<Pending>;
   /** Of large values. */
   readonly outage: LargeValueOutage;
   /** Commands that were sent. */
@@ -69,13 +80,20 @@ export class ClaimCalls {
   async run<Reply>(id: ClaimId, args: readonly string[], read: Read<Reply>, argsForValue = args): Promise<Reply> {
     const key = this.#key(id);
     this.count++;
+    const characters = args.reduce((sum, arg) => sum + arg.length, key.length);
     const { reply, omittedBytes } = await traceCall(
       'claims',
       args[0] as string,
       this.#parts.breaker,
       () =>
         new Promise<Timed<Reply>>((resolve, reject) =>
-          this.#batcher.add({ key, args, reject, settle: (answer) => resolve(this.#read(key, read, answer)) }),
+          this.#batcher.add({
+            key,
+            args,
+            characters,
+            reject,
+            settle: (answer) => resolve(this.#read(key, read, answer)),
+          }),
         ),
     );
     return omittedBytes === undefined ? reply : this.#askForValue(id, argsForValue, read, omittedBytes);
@@ -118,7 +136,7 @@ export class ClaimCalls {
   }
 
   /** Sends commands in one call. If the call fails, all of them fail, because each of them may have been executed. */
-  async #send(pending: readonly PendingCommand[]): Promise<void> {
+  async #send(pending: readonly Pending[]): Promise<void> {
     const { commands, breaker } = this.#parts;
     const keys = pending.map(({ key }) => key);
     const args = [scriptTime(this.#parts.clock), String(MAX_SMALL_BYTES)];
@@ -130,7 +148,7 @@ export class ClaimCalls {
         if (givenUp) this.late += pending.length;
         const [only] = pending;
         if (pending.length > 1) this.#settleAll(pending, answer);
-        else if (Array.isArray(answer)) this.#settleOne(only as PendingCommand, answer);
+        else if (Array.isArray(answer)) this.#settleOne(only as Pending, answer);
         else only?.settle(answer);
       });
     } catch (error) {
@@ -144,7 +162,7 @@ export class ClaimCalls {
   }
 
   /** Gives each command its part of the answer. */
-  #settleAll(pending: readonly PendingCommand[], answer: unknown): void {
+  #settleAll(pending: readonly Pending[], answer: unknown): void {
     if (!Array.isArray(answer) || answer.length !== pending.length + 1)
       throw new TypeError('unexpected reply of Redis');
     const [now, ...answers]: unknown[] = answer;
@@ -158,7 +176,7 @@ export class ClaimCalls {
    * An answer that cannot be read, or a record that headgate did not write, fails alone: it does not count for the
    * circuit breaker, because the server answers the commands on other records.
    */
-  #settleOne({ key, settle, reject }: PendingCommand, answer: unknown): void {
+  #settleOne({ key, settle, reject }: Pending, answer: unknown): void {
     try {
       if (Array.isArray(answer) && answer.length === 1) throw foreignRecord(key);
       settle(answer);

@@ -13,8 +13,10 @@ import type {
 import { monotonicClock } from '../../core/clock.ts';
 import type { ClaimId, ClaimPage, ClaimStore, ClaimView, ReadyOptions } from '../../core/ports.ts';
 import { CircuitBreaker } from '../shared/circuit-breaker.ts';
+import { LargeValues } from '../shared/large-values.ts';
 import { OutageLog } from '../shared/outage-log.ts';
 import { waitUntilReady } from '../shared/ready.ts';
+import { traceCall } from '../shared/store-tracer.ts';
 import { ClaimCalls, type ClaimStoreParts, MAX_SMALL_BYTES } from './claim-calls.ts';
 import { fillClaimOptions, type RedisClaimStoreOptions } from './claim-options.ts';
 import {
@@ -31,8 +33,6 @@ import { ClaimScan, readPlace } from './claim-scan.ts';
 import { ClaimShares } from './claim-shares.ts';
 import { type Commands, commandsOf, type RedisClient } from './client.ts';
 import { isHarmless } from './errors.ts';
-import { LargeValues } from './large-values.ts';
-import { traceCall } from './store-tracer.ts';
 import { UnresolvedClaims } from './unresolved-claims.ts';
 
 /** A page of a list takes several round trips. */

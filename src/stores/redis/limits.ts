@@ -7,43 +7,29 @@ import { SLOTS_PER_WINDOW } from '../../core/window.ts';
 import { createWindowSet, type WindowSet } from '../../core/window-set.ts';
 import { DEFAULT_MAX_KEYS } from '../memory/options.ts';
 import { CircuitBreaker } from '../shared/circuit-breaker.ts';
-import { createFailover, type OnStoreFailure } from '../shared/failover.ts';
+import { Denials } from '../shared/denials.ts';
+import { createFailover } from '../shared/failover.ts';
+import { KnownBlocks } from '../shared/known-blocks.ts';
+import { effectOf, type LimitStoreStats } from '../shared/limit-store-options.ts';
 import { OutageLog } from '../shared/outage-log.ts';
 import { waitUntilReady } from '../shared/ready.ts';
+import { traceCall } from '../shared/store-tracer.ts';
 import { CheckCalls, type LimitStoreParts } from './check-calls.ts';
 import { commandsOf, type RedisClient, scanAll } from './client.ts';
-import { Denials } from './denials.ts';
 import { isHarmless } from './errors.ts';
 import { createKeyNames } from './keys.ts';
-import { KnownBlocks } from './known-blocks.ts';
 import { layoutOf, windowName } from './layout.ts';
 import blockSource from './lua/block.lua';
 import settleSource from './lua/settle.lua';
 import { fillOptions, type RedisStoreOptions } from './options.ts';
 import { readBlockReply, readSettleReply } from './reply.ts';
 import { createScript, scriptTime } from './script.ts';
-import { traceCall } from './store-tracer.ts';
 import { fromUpstash, isUpstash, type UpstashClient } from './upstash.ts';
 
 export type { RedisStoreOptions } from './options.ts';
 
 /** Figures of a Redis store since its start, for operators. */
-export interface RedisStoreStats {
-  /** Script calls that were sent. */
-  readonly calls: number;
-  /** Decisions that shared another decision's script call. */
-  readonly coalesced: number;
-  /** Rejections that were repeated without asking Redis (S20). */
-  readonly localRejections: number;
-  /** Calls that were given up at the deadline. */
-  readonly timeouts: number;
-  /** Answers that arrived after the deadline. Their calls are also counted in `timeouts`. */
-  readonly late: number;
-  /** Decisions that `onStoreFailure` made. */
-  readonly degraded: number;
-  /** The circuit breaker. `open`: calls fail at once, and one call every 500 ms tests whether Redis is back. */
-  readonly breaker: 'closed' | 'open' | 'half-open';
-}
+export type RedisStoreStats = LimitStoreStats;
 
 /** A {@link LimitStore} in Redis or Redis Cluster, which any number of processes can share. */
 export interface RedisStore extends LimitStore {
@@ -62,12 +48,6 @@ export interface RedisStore extends LimitStore {
   stats(): RedisStoreStats;
 }
 
-/** The log's text about each failure policy. */
-const EFFECTS: Readonly<Record<Extract<OnStoreFailure, string>, string>> = {
-  local: 'this process decides with counters of its own',
-  admit: 'every request is accepted',
-  refuse: 'every request is refused',
-};
 /** Plan and subject of a call that only tests the server. It charges nothing. */
 const PROBE = /* @__PURE__ */ createWindowSet([{ max: 1, durationMs: 1_000 }], []);
 const PROBED = 'headgate:ready';
@@ -93,8 +73,14 @@ export function createRedisStore(client: RedisClient | UpstashClient, options: R
     fillOptions(options);
   const commands = isUpstash(client) ? fromUpstash(client) : commandsOf('client', client);
   const { isReady } = commands;
-  const effect = EFFECTS[typeof onStoreFailure === 'object' ? 'local' : onStoreFailure];
-  const outages = new OutageLog({ what: 'rate limits', effect, isReady, log, onError, isHarmless });
+  const outages = new OutageLog({
+    what: 'rate limits',
+    effect: effectOf(onStoreFailure),
+    isReady,
+    log,
+    onError,
+    isHarmless,
+  });
   return new RedisLimitStore({
     commands,
     names: createKeyNames(prefix),
@@ -175,8 +161,9 @@ class RedisLimitStore implements RedisStore {
     const name = names.record(account, route);
     const keys = this.#keysOf(name, account, windowSet);
     if (receipt !== '') keys.push(names.receipts(account));
-    const settled = await this.#forgetRejections(windowSet.allMethodsScope === 'account' ? undefined : name, () =>
-      this.#run('settle', async () => readSettleReply(await settleScript.run(commands, keys, args))),
+    const settled = await this.#parts.denials.forgetDuring(
+      windowSet.allMethodsScope === 'account' ? undefined : name,
+      () => this.#run('settle', async () => readSettleReply(await settleScript.run(commands, keys, args))),
     );
     if (settled <= 0) decision.returnCharge();
     if (settled < 0) throw new StoreFullError(MAX_RECEIPTS, 'settled receipts');
@@ -195,10 +182,10 @@ class RedisLimitStore implements RedisStore {
     const { account, route } = target;
     if (account !== undefined && route !== undefined) {
       const name = names.record(account, route);
-      await this.#forgetRejections(name, () => this.#run('reset', () => commands.unlink(name)));
+      await this.#parts.denials.forgetDuring(name, () => this.#run('reset', () => commands.unlink(name)));
       return;
     }
-    await this.#forgetRejections(undefined, () => this.#resetMany(target));
+    await this.#parts.denials.forgetDuring(undefined, () => this.#resetMany(target));
   }
 
   async block(target: BlockTarget, block: Block, fresh?: FreshStart): Promise<void> {
@@ -225,7 +212,7 @@ class RedisLimitStore implements RedisStore {
   #changeBlock(operation: 'block' | 'unblock', target: BlockTarget, args: readonly string[]): Promise<boolean> {
     const { names } = this.#parts;
     const { account, route } = target;
-    return this.#forgetRejections(route === undefined ? undefined : names.record(account, route), () =>
+    return this.#parts.denials.forgetDuring(route === undefined ? undefined : names.record(account, route), () =>
       this.#run(operation, async () => readSettleReply(await this.#runBlockScript(target, args)) > 0),
     );
   }
@@ -257,25 +244,6 @@ class RedisLimitStore implements RedisStore {
     }
   }
 
-  /**
-   * Runs `change`. Forgets cached rejections before it, and again after it, because replies sent before it are out of
-   * date.
-   * @param name of the changed record; all rejections are forgotten without it
-   */
-  async #forgetRejections<T>(name: string | undefined, change: () => Promise<T>): Promise<T> {
-    const { denials } = this.#parts;
-    const forget = (): void => {
-      if (name === undefined) denials.clear(monotonicClock.now());
-      else denials.forget(name, monotonicClock.now());
-    };
-    forget();
-    try {
-      return await change();
-    } finally {
-      forget();
-    }
-  }
-
   ready(options?: ReadyOptions): Promise<void> {
     const probe = () => this.peek(PROBED, PROBED, PROBE);
     const { isReady: isConnected, onClientError } = this.#parts.commands;
@@ -290,7 +258,7 @@ class RedisLimitStore implements RedisStore {
       localRejections: denials.hits,
       timeouts: breaker.timeouts,
       late: breaker.late,
-      degraded: this.#calls.degraded,
+      degraded: this.#calls.decider.degraded,
       breaker: breaker.state,
     };
   }

@@ -1,9 +1,10 @@
 import { OptionError } from '../../base/errors.ts';
 import { createLogger, type Logger } from '../../base/logger.ts';
-import { checkFunctions, checkInteger, checkOptions, isPlainObject } from '../../base/options.ts';
+import { checkFunctions, checkInteger, checkOptions } from '../../base/options.ts';
 import type { Clock } from '../../core/clock.ts';
 import { checkClock } from '../memory/options.ts';
 import type { OnStoreFailure } from '../shared/failover.ts';
+import { fillLimitOptions } from '../shared/limit-store-options.ts';
 
 /** Options of {@link createRedisStore}. */
 export interface RedisStoreOptions {
@@ -58,7 +59,6 @@ export interface RedisStoreOptions {
 
 const OPTIONS = ['prefix', 'deadlineMs', 'onStoreFailure', 'localMaxKeys', 'onError', 'logger', 'clock'];
 const CACHE_OPTIONS = ['denyCacheMaxMs', 'denyCacheMaxKeys'];
-const POLICIES: readonly unknown[] = ['local', 'admit', 'refuse'];
 
 /**
  * The options with their defaults.
@@ -66,26 +66,7 @@ const POLICIES: readonly unknown[] = ['local', 'admit', 'refuse'];
  */
 export function fillOptions(options: RedisStoreOptions) {
   checkOptions(options, [...OPTIONS, ...CACHE_OPTIONS], 'options');
-  const { onStoreFailure = 'local', denyCacheMaxMs = 1_000, denyCacheMaxKeys = 10_000 } = options;
-  checkInteger('denyCacheMaxMs', denyCacheMaxMs, 0);
-  checkInteger('denyCacheMaxKeys', denyCacheMaxKeys, 1);
-  checkPolicy(onStoreFailure);
-  return { ...options, ...fillCommonOptions(options), onStoreFailure, denyCacheMaxMs, denyCacheMaxKeys };
-}
-
-function checkPolicy(given: OnStoreFailure): void {
-  if (POLICIES.includes(given)) return;
-  if (!isPlainObject(given))
-    throw new OptionError(
-      'onStoreFailure',
-      given,
-      `must be one of ${POLICIES.join(', ')} or { local: { share: 0.1 } }`,
-    );
-  checkOptions(given, ['local'], 'onStoreFailure');
-  checkOptions(given.local, ['share'], 'onStoreFailure.local');
-  const { share } = given.local;
-  if (!(typeof share === 'number' && share > 0 && share <= 1))
-    throw new OptionError('onStoreFailure.local.share', share, 'must be a number above 0 and up to 1');
+  return { ...options, ...fillCommonOptions(options), ...fillLimitOptions(options) };
 }
 
 /**

@@ -1,12 +1,6 @@
 import type { Block } from '../../core/block.ts';
 import { type Counters, SLOTS_PER_WINDOW } from '../../core/window.ts';
-
-/** The block that rejects a check. */
-export interface FoundBlock {
-  readonly block: Block;
-  /** Whether the whole account is blocked, and not only the route. */
-  readonly isOfAccount: boolean;
-}
+import type { FoundBlock } from '../shared/check-decider.ts';
 
 /** The output of `consume.lua`. */
 export interface ConsumeReply {

@@ -9,6 +9,8 @@ export interface CircuitBreakerOptions {
   readonly isReady: () => boolean;
   /** Whether an error says nothing about the health of the server. Such an error does not count towards opening. */
   readonly isHarmless: (error: unknown) => boolean;
+  /** Whether the server did not execute the command of a call that failed with this error, and never will. */
+  readonly isNotExecuted?: (error: unknown) => boolean;
   /** Called with the error of every call that failed. Must not throw. */
   readonly onError?: ((error: unknown) => void) | undefined;
   /** Called after every call that succeeded. Must not throw. */
@@ -81,7 +83,11 @@ export class CircuitBreaker {
     } catch (error) {
       forgetCommand(error);
       this.#options.onError?.(error);
-      throw error instanceof StoreTimeoutError ? error : new StoreUnavailableError(error, { sent });
+      throw error instanceof StoreTimeoutError
+        ? error
+        : new StoreUnavailableError(error, {
+            sent: sent && this.#options.isNotExecuted?.(error) !== true,
+          });
     }
   }
 

@@ -12,6 +12,8 @@ export interface ReadyCheck {
   onClientError(listener: (error: unknown) => void): () => void;
   /** A call that changes nothing, and that loads the same code as the first real call. */
   probe(): Promise<unknown>;
+  /** The error to throw at once, if waiting does not help after this error of a probe. */
+  finalError?(error: unknown): Error | undefined;
 }
 
 /** Milliseconds between two attempts. */
@@ -24,7 +26,7 @@ const NOT_CONNECTED =
 
 /**
  * Resolves after the first answer of the server.
- * @throws OptionError, StoreUnavailableError, the reason of the signal
+ * @throws OptionError, StoreUnavailableError, the final error, the reason of the signal
  */
 export async function waitUntilReady(check: ReadyCheck, options: ReadyOptions = {}): Promise<void> {
   checkOptions(options, ['timeoutMs', 'signal'], 'options');
@@ -34,6 +36,7 @@ export async function waitUntilReady(check: ReadyCheck, options: ReadyOptions = 
   const end = monotonicClock.now() + timeoutMs;
   const left = (): number => end - monotonicClock.now();
   let failure: unknown;
+  let final: Error | undefined;
   const stopListening = check.onClientError((error) => {
     failure = error;
   });
@@ -45,6 +48,7 @@ export async function waitUntilReady(check: ReadyCheck, options: ReadyOptions = 
         const answered = check.probe().then(
           () => true,
           (error: unknown) => {
+            final = check.finalError?.(error);
             // A call that was not sent, because the circuit breaker is open, hides the reason of the one before it.
             if (!(error instanceof StoreUnavailableError) || error.sent) failure = error;
             return false;
@@ -52,6 +56,7 @@ export async function waitUntilReady(check: ReadyCheck, options: ReadyOptions = 
         );
         // The deadline of the probe itself may be later.
         if (await within(left(), signal, answered)) return;
+        if (final !== undefined) throw final;
       }
       if (left() <= 0) {
         const cause = failure ?? new Error(isConnected ? NO_ANSWER : NOT_CONNECTED);

@@ -5,7 +5,7 @@ import { until } from 'headgate-testbed/redis-server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createRedisClaimStore, type RedisClaimStore } from '../../../src/stores/redis/claims.ts';
 import { claimKey } from '../../../src/stores/redis/keys.ts';
-import { slotOf } from '../../../src/stores/redis/server-time.ts';
+import { slotOf } from '../../../src/stores/redis/server-of.ts';
 import { CLUSTER_CLIENTS, type ConnectedClient } from '../../support/redis-clients.ts';
 
 const NAMES = ['ioredis Cluster that fails fast', 'node-redis cluster by default'] as const;

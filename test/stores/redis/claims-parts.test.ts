@@ -12,7 +12,8 @@ import {
 import { createRedisClaimStore } from '../../../src/stores/redis/claims.ts';
 import type { RedisClient } from '../../../src/stores/redis/client.ts';
 import { claimKey, createKeyNames } from '../../../src/stores/redis/keys.ts';
-import { ServerTime, serverOf, slotOf } from '../../../src/stores/redis/server-time.ts';
+import { serverOf, slotOf } from '../../../src/stores/redis/server-of.ts';
+import { ServerTime } from '../../../src/stores/shared/server-time.ts';
 
 const ID = { scope: 'app', key: 'k' };
 const common = { token: 'a', fingerprint: 'f', retentionMs: 1_000 };

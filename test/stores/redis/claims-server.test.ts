@@ -7,7 +7,7 @@ import type { RedisClaimStoreOptions } from '../../../src/stores/redis/claim-opt
 import { createRedisClaimStore, type RedisClaimStore } from '../../../src/stores/redis/claims.ts';
 import type { RedisClient } from '../../../src/stores/redis/client.ts';
 import { claimKey } from '../../../src/stores/redis/keys.ts';
-import { slotOf } from '../../../src/stores/redis/server-time.ts';
+import { slotOf } from '../../../src/stores/redis/server-of.ts';
 import { CLIENTS } from '../../support/redis-clients.ts';
 
 let server: RedisServer;

@@ -7,8 +7,8 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { Decision } from '../../../src/core/decision.ts';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createWindowSet, type WindowSet } from '../../../src/core/window-set.ts';
-import { Denials } from '../../../src/stores/redis/denials.ts';
 import { createRedisStore, type RedisStore } from '../../../src/stores/redis/limits.ts';
+import { Denials } from '../../../src/stores/shared/denials.ts';
 
 const { port } = inject('redis');
 const client = new Redis({ port, host: '127.0.0.1' });

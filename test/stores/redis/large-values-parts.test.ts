@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { LargeValues } from '../../../src/stores/redis/large-values.ts';
 import { CircuitBreaker } from '../../../src/stores/shared/circuit-breaker.ts';
+import { LargeValues } from '../../../src/stores/shared/large-values.ts';
 
 const KIB = 1_024;
 const DEADLINE_MS = 30;

@@ -6,10 +6,10 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { createFleet } from 'headgate-bench/fleet';
 import { inFreshProcess } from 'headgate-bench/fresh-process';
+import { newDatabase, startPostgresServer } from 'headgate-bench/postgres-server';
 import { versionOf } from 'headgate-bench/provenance';
 import { freePort, startRedisServer } from 'headgate-bench/redis-server';
 import { startHaraka } from './haraka.mjs';
-import { newDatabase, startPostgresServer } from './postgres-server.mjs';
 import { requestBytes, sendAll } from './service-load.mjs';
 import { buildServiceParts } from './service-parts.mjs';
 

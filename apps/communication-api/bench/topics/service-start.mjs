@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bar, createCells } from 'headgate-bench/cells';
+import { newDatabase, startPostgresServer } from 'headgate-bench/postgres-server';
 import { versionOf } from 'headgate-bench/provenance';
 import { freePort, startRedisServer } from 'headgate-bench/redis-server';
 import { inRounds } from 'headgate-bench/rounds';
 import { table, whole } from 'headgate-bench/table';
 import { atMost, targetRow } from 'headgate-bench/targets';
-import { newDatabase, startPostgresServer } from '../support/postgres-server.mjs';
 import { SERVICE_BUILD, SERVICE_MAIN } from '../support/service-fleet.mjs';
 import { startedProcess } from '../support/started-process.mjs';
 

@@ -7,7 +7,7 @@ import { type Refusal, refuse } from '../exchange/refusal.ts';
 import type { Health } from '../operations/health.ts';
 import type { Log } from '../operations/log.ts';
 import type { ShadowRunner } from '../shadow/shadow-runner.ts';
-import type { GatewayStore } from '../store/store.ts';
+import type { GatewayStore } from '../store/gateway-store.ts';
 import type { ProcessDetails } from '../traffic/process-details.ts';
 import type { Traffic } from '../traffic/traffic.ts';
 import type { Caller } from './operation.ts';

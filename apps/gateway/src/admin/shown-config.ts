@@ -28,7 +28,7 @@ export function shownConfig({
         tokens: admin.tokens.map(({ sha256, ...token }) => ({ ...token, sha256: sha256.slice(0, SHOWN_DIGITS) })),
       },
     }),
-    store: withoutPassword(store),
+    store: shownStore(store),
     upstream: withoutPassword(upstream),
     upstreams: Object.fromEntries(Object.entries(upstreams).map(([name, url]) => [name, withoutPassword(url)])),
     idempotency: { ...settings, hasSecret: secret !== undefined },
@@ -40,6 +40,12 @@ export function shownConfig({
 /** The files of TLS are private, but whether clients need a certificate is not. */
 function shownTls(tls: Config['listen']['tls']) {
   return tls && { minVersion: tls.minVersion, hasClientCa: tls.clientCa !== undefined };
+}
+
+function shownStore(store: Config['store']) {
+  if (typeof store === 'string') return withoutPassword(store);
+  const { url, password, ca, ...rest } = store.postgres;
+  return { postgres: { ...rest, url: withoutPassword(url), hasCa: ca !== undefined } };
 }
 
 /** A URL of a store or an upstream without the user and password before its host. */

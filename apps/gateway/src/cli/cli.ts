@@ -7,11 +7,14 @@ import { alternatives, nearestName } from '../config/suggest.ts';
 import { warningsFor } from '../config/warnings.ts';
 import { version } from '../operations/version.ts';
 import { ListenError } from '../server/listen.ts';
-import { examineStore, findingsTable } from '../store/doctor.ts';
+import { examineStore } from '../store/doctor.ts';
+import { findingsTable } from '../store/finding.ts';
+import { StoreSetupError } from '../store/postgres-schemas.ts';
 import { readConfigFile } from './config-file.ts';
 import { askHealth, type HealthTarget, targetAt, targetIn } from './health.ts';
 import { runLimits } from './limits.ts';
 import { limitsTable } from './limits-table.ts';
+import { migrateStore } from './migrate.ts';
 import { runRecommend } from './recommend.ts';
 import { routesTable } from './routes-table.ts';
 import { serve } from './serve.ts';
@@ -28,6 +31,7 @@ const OPTIONS = {
   upstream: { type: 'string' },
   store: { type: 'string' },
   watch: { type: 'boolean' },
+  print: { type: 'boolean' },
   url: { type: 'string' },
   timeout: { type: 'string' },
   help: { type: 'boolean', short: 'h' },
@@ -41,8 +45,16 @@ const WITH_OWN_FLAGS: ReadonlyMap<string, (args: readonly string[], terminal: Te
   ['recommend', runRecommend],
 ]);
 
-const COMMANDS = ['serve', 'check', 'doctor', 'health'] as const;
+const COMMANDS = ['serve', 'check', 'doctor', 'migrate', 'health'] as const;
 type Command = (typeof COMMANDS)[number];
+
+/** Flags that only one command has. */
+const OF_ONE_COMMAND = [
+  ['watch', 'serve'],
+  ['print', 'migrate'],
+  ['url', 'health'],
+  ['timeout', 'health'],
+] as const satisfies readonly (readonly [keyof typeof OPTIONS, Command])[];
 
 /**
  * Runs one command.
@@ -58,10 +70,10 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
     if (values.help) return print(terminal, USAGE);
     if (values.version) return print(terminal, `${version}\n`);
     const command = commandOf(positionals);
-    if (values.watch && command !== 'serve') throw new UsageError(`--watch is only for serve, not for ${command}`);
+    const misplaced = OF_ONE_COMMAND.find(([flag, owner]) => values[flag] !== undefined && command !== owner);
+    if (misplaced !== undefined)
+      throw new UsageError(`--${misplaced[0]} is only for ${misplaced[1]}, not for ${command}`);
     if (command === 'health') return await health(values, terminal);
-    for (const flag of ['url', 'timeout'] as const)
-      if (values[flag] !== undefined) throw new UsageError(`--${flag} is only for health, not for ${command}`);
     const file = values.config === undefined ? undefined : await readConfigFile(values.config);
     const config = file === undefined ? undefined : parseConfig(file.text, file.name, values);
     if (values.watch && file === undefined) throw new UsageError('--watch needs --config FILE');
@@ -70,6 +82,7 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
       return undefined;
     }
     if (config === undefined) throw new UsageError(`${command} needs --config FILE`);
+    if (command === 'migrate') return await migrateStore(config, values.print === true, terminal);
     return command === 'check' ? check(config, terminal) : await doctor(config, terminal);
   } catch (error) {
     return explain(error, terminal);
@@ -165,7 +178,7 @@ function explain(error: unknown, terminal: Terminal): number {
     terminal.error(`headgate: ${error.message} (see headgate --help)\n`);
     return 2;
   }
-  if (isHeadgateError(error) || error instanceof FileError) {
+  if (isHeadgateError(error) || error instanceof FileError || error instanceof StoreSetupError) {
     terminal.error(`headgate: ${error.message}\n`);
     return isHeadgateError(error, 'invalid_option') || isHeadgateError(error, 'invalid_limit') ? 2 : 1;
   }

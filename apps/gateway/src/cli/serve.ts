@@ -1,11 +1,12 @@
 import type { Overrides } from '../config/config.ts';
 import type { Config } from '../config/schema.ts';
 import { warningsFor } from '../config/warnings.ts';
+import { workersOf } from '../config/workers.ts';
 import { type Gateway, startGateway } from '../gateway.ts';
 import { createLog, type Log } from '../operations/log.ts';
 import { surviveErrors } from '../operations/survive.ts';
 import { urlOf } from '../server/listen.ts';
-import { startWorkers, workersOf } from '../workers/primary.ts';
+import { startWorkers } from '../workers/primary.ts';
 import type { ConfigFile } from './config-file.ts';
 import { type Demo, startDemo } from './demo.ts';
 import { whenNpxEnds } from './npx.ts';

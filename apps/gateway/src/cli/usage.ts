@@ -12,8 +12,11 @@ export const USAGE = `headgate: a gateway with rate limits and idempotency keys
       Lists every error in a config (exit code 2). For a valid config it prints
       warnings, the upstream of each route, and the limits of each provider and route.
   headgate doctor --config FILE [--store S]
-      Checks the store of a config: whether it can be reached, its version, eviction
-      policy, persistence, clock and scripts (exit code 1 if there is a fault).
+      Checks the store of a config: whether it can be reached, its version and clock, and
+      whether it stores what it must and allows what the gateway needs (exit code 1 if not).
+  headgate migrate --config FILE [--store S] [--print]
+      Creates or updates the schema of a store in PostgreSQL. --print prints the SQL that
+      creates it, for migration tools and other users of the database.
   headgate health [--config FILE [--host H] [--port N] [--admin-port N] | --url URL]
                   [--timeout MS]
       Asks a running gateway whether it is ready: GET /readyz on the admin listener
@@ -46,8 +49,9 @@ export const USAGE = `headgate: a gateway with rate limits and idempotency keys
   --admin-port N   port of health checks and metrics (overrides admin.port; without admin in the
                    config it turns that listener on)
   --upstream URL   where requests are forwarded (overrides upstream, default http://127.0.0.1:9000)
-  --store S        where counters are stored: memory, redis://[user:password@]host:port/db, rediss://…
-                   or redis-cluster://host:port,host:port (overrides store, default memory)
+  --store S        where counters are stored: memory, redis://[user:password@]host:port/db, rediss://…,
+                   redis-cluster://host:port,host:port or postgres://user[:password]@host:port/database
+                   (overrides store, default memory)
   --url URL        the gateway that health asks, such as http://127.0.0.1:8080
   --timeout MS     longest wait of health for the answer (default 2000)
 `;

@@ -45,9 +45,12 @@ function issuesOf(
     });
   }
   if (issue.code === 'invalid_union') {
-    const meant = issue.errors.find((issues) =>
+    const candidates = issue.errors.filter((issues) =>
       issues.some((inner) => inner.path.length > 0 || !['invalid_type', 'invalid_value'].includes(inner.code)),
     );
+    const knowsNames = (issues: readonly z.core.$ZodIssue[]): boolean =>
+      !issues.some((inner) => inner.path.length === 0 && inner.code === 'unrecognized_keys');
+    const meant = candidates.find(knowsNames) ?? candidates[0];
     if (meant !== undefined) return meant.flatMap((inner) => issuesOf(inner, input, secret, path));
   }
   const isShown = secret?.test(formatPath(path)) !== true;
@@ -60,6 +63,7 @@ const SECTIONS: readonly string[] = ['object', 'record', 'array'];
 function reasonFor(issue: z.core.$ZodIssue, isShown: boolean, value: unknown): string {
   if (value === undefined && issue.code === 'invalid_type') return `is missing (expected ${noun(issue.expected)})`;
   const reason = expectation(issue);
+  if (value === undefined && issue.code === 'invalid_union') return `is missing: ${reason}`;
   // The reason of a custom check ends with the value already.
   if (issue.code === 'custom' || value === '') return reason;
   // A text in place of an object or an array may be a URL with a password, or another secret.

@@ -7,7 +7,7 @@ import { isObject, type JsonObject, objectOrEmpty, readJson } from './json.ts';
 import { unlimitedCandidateIssues, unlimitedIssues } from './limits.ts';
 import { type Config, configSchema } from './schema.ts';
 import { readSecrets, type WithSecrets } from './secrets.ts';
-import { readTlsFiles } from './tls-files.ts';
+import { readStoreCa, readTlsFiles } from './tls-files.ts';
 import { unusedLimits, withDefaultAccount } from './unused-limits.ts';
 
 /** Values of command-line flags; each wins over the file. */
@@ -78,14 +78,16 @@ function readReferences(file: JsonObject, folder: string): WithSecrets {
   const secrets = readSecrets(file, folder);
   const listen = readTlsFiles(file.listen, 'listen', folder);
   const admin = readTlsFiles(secrets.file.admin, 'admin', folder);
+  const store = readStoreCa(secrets.file.store, folder);
   return {
     file: {
       ...secrets.file,
       ...(file.listen === undefined ? {} : { listen: listen.listener }),
       ...(file.admin === undefined ? {} : { admin: admin.listener }),
+      ...(file.store === undefined ? {} : { store: store.section }),
       ...(isObject(file.adjustments) ? { adjustments: withPath(objectOrEmpty(file.adjustments), folder) } : {}),
     },
-    issues: [...secrets.issues, ...listen.issues, ...admin.issues],
+    issues: [...secrets.issues, ...listen.issues, ...admin.issues, ...store.issues],
     origins: secrets.origins,
   };
 }

@@ -9,7 +9,7 @@ import { arrayOrEmpty, isObject, type JsonObject, objectOrEmpty } from './json.t
 import { limitIssues, namesIn, shadowIssues } from './limit-checks.ts';
 import { isOwnField } from './request-fields.ts';
 import { parseRoute } from './routes.ts';
-import { parseStoreUrl } from './store-url.ts';
+import { storeIssues } from './store-checks.ts';
 import { didYouMean } from './suggest.ts';
 import { tokenIssues } from './token-checks.ts';
 import { DEFAULT_UPSTREAM } from './upstreams.ts';
@@ -38,7 +38,7 @@ export function crossChecks(file: JsonObject): ConfigIssue[] {
     ...corsIssues(objectOrEmpty(file.cors)),
     ...arrayOrEmpty(file.forwardFields).flatMap((name, i) => issueIf(`forwardFields[${i}]`, forwardFieldFlaw(name))),
     ...issueIf('idempotency.secret', fingerprintSecretFlaw(file)),
-    ...issueIf('store', storeFlaw(file.store)),
+    ...storeIssues(file.store),
     ...issueIf('workers', workersFlaw(file)),
     ...sameAddressIssues(objectOrEmpty(file.listen), file.admin),
   ];
@@ -187,16 +187,10 @@ function fingerprintSecretFlaw({ idempotency, routes }: JsonObject): string | un
   return 'must be given with compares, so that no reader of the store can guess a compared value';
 }
 
-/** The reason never shows the value, because a store URL may contain a password. */
-function storeFlaw(store: unknown): string | undefined {
-  if (typeof store !== 'string' || parseStoreUrl(store) !== undefined) return undefined;
-  return 'must be memory, redis://[user:password@]host:port/db, rediss://… or redis-cluster://host:port,host:port';
-}
-
 /** In memory each worker would count by itself, and would not know the idempotency keys of the others. */
 function workersFlaw({ workers = 1, store = 'memory' }: JsonObject): string | undefined {
   if (workers === 1 || store !== 'memory') return undefined;
-  return 'several workers need Redis as store: in memory each of them would admit the whole of every limit';
+  return 'several workers need Redis or PostgreSQL as store: in memory each of them would admit the whole of every limit';
 }
 
 function sameAddressIssues(listen: JsonObject, admin: unknown): ConfigIssue[] {

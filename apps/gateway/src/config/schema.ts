@@ -10,8 +10,8 @@ import { limits } from './schema/limits.ts';
 import { listener } from './schema/listener.ts';
 import { perApplication } from './schema/per-application.ts';
 import { route } from './schema/route.ts';
-import { secret } from './schema/secret.ts';
 import { shadow } from './schema/shadow.ts';
+import { store } from './schema/store.ts';
 import { milliseconds, name, readableBy } from './schema/values.ts';
 
 const headers = z
@@ -37,7 +37,7 @@ const adjustments = z.strictObject({
   file: name
     .optional()
     .describe(
-      'Where the process stores them, or with Redis a copy of what it last knew; relative to the folder of the config',
+      'Where the process stores them, or with Redis or PostgreSQL a copy of what it last knew; relative to the folder of the config',
     ),
   refreshMs: z.int().min(10).max(60_000).default(500).describe('How often the store is read, in milliseconds'),
   max: z.int().min(1).max(100_000).default(10_000).describe('Most adjustments'),
@@ -62,9 +62,11 @@ export const configSchema = z.strictObject({
   admin: admin
     .optional()
     .describe("The operator's listener, for /metrics and the Admin API. Without it neither is served"),
-  store: secret(z.string())
+  store: store
     .prefault('memory')
-    .describe('memory, redis://[user:password@]host:port/db, rediss://… or redis-cluster://…'),
+    .describe(
+      'memory, redis://[user:password@]host:port/db, rediss://…, redis-cluster://… or postgres://user[:password]@host:port/database; or { "postgres": { "url": … } }',
+    ),
   upstream: z
     .string()
     .default('http://127.0.0.1:9000')
@@ -103,7 +105,7 @@ export const configSchema = z.strictObject({
   workers: z
     .union([z.int().min(1).max(1_024), z.literal('auto')], { error: 'must be a number from 1 to 1024, or "auto"' })
     .default(1)
-    .describe('Processes that serve; auto: one per processor. More than 1 need Redis'),
+    .describe('Processes that serve; auto: one per processor. More than 1 need Redis or PostgreSQL'),
   shutdownDelayMs: milliseconds(0)
     .default(0)
     .describe(
@@ -156,7 +158,7 @@ export const configSchema = z.strictObject({
     .describe('Per limit name the most specific layer wins: account, then provider, then plan, then default'),
   adjustments: adjustments
     .prefault({})
-    .describe('Obeys changes of limits at run time, which all processes with the same Redis share'),
+    .describe('Obeys changes of limits at run time, which all processes with the same Redis or PostgreSQL share'),
   shadow: shadow
     .optional()
     .describe('A candidate for other limits, which decides about every request beside them and changes no answer'),
@@ -167,6 +169,9 @@ export type ConfigInput = z.input<typeof configSchema>;
 
 /** A config with every default filled in. */
 export type Config = z.output<typeof configSchema>;
+
+/** The place of counters and claims, as a checked config names it. */
+export type StoreSetting = Config['store'];
 
 /** A candidate of the config. */
 export type ShadowConfig = NonNullable<Config['shadow']>;

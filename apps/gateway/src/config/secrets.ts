@@ -41,11 +41,15 @@ export function readSecrets(file: JsonObject, folder: string): WithSecrets {
   };
   const copyTokens = (tokens: readonly unknown[], path: string) =>
     tokens.map((token, i) => copy(token, ['sha256', 'token'], `${path}[${i}].`));
-  const { keys, idempotency, admin } = file;
+  const { keys, idempotency, admin, store } = file;
+  const { postgres } = objectOrEmpty(store);
   const { tokens } = objectOrEmpty(admin);
   return {
     file: {
       ...copy(file, ['store'], ''),
+      ...(isObject(postgres)
+        ? { store: { ...(store as object), postgres: copy(postgres, ['url', 'password'], 'store.postgres.') } }
+        : {}),
       ...(isObject(idempotency) ? { idempotency: copy(idempotency, ['secret'], 'idempotency.') } : {}),
       ...(Array.isArray(keys) ? { keys: copyTokens(keys, 'keys') } : {}),
       ...(Array.isArray(tokens) ? { admin: { ...(admin as object), tokens: copyTokens(tokens, 'admin.tokens') } } : {}),

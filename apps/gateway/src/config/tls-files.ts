@@ -39,6 +39,22 @@ export function readTlsFiles(listener: unknown, path: 'listen' | 'admin', folder
   return { listener: { ...(listener as object), tls: { ...tls, ...texts } }, issues };
 }
 
+/** A section of a config, with the content of a file in place of its name. */
+export interface WithFile {
+  readonly section: unknown;
+  readonly issues: readonly ConfigIssue[];
+}
+
+/** Reads the certificate authorities of the store, as {@link readTlsFiles} reads the files of a listener. */
+export function readStoreCa(store: unknown, folder: string): WithFile {
+  const postgres = isObject(store) ? (store as JsonObject).postgres : undefined;
+  const ca = isObject(postgres) ? (postgres as JsonObject).ca : undefined;
+  if (typeof ca !== 'string' || ca === '') return { section: store, issues: [] };
+  const content = contentOf('clientCa', ca, folder);
+  if ('reason' in content) return { section: store, issues: [{ path: 'store.postgres.ca', reason: content.reason }] };
+  return { section: { ...(store as object), postgres: { ...(postgres as object), ca: content.text } }, issues: [] };
+}
+
 /** When a certificate begins and ceases to be valid, in milliseconds since 1970. */
 export function validityOf(cert: string): { readonly fromMs: number; readonly untilMs: number } {
   const { validFrom, validTo } = new X509Certificate(cert);

@@ -10,6 +10,7 @@ import { isObeyed } from './request-fields.ts';
 import { parseRoute } from './routes.ts';
 import type { Config } from './schema.ts';
 import { avoidingSpelling, tolerantTemplate } from './sibling-routes.ts';
+import { parseStore } from './store-url.ts';
 import { didYouMean } from './suggest.ts';
 import { validityOf } from './tls-files.ts';
 
@@ -56,7 +57,12 @@ export function warningsFor(config: Config): ConfigIssue[] {
     ...warnIf(
       config.store === 'memory' && routes.some(({ idempotent }) => Boolean(idempotent)),
       'store',
-      'a restart forgets every idempotency key, so a retry after it is executed again: use Redis',
+      'a restart forgets every idempotency key, so a retry after it is executed again: use Redis or PostgreSQL',
+    ),
+    ...warnIf(
+      isUnverified(config),
+      typeof config.store === 'string' ? 'store' : 'store.postgres.url',
+      'with sslmode=require nobody checks the certificate of the server, so an attacker can take its place: use verify-full',
     ),
     ...routes.flatMap(({ route }, i) => {
       const segment = route.split('/').find((part) => part.startsWith(':'));
@@ -112,6 +118,11 @@ export function warningsFor(config: Config): ConfigIssue[] {
       `shorter than ${GOOD_SECRET_LENGTH} characters, so it can be guessed`,
     ),
   ]);
+}
+
+function isUnverified({ store }: Config): boolean {
+  const url = parseStore(store);
+  return url?.kind === 'postgres' && url.sslMode === 'require';
 }
 
 /** With `recommended`, a config needs no other limit, so a provider without a recommendation is easily overlooked. */

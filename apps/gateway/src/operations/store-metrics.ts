@@ -1,4 +1,5 @@
 import type { MemoryClaimStoreStats, MemoryStoreStats } from 'headgate/memory';
+import type { PostgresClaimStoreStats, PostgresStoreStats } from 'headgate/postgres';
 import type { RedisClaimStoreStats, RedisStoreStats } from 'headgate/redis';
 import type { MaybePromise } from 'headgate/stores';
 
@@ -89,10 +90,14 @@ export function memoryClaimMetrics(stats: () => MemoryClaimStoreStats): ScrapedM
 const BREAKER = { closed: 0, 'half-open': 1, open: 2 } as const;
 const BREAKER_HELP = 'State of the circuit breaker: 0 closed, 1 half-open, 2 open';
 
-export function redisLimitMetrics(stats: () => RedisStoreStats): ScrapedMetric[] {
-  const { counter, gauge } = metricsWith('redis_store', stats);
+/** Figures of a limit store on a server. */
+export function serverLimitMetrics(
+  server: 'redis' | 'postgres',
+  stats: () => RedisStoreStats | PostgresStoreStats,
+): ScrapedMetric[] {
+  const { counter, gauge } = metricsWith(`${server}_store`, stats);
   return [
-    counter('calls', 'Scripts sent to Redis', ({ calls }) => calls),
+    counter('calls', CALLS[server].limits, ({ calls }) => calls),
     counter('coalesced_checks', 'Checks sent together with another check', ({ coalesced }) => coalesced),
     counter('local_rejections', 'Rejections answered from the local cache (S20)', (all) => all.localRejections),
     counter('deadline_misses', 'Calls that missed their deadline', ({ timeouts }) => timeouts),
@@ -102,19 +107,58 @@ export function redisLimitMetrics(stats: () => RedisStoreStats): ScrapedMetric[]
   ];
 }
 
+const CALLS = {
+  redis: { limits: 'Scripts sent to Redis', claims: 'Commands for idempotency keys sent to Redis' },
+  postgres: {
+    limits: 'Statements for limits sent to PostgreSQL',
+    claims: 'Commands for idempotency keys sent to PostgreSQL',
+  },
+};
+
 export function redisClaimMetrics(stats: () => RedisClaimStoreStats): ScrapedMetric[] {
-  const { counter, gauge } = metricsWith('redis_claims', stats);
+  const { counter } = metricsWith('redis_claims', stats);
   return [
-    counter('calls', 'Commands for idempotency keys sent to Redis', ({ calls }) => calls),
-    counter('deadline_misses', 'Commands that missed their deadline', ({ timeouts }) => timeouts),
+    ...serverClaimMetrics('redis', stats),
     counter('late_answers', 'Commands that were answered after their deadline', ({ late }) => late),
+  ];
+}
+
+export function postgresClaimMetrics(stats: () => PostgresClaimStoreStats): ScrapedMetric[] {
+  const { counter } = metricsWith('postgres_claims', stats);
+  return [
+    ...serverClaimMetrics('postgres', stats),
+    counter(
+      'late_begins',
+      'Commands that did nothing, because they reached PostgreSQL too late',
+      (all) => all.lateBegins,
+    ),
+    counter(
+      'forgotten_unresolved',
+      'Unknown outcomes forgotten after their retention, because their application had too many keys (I13)',
+      (all) => all.forgottenUnresolved,
+    ),
+  ];
+}
+
+function serverClaimMetrics(
+  server: 'redis' | 'postgres',
+  stats: () => RedisClaimStoreStats | PostgresClaimStoreStats,
+): ScrapedMetric[] {
+  const { counter, gauge } = metricsWith(`${server}_claims`, stats);
+  return [
+    counter('calls', CALLS[server].claims, ({ calls }) => calls),
+    counter('deadline_misses', 'Commands that missed their deadline', ({ timeouts }) => timeouts),
     counter(
       'refused_in_scope',
       'Requests refused because their application has too many keys (I13)',
       ({ refusedInScope }) => refusedInScope,
     ),
     { ...gauge('breaker', BREAKER_HELP, ({ breaker }) => BREAKER[breaker]), aggregator: 'max' },
-    gauge('large_bytes', 'Bytes of large answers that wait for Redis or are on their way', ({ large }) => large.bytes),
+    gauge(
+      'large_bytes',
+      'Bytes of large answers that wait for the store or are on their way',
+      (all) => all.large.bytes,
+    ),
     counter('large_deadline_misses', 'Large answers that missed their deadline', ({ large }) => large.timeouts),
     counter('large_refused', 'Large answers refused by the budget of their application', ({ large }) => large.refused),
     counter('large_dropped', 'Outcomes stored without their large answer', ({ large }) => large.dropped),
@@ -126,5 +170,21 @@ export function redisClaimMetrics(stats: () => RedisClaimStoreStats): ScrapedMet
       ),
       aggregator: 'max',
     },
+  ];
+}
+
+/** The members of a pool of connections that are measured. */
+export interface MeasuredPool {
+  readonly totalCount: number;
+  readonly idleCount: number;
+  readonly waitingCount: number;
+}
+
+export function connectionMetrics(pool: MeasuredPool): ScrapedMetric[] {
+  const { gauge } = metricsWith('postgres_pool', () => pool);
+  return [
+    gauge('connections', 'Connections to PostgreSQL that are open', ({ totalCount }) => totalCount),
+    gauge('idle', 'Connections to PostgreSQL that run no statement', ({ idleCount }) => idleCount),
+    gauge('waiting', 'Statements that wait for a connection to PostgreSQL', ({ waitingCount }) => waitingCount),
   ];
 }

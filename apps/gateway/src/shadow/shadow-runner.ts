@@ -7,7 +7,7 @@ import type { LimitStore } from 'headgate/stores';
 import type { Config } from '../config/schema.ts';
 import type { Log } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
-import type { GatewayStore } from '../store/store.ts';
+import type { GatewayStore } from '../store/gateway-store.ts';
 import type { SaidShadow } from '../traffic/process-details.ts';
 import type { Traffic } from '../traffic/traffic.ts';
 import {

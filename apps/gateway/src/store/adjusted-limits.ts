@@ -7,7 +7,7 @@ import { limitsOf } from '../config/limits.ts';
 import type { Config } from '../config/schema.ts';
 import type { Log } from '../operations/log.ts';
 import type { ScrapedMetric } from '../operations/store-metrics.ts';
-import type { GatewayStore } from './store.ts';
+import type { GatewayStore } from './gateway-store.ts';
 
 /** Most limits that one line of the log names. */
 const MAX_SHOWN = 20;

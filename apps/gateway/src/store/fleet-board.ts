@@ -1,10 +1,22 @@
 import { StoreTimeoutError, StoreUnavailableError } from 'headgate';
-import type { Cluster, Redis } from 'ioredis';
 
 /** A stored candidate of shadow limits; an empty id means that there is no candidate. */
 export interface StoredCandidate {
   readonly id: string;
   readonly text: string;
+}
+
+/** The storage that the processes of a {@link FleetBoard} share. */
+export interface BoardStorage {
+  writeDetails(name: string, details: string, keptMs: number): Promise<unknown>;
+  /** The details of each process, or null. */
+  detailsOf(names: readonly string[]): Promise<(string | null)[]>;
+  /** The id of the candidate; '' without a candidate. */
+  candidateId(): Promise<string>;
+  /** The candidate; with an empty id without a candidate. */
+  candidate(): Promise<StoredCandidate>;
+  /** @param candidate with an empty id: there is no candidate from now on */
+  writeCandidate(candidate: StoredCandidate): Promise<unknown>;
 }
 
 /** Times of a {@link FleetBoard}, in milliseconds. */
@@ -14,10 +26,6 @@ export interface FleetBoardOptions {
   readonly refreshMs: number;
 }
 
-/** All keys share a hash slot, so that one command reads the details of many processes in a cluster. */
-const TAG = 'headgate:fleet:{fleet}';
-const CANDIDATE = `${TAG}:candidate`;
-const DETAILS = `${TAG}:about:`;
 /** A process writes its details once per this many readings. */
 const SAID_EVERY = 4;
 /** How long details are kept at least. A process that ends is not listed for longer. */
@@ -26,12 +34,12 @@ const KEPT_MS = 10_000;
 const AT_ONCE = 50;
 
 /**
- * Data that the gateways with the same Redis exchange beside the adjustments of limits: their details, and the
+ * Data that the gateways with the same store exchange beside the adjustments of limits: their details, and the
  * candidate that all of them run. Failed readings are not reported, because the readings of the adjustments use the
- * same connection, and their failures are.
+ * same server, and their failures are.
  */
 export class FleetBoard {
-  readonly #client: Redis | Cluster;
+  readonly #storage: BoardStorage;
   readonly #options: FleetBoardOptions;
   /** Id of the candidate that this process knows. */
   #candidate = '';
@@ -42,15 +50,15 @@ export class FleetBoard {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
 
-  constructor(client: Redis | Cluster, options: FleetBoardOptions) {
-    this.#client = client;
+  constructor(storage: BoardStorage, options: FleetBoardOptions) {
+    this.#storage = storage;
     this.#options = options;
   }
 
   /** From now on the process writes its details again and again. */
   start(name: string, details: () => string): void {
     const keptMs = Math.max(KEPT_MS, 2 * SAID_EVERY * this.#options.refreshMs);
-    this.#say = () => this.#client.set(DETAILS + name, details(), 'PX', keptMs);
+    this.#say = () => this.#storage.writeDetails(name, details(), keptMs);
     void this.#round();
   }
 
@@ -60,20 +68,20 @@ export class FleetBoard {
   }
 
   /** @throws StoreTimeoutError: the candidate may be stored; StoreUnavailableError */
-  async writeCandidate({ id, text }: StoredCandidate): Promise<void> {
-    await this.#call(() => (id === '' ? this.#client.del(CANDIDATE) : this.#client.hset(CANDIDATE, { id, text })));
-    this.#candidate = id;
+  async writeCandidate(candidate: StoredCandidate): Promise<void> {
+    await this.#call(() => this.#storage.writeCandidate(candidate));
+    this.#candidate = candidate.id;
   }
 
   /**
-   * Returns the details of these processes. They are untrusted: any program with the same Redis can write them.
+   * Returns the details of these processes. They are untrusted: any program with the same store can write them.
    * @throws StoreTimeoutError, StoreUnavailableError
    */
   async detailsOf(names: readonly string[]): Promise<(string | null)[]> {
     const details: (string | null)[] = [];
     for (let i = 0; i < names.length; i += AT_ONCE) {
-      const keys = names.slice(i, i + AT_ONCE).map((name) => DETAILS + name);
-      details.push(...(await this.#call(() => this.#client.mget(keys))));
+      const some = names.slice(i, i + AT_ONCE);
+      details.push(...(await this.#call(() => this.#storage.detailsOf(some))));
     }
     return details;
   }
@@ -98,13 +106,13 @@ export class FleetBoard {
   /** The text of a candidate can be large, so it is read only if its id changed. */
   async #readCandidate(): Promise<void> {
     const before = this.#candidate;
-    const id = (await this.#call(() => this.#client.hget(CANDIDATE, 'id'))) ?? '';
+    const id = await this.#call(() => this.#storage.candidateId());
     // An operator may start a candidate here meanwhile.
     if (id === before || this.#candidate !== before) return;
-    const [found, text] = id === '' ? ['', ''] : await this.#call(() => this.#client.hmget(CANDIDATE, 'id', 'text'));
+    const found = id === '' ? { id, text: '' } : await this.#call(() => this.#storage.candidate());
     if (this.#candidate !== before || this.#isClosed) return;
-    this.#candidate = found ?? '';
-    this.#onCandidate?.({ id: this.#candidate, text: text ?? '' });
+    this.#candidate = found.id;
+    this.#onCandidate?.(found);
   }
 
   async #call<T>(send: () => Promise<T> | undefined): Promise<Awaited<T>> {

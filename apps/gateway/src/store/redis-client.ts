@@ -1,4 +1,5 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { within } from '../base/within.ts';
 import type { RedisUrl } from '../config/store-url.ts';
 import { RedisConnector } from './redis-connector.ts';
 import { sharedLookup } from './shared-lookup.ts';
@@ -84,17 +85,4 @@ async function connect(client: Redis | Cluster): Promise<void> {
 /** Whether the server answers now, within `ms`. */
 export async function answers(client: Redis | Cluster, ms: number): Promise<boolean> {
   return client.status === 'ready' && within(ms, client.ping());
-}
-
-/** Whether a promise is fulfilled within `ms`. */
-function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
-  return new Promise((resolve) => {
-    // An answer that arrived while this process stood still is read before the immediate.
-    const timer = setTimeout(() => setImmediate(() => resolve(false)), ms);
-    const settle = (fulfilled: boolean) => (): void => {
-      clearTimeout(timer);
-      resolve(fulfilled);
-    };
-    promise.then(settle(true), settle(false));
-  });
 }

@@ -1,8 +1,8 @@
 import cluster from 'node:cluster';
-import { availableParallelism } from 'node:os';
 import { createAdminServer } from '../admin/admin-server.ts';
 import { configChange, reloadReport } from '../config/config-change.ts';
 import type { Config } from '../config/schema.ts';
+import { workersOf } from '../config/workers.ts';
 import type { Gateway } from '../gateway.ts';
 import { createHealth } from '../operations/health.ts';
 import type { Log } from '../operations/log.ts';
@@ -12,11 +12,6 @@ import { ADMIN_PLACES, listen } from '../server/listen.ts';
 import { ListenerTls } from '../tls/listener-tls.ts';
 import { WorkerPool } from './pool.ts';
 import { sumOf } from './summed-metrics.ts';
-
-/** The number of serving processes. With 1 there is no primary. */
-export function workersOf({ workers }: Config): number {
-  return workers === 'auto' ? availableParallelism() : workers;
-}
 
 /**
  * Starts worker processes, each with a gateway. This process distributes the connections, serves the metrics of all,

@@ -272,7 +272,10 @@ describe('the command line', () => {
 
   it.each([
     [[], /a command is missing/],
-    [['servee'], /unknown command "servee" \(use serve, check, doctor, health, limits, simulate or recommend\)/],
+    [
+      ['servee'],
+      /unknown command "servee" \(use serve, check, doctor, migrate, health, limits, simulate or recommend\)/,
+    ],
     [['serve', 'more'], /unexpected "more": serve takes only flags/],
     [['check'], /check needs --config FILE/],
     [['serve', '--frob'], /unknown flag --frob \(use --config, --host, .* or --version\)/],

@@ -3,12 +3,14 @@ import { readFileSync } from 'node:fs';
 import { inspect } from 'node:util';
 import { createIdempotency } from 'headgate';
 import { createMemoryClaimStore, createMemoryStore } from 'headgate/memory';
+import { createCertificate } from 'headgate-testbed/certificate';
 import { describe, expect, it } from 'vitest';
 import { checkConfig, type Overrides, parseConfig } from '../../src/config/config.ts';
 import { ConfigError } from '../../src/config/config-error.ts';
 import { limiterOf, limitsOf } from '../../src/config/limits.ts';
 import { routesOf } from '../../src/config/routes.ts';
 import { jsonSchema } from '../../src/config/schema.ts';
+import { parseStore } from '../../src/config/store-url.ts';
 import { warningsFor } from '../../src/config/warnings.ts';
 
 const DEFAULT_SETTINGS = createIdempotency({ store: createMemoryClaimStore() }).settings;
@@ -22,7 +24,7 @@ const sha256 = (text: string): string => createHash('sha256').update(text).diges
 const SUBJECT = { account: 'acc_1', route: 'GET /x' };
 
 const WORKERS_IN_MEMORY =
-  'workers: several workers need Redis as store: in memory each of them would admit the whole of every limit';
+  'workers: several workers need Redis or PostgreSQL as store: in memory each of them would admit the whole of every limit';
 
 /** Every issue as `path: reason`. */
 function issuesOf(config: unknown, overrides: Overrides = {}): string[] {
@@ -786,7 +788,7 @@ describe('store', () => {
   ])('%s is valid', (store) => expect(issuesOf({ store })).toEqual([]));
 
   it.each([
-    'postgres://x',
+    'mysql://x',
     'redis://',
     'redis://h:99999',
     'redis://a:1,b:2',
@@ -797,6 +799,83 @@ describe('store', () => {
     '',
   ])('%j is not valid', (store) => {
     expect(issuesOf({ store })).toEqual([expect.stringMatching(/^store: must be memory, redis:/)]);
+  });
+});
+
+describe('store in PostgreSQL', () => {
+  const parsed = (store: unknown) => parseStore(checkConfig({ store }, 'test').store);
+  const server = { host: 'h', port: 5_432, database: 'd', username: 'u', password: undefined, sslMode: 'disable' };
+
+  it('a URL is enough; an object has the other settings', () => {
+    const defaults = { kind: 'postgres', schema: 'headgate', maxConnections: 10, migrate: false, ca: undefined };
+    expect(parsed('postgres://u@h/d')).toEqual({ ...defaults, ...server });
+    expect(parsed('postgresql://u%20v:p%40@[::1]:99/d%2F?sslmode=verify-ca')).toEqual({
+      ...{ ...defaults, ...server, host: '::1', port: 99, database: 'd/', username: 'u v' },
+      ...{ password: 'p@', sslMode: 'verify-ca' },
+    });
+    expect(parsed('postgres://u@/d?host=/run/pg')).toMatchObject({ host: '/run/pg', port: 5_432 });
+    const more = { schema: 'Gate-1', maxConnections: 3, migrate: true };
+    const postgres = { url: 'postgres://u@h/d?sslmode=require', password: 'p', ...more };
+    expect(parsed({ postgres })).toEqual({ ...defaults, ...server, ...more, password: 'p', sslMode: 'require' });
+  });
+
+  it.each([
+    'postgres://x',
+    'postgres://u:se/cret@h/d',
+    'postgres://h/d',
+    'postgres://u@h',
+    'postgres://u@h:99999/d',
+    'postgres://u@/d',
+    'postgres://u@a,b/d',
+    'postgres://u@h/d#x',
+    'postgres://:secret@h/d',
+    'postgres://%zz:secret@h/d',
+    'postgres://u:secret@h/d?sslmode=prefer',
+    'postgres://u@h/d?password=secret',
+    'postgres://u@h/d?host=/run',
+  ])('%s is not valid, and not shown', (url) => {
+    for (const [path, store] of [
+      ['store', url],
+      ['store.postgres.url', { postgres: { url } }],
+    ] as const) {
+      const issues = issuesOf({ store });
+      expect(issues).toEqual([expect.stringMatching(new RegExp(`^${path}: (must be|the|sslmode)`))]);
+      expect(issues.join()).not.toMatch(/secret|cret@/);
+    }
+  });
+
+  it.each([
+    [{}, 'store.postgres.url: is missing: must be a string, or { "env": "NAME" } or { "file": "PATH" }'],
+    [{ url: 'postgres://u@h/d', urll: 1 }, 'store.postgres.urll: unknown option, did you mean "url"?'],
+    [
+      { url: 'postgres://u:a@h/d', password: 'b' },
+      'store.postgres.password: the URL has a password already: give only one',
+    ],
+    [{ url: 'postgres://u@h/d', schema: 'pg_x' }, /^store\.postgres\.schema: must be 1 to 56 of A-Z/],
+    [{ url: 'postgres://u@h/d', maxConnections: 0 }, 'store.postgres.maxConnections: must be at least 1'],
+    [{ url: 'postgres://u@h/d', ca: 'nowhere.pem' }, 'store.postgres.ca: the file "nowhere.pem" does not exist'],
+  ])('%j is not valid', (postgres, issue) => {
+    expect(issuesOf({ store: { postgres } })).toEqual([
+      typeof issue === 'string' ? issue : expect.stringMatching(issue),
+    ]);
+  });
+
+  it('a file of certificate authorities makes the check the default, and needs it', () => {
+    const { cert, certFile: ca, remove } = createCertificate();
+    expect(parsed({ postgres: { url: 'postgres://u@h/d', ca } })).toMatchObject({ sslMode: 'verify-full', ca: cert });
+    expect(issuesOf({ store: { postgres: { url: 'postgres://u@h/d?sslmode=disable', ca } } })).toEqual([
+      'store.postgres.ca: would not be used with sslmode=disable: write sslmode=verify-full',
+    ]);
+    remove();
+  });
+
+  it('a connection whose certificate nobody checks is a warning', () => {
+    const warnings = (store: unknown) =>
+      warningsFor(checkConfig({ store }, 'test')).filter(({ path }) => path.startsWith('store'));
+    expect(warnings('postgres://u@h/d?sslmode=require')).toEqual([
+      { path: 'store', reason: expect.stringContaining('use verify-full') },
+    ]);
+    expect(warnings({ postgres: { url: 'postgres://u@h/d?sslmode=verify-full' } })).toEqual([]);
   });
 });
 
@@ -824,7 +903,7 @@ describe('flags', () => {
     expect(issuesOf({}, { port: '70000', upstream: 'x', store: 'redis://x,y' })).toEqual([
       '--port: must be at most 65535, got 70000',
       '--upstream: must be a URL with http:// or https://, got "x"',
-      '--store: must be memory, redis://[user:password@]host:port/db, rediss://… or redis-cluster://host:port,host:port',
+      '--store: must be memory, redis://[user:password@]host:port/db, rediss://…, redis-cluster://host:port,host:port or postgres://user[:password]@host:port/database',
     ]);
     expect(issuesOf({}, { port: '8e3' })).toEqual(['--port: must be a number, got "8e3"']);
     expect(issuesOf({ listen: { port: -1 } }, { host: 'h' })).toEqual(['listen.port: must be at least 0, got -1']);

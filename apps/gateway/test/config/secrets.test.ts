@@ -37,6 +37,12 @@ function issuesOf(config: unknown, overrides: Overrides = {}): string[] {
   return [];
 }
 
+const postgresOf = (file: object) => {
+  const { store } = parse(file);
+  if (typeof store === 'string') throw new Error(store);
+  return store.postgres;
+};
+
 /** Every place that has a secret, with a good secret. */
 const places: [path: string, secret: string, put: (value: unknown) => object, get: (file: object) => unknown][] = [
   [
@@ -52,6 +58,18 @@ const places: [path: string, secret: string, put: (value: unknown) => object, ge
     (file) => parse(file).keys[0]?.sha256,
   ],
   ['store', 'redis://:p4ss@h:1/2', (store) => ({ store }), (file) => parse(file).store],
+  [
+    'store.postgres.url',
+    'postgres://u:p4ss@h/d',
+    (url) => ({ store: { postgres: { url } } }),
+    (file) => postgresOf(file).url,
+  ],
+  [
+    'store.postgres.password',
+    's3cret',
+    (password) => ({ store: { postgres: { url: 'postgres://u@h/d', password } } }),
+    (file) => postgresOf(file).password,
+  ],
   ['idempotency.secret', 's3cret', (secret) => ({ idempotency: { secret } }), (file) => parse(file).idempotency.secret],
 ];
 
@@ -107,7 +125,10 @@ describe.each(places)('%s', (path, secret, put, get) => {
   );
 
   it('a reference that is malformed is a fault', () => {
-    const or = 'must be a string, or { "env": "NAME" } or { "file": "PATH" }';
+    const or =
+      path === 'store'
+        ? 'must be a string, { "env": "NAME" }, { "file": "PATH" } or { "postgres": { "url": … } }'
+        : 'must be a string, or { "env": "NAME" } or { "file": "PATH" }';
     expect(issuesOf(put(['x']))).toEqual([`${path}: ${or}, got an array`]);
     expect(issuesOf(put({}))).toEqual([`${path}: needs exactly one of env and file`]);
     expect(issuesOf(put({ env: 'A', file: 'B' }))).toEqual([`${path}: needs exactly one of env and file`]);
@@ -126,10 +147,10 @@ describe.each(places)('%s', (path, secret, put, get) => {
 
 it('a secret that was read and is wrong: the fault names the variable or the file, and does not show the secret', () => {
   vi.stubEnv('HG_SECRET', 'two w0rds');
-  writeFileSync(join(folder, 'url'), 'postgres://:p4ss@h\n');
+  writeFileSync(join(folder, 'url'), 'mysql://:p4ss@h\n');
   expect(issuesOf({ keys: [{ token: { env: 'HG_SECRET' }, application: 'a' }], store: { file: 'url' } })).toEqual([
     'keys[0].token: must be 1 to 1,024 printable ASCII characters without spaces (from the environment variable HG_SECRET)',
-    'store: must be memory, redis://[user:password@]host:port/db, rediss://… or redis-cluster://host:port,host:port (from the file "url")',
+    'store: must be memory, redis://[user:password@]host:port/db, rediss://…, redis-cluster://host:port,host:port or postgres://user[:password]@host:port/database (from the file "url")',
   ]);
 });
 

@@ -8,7 +8,7 @@ import { Redis } from 'ioredis';
 import { afterAll, expect, it } from 'vitest';
 import { startAdminGateway } from '../support/admin.ts';
 import { ROOT } from '../support/deploy-files.ts';
-import { sharedRedisForFile } from '../support/for-file.ts';
+import { sharedStoreForFile } from '../support/for-file.ts';
 import { expectProblem } from '../support/gateway.ts';
 import { callsOf, keyedConfig, post, reached } from '../support/keyed.ts';
 
@@ -18,7 +18,8 @@ const [, sample = ''] =
 /** Inside the repository, so that `headgate/…` is the built package. */
 const FILE = join(import.meta.dirname, '.orphan.mjs');
 
-const { store, upstream, survivor, start } = await sharedRedisForFile(1_000);
+const { store, upstream, survivor, start } = await sharedStoreForFile(1_000);
+const url = String(store);
 afterAll(() => rmSync(FILE, { force: true }));
 
 /** Sends a request with this key through a gateway that is killed while the request runs. */
@@ -38,7 +39,7 @@ async function leaveOrphan(key: string): Promise<void> {
 /** Runs the sample for this key. Returns what it prints. */
 function decide(key: string, wasExecuted: boolean): string {
   writeFileSync(FILE, sample.replace("'order-7'", `'${key}'`).replace('true;', `${wasExecuted};`));
-  const env = { ...process.env, REDIS_URL: store };
+  const env = { ...process.env, REDIS_URL: url };
   return execFileSync(process.execPath, [FILE], { encoding: 'utf8', env });
 }
 
@@ -66,7 +67,7 @@ it('an operator finds it without its key and without a retry, by a scan that cha
       const reply = await gateway.admin('GET', `/v1/claims/scan?state=${state}&limit=500`, { as: 'operator' });
       return JSON.parse(reply.text) as { claims: { application: string; key: string }[]; next: string | null };
     };
-    const redis = new Redis(store);
+    const redis = new Redis(url);
     const record = () => redis.hgetall(`headgate:claim:{app_1:${key}}`);
     const before = await record();
     const found = await eventually(

@@ -26,10 +26,11 @@ describe('tables of the pages', () => {
   });
 
   it('metrics of the process, with their types', async () => {
-    // A Redis that is down is only a warning: its metrics are there all the same.
+    // A server that is down is only a warning: its metrics are there all the same.
     const processes = await Promise.all([
       startInProcess({ store: 'memory' }),
       startInProcess({ store: 'redis://127.0.0.1:1' }),
+      startInProcess({ store: 'postgres://user@127.0.0.1:1/none' }),
     ]);
     const texts = await Promise.all(processes.map((process) => process.metrics()));
     await Promise.all(processes.map((process) => process.stop()));

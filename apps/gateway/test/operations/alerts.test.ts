@@ -130,7 +130,7 @@ let texts: Promise<string[]> | undefined;
 /** What gateways with each store serve after some requests. */
 function served(): Promise<string[]> {
   texts ??= Promise.all(
-    ['memory', 'redis://127.0.0.1:1'].map(async (store) => {
+    ['memory', 'redis://127.0.0.1:1', 'postgres://user@127.0.0.1:1/none'].map(async (store) => {
       const upstream = await startUpstream();
       const gateway = await startInProcess(configOf(upstream.url, { store }));
       await gateway.ask('GET', '/api/v1/chats?account_id=acc_1');

@@ -9,22 +9,25 @@ import { startInProcess } from '../support/in-process.ts';
 // Its installation may take some time.
 beforeAll(() => void findPromtool(), 300_000);
 
-it.each(['memory', 'redis://127.0.0.1:1'])('what a gateway with the store %s serves', async (store) => {
-  const upstream = await startUpstream();
-  const gateway = await startInProcess(
-    configOf(upstream.url, { store, limits: { default: { allMethods: ['1/1m'] } } }),
-  );
-  for (let i = 0; i < 2; i += 1) await gateway.ask('GET', '/api/v1/chats?account_id=acc_1');
-  upstream.behave(answer({ status: 429 }));
-  await gateway.ask('GET', '/api/v1/open');
-  await upstream.close();
-  await gateway.ask('GET', '/api/v1/chats?account_id=acc_2');
-  const text = ownMetrics(await gateway.metrics());
-  for (const name of ['requests_total', 'upstream_seconds_count', 'upstream_errors_total', 'connections']) {
-    expect(text).toMatch(new RegExp(`^headgate_${name}[{ ]`, 'm'));
-  }
-  expect(checkMetrics(text)).toEqual([]);
-});
+it.each(['memory', 'redis://127.0.0.1:1', 'postgres://user@127.0.0.1:1/none'])(
+  'what a gateway with the store %s serves',
+  async (store) => {
+    const upstream = await startUpstream();
+    const gateway = await startInProcess(
+      configOf(upstream.url, { store, limits: { default: { allMethods: ['1/1m'] } } }),
+    );
+    for (let i = 0; i < 2; i += 1) await gateway.ask('GET', '/api/v1/chats?account_id=acc_1');
+    upstream.behave(answer({ status: 429 }));
+    await gateway.ask('GET', '/api/v1/open');
+    await upstream.close();
+    await gateway.ask('GET', '/api/v1/chats?account_id=acc_2');
+    const text = ownMetrics(await gateway.metrics());
+    for (const name of ['requests_total', 'upstream_seconds_count', 'upstream_errors_total', 'connections']) {
+      expect(text).toMatch(new RegExp(`^headgate_${name}[{ ]`, 'm'));
+    }
+    expect(checkMetrics(text)).toEqual([]);
+  },
+);
 
 it('every metric of apps/gateway/docs/metrics.md, also if a gateway has not counted anything for it yet', () => {
   const page = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8');

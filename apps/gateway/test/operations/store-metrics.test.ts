@@ -3,15 +3,18 @@ import { expect, it } from 'vitest';
 import {
   memoryClaimMetrics,
   memoryLimitMetrics,
+  postgresClaimMetrics,
   redisClaimMetrics,
-  redisLimitMetrics,
+  serverLimitMetrics,
 } from '../../src/operations/store-metrics.ts';
 
 it.each([
   ['memory_store', memoryLimitMetrics, ['keys', 'max_keys']],
   ['memory_claims', memoryClaimMetrics, ['keys', 'max_keys', 'bytes', 'max_bytes']],
-  ['redis_store', redisLimitMetrics, ['breaker']],
+  ['redis_store', serverLimitMetrics.bind(undefined, 'redis'), ['breaker']],
   ['redis_claims', redisClaimMetrics, ['breaker', 'large_bytes', 'large_breaker']],
+  ['postgres_store', serverLimitMetrics.bind(undefined, 'postgres'), ['breaker']],
+  ['postgres_claims', postgresClaimMetrics, ['breaker', 'large_bytes', 'large_breaker']],
 ] as const)('%s', (prefix, metricsOf, gauges) => {
   const metrics = metricsOf(() => {
     throw new Error('only their names are read');

@@ -1,11 +1,11 @@
 /** I9 to I12 together: two gateways and a Redis that are frozen, killed and started again while clients retry. The upstream counts the effects. */
 
 import { openRaw, pause, type Reply } from 'headgate-testbed/raw-http';
-import { type RedisServer, startRedis } from 'headgate-testbed/redis-server';
 import { type Behaviour, startUpstream } from 'headgate-testbed/upstream';
 import { expect, it, onTestFinished } from 'vitest';
 import { type Gateway, startGateway } from '../support/gateway.ts';
 import { callsOf, freshKey, keyedConfig, OPEN, post, rawPost } from '../support/keyed.ts';
+import { type StoreServer, startStoreServer } from '../support/store-server.ts';
 
 const AGAIN = '/api/v1/again';
 const CHAOS_MS = 6_000;
@@ -67,18 +67,18 @@ function isOutcome({ text, headers }: Reply): boolean {
   return headers['idempotency-replayed'] !== undefined || !/errors\/(network_down|request_timeout)/.test(text);
 }
 
-async function misfortunes(redis: RedisServer, gateways: Gateway[], start: () => Promise<Gateway>, until: number) {
+async function misfortunes(server: StoreServer, gateways: Gateway[], start: () => Promise<Gateway>, until: number) {
   const unlucky = () => (chance(0.5) ? 0 : 1);
   const all = [
     async () => {
-      redis.freeze();
+      server.freeze();
       await upTo(1_000);
-      redis.thaw();
+      server.thaw();
     },
     async () => {
-      await redis.kill();
+      await server.kill();
       await upTo(500);
-      await redis.restart();
+      await server.restart();
     },
     async () => {
       const i = unlucky();
@@ -100,14 +100,14 @@ async function misfortunes(redis: RedisServer, gateways: Gateway[], start: () =>
 }
 
 it('reject: never a second effect; reexecute: perhaps; in both every retry gets the same outcome', async () => {
-  const redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'no');
-  onTestFinished(() => redis.stop());
+  const server = await startStoreServer();
+  onTestFinished(() => server.stop());
   const effects = new Map<string, number>();
   const upstream = await startUpstream(moody(effects));
   const start = () =>
     startGateway(
       keyedConfig(upstream.url, {
-        store: `redis://127.0.0.1:${redis.port}/0`,
+        store: server.store(),
         storeDeadlineMs: 200,
         upstreamTimeoutMs: 700,
         idempotency: { leaseMs: LEASE_MS, waitMs: 1_000, lateAnswerMs: 3_000 },
@@ -119,7 +119,7 @@ it('reject: never a second effect; reexecute: perhaps; in both every retry gets 
   const until = performance.now() + CHAOS_MS;
   const [outcomes] = await Promise.all([
     Promise.all(keys.map((key) => client(key, pathOf(key), gateways, until))),
-    misfortunes(redis, gateways, start, until),
+    misfortunes(server, gateways, start, until),
   ]);
   for (const [i, key] of keys.entries()) {
     const calls = callsOf(upstream, key).length;

@@ -4,7 +4,6 @@
  */
 import { createHash } from 'node:crypto';
 import { eventually, openRaw, type Reply } from 'headgate-testbed/raw-http';
-import { type RedisServer, startRedis } from 'headgate-testbed/redis-server';
 import { answer, held } from 'headgate-testbed/upstream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { gatewayForFile } from '../support/for-file.ts';
@@ -22,6 +21,7 @@ import {
   rawPost,
   reached,
 } from '../support/keyed.ts';
+import { type StoreServer, startStoreServer } from '../support/store-server.ts';
 
 /** More bytes than fit into all the buffers between two sockets. */
 const LARGE = 12_000_000;
@@ -155,9 +155,8 @@ describe('an upload that stops', () => {
 });
 
 describe('SIGTERM', () => {
-  let redis: RedisServer;
-  const config = (rest = {}) =>
-    keyedConfig(upstream.url, { store: `redis://127.0.0.1:${redis.port}`, storeDeadlineMs: 2_000, ...rest });
+  let server: StoreServer;
+  const config = (rest = {}) => keyedConfig(upstream.url, { store: server.store(), storeDeadlineMs: 2_000, ...rest });
   const waitingFor = (key: string) => reached(upstream, key);
   const refuses = (of: Gateway) =>
     eventually(
@@ -170,9 +169,9 @@ describe('SIGTERM', () => {
     );
 
   beforeAll(async () => {
-    redis = await startRedis();
+    server = await startStoreServer();
   });
-  afterAll(() => redis.stop());
+  afterAll(() => server.stop());
 
   it('a keyed operation finishes, its outcome is stored, exit 0; another process replays it', async () => {
     const key = freshKey();

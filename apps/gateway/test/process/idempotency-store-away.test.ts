@@ -1,10 +1,9 @@
 /**
- * I12: Redis killed or frozen before, during and after the operation. At most one upstream call per key, and every
+ * I12: the store killed or frozen before, during and after the operation. At most one upstream call per key, and every
  * answer in time.
  */
 
 import { eventually, pause } from 'headgate-testbed/raw-http';
-import { type RedisServer, startRedis } from 'headgate-testbed/redis-server';
 import { startTcpProxy, type TcpProxy } from 'headgate-testbed/tcp-proxy';
 import { answer, held, startUpstream, type Upstream } from 'headgate-testbed/upstream';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -21,6 +20,7 @@ import {
   reached,
   settled,
 } from '../support/keyed.ts';
+import { type StoreServer, startStoreServer } from '../support/store-server.ts';
 
 const DEADLINE_MS = 300;
 /** Extra time, because the machine is busy with other tests. */
@@ -28,20 +28,19 @@ const SLACK_MS = 2_500;
 const LEASE_MS = 1_000;
 const AGAIN = '/api/v1/again';
 const BYPASS = '/api/v1/bypass';
-let redis: RedisServer;
+let server: StoreServer;
 let wire: TcpProxy;
 let upstream: Upstream;
 let gateway: Gateway;
 
 beforeAll(async () => {
-  // With this file the data survives a kill of Redis. If Redis could lose a command, one more execution per loss would
-  // be right.
-  redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'no');
-  wire = await startTcpProxy(redis.port);
+  // The data survives a kill. If the store could lose a command, one more execution per loss would be right.
+  server = await startStoreServer();
+  wire = await startTcpProxy(server.port);
   upstream = await startUpstream();
   gateway = await startGateway(
     keyedConfig(upstream.url, {
-      store: `redis://127.0.0.1:${wire.port}/0`,
+      store: server.store(wire.port),
       storeDeadlineMs: DEADLINE_MS,
       idempotency: { leaseMs: LEASE_MS },
     }),
@@ -50,7 +49,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await gateway.stop();
   await wire.close();
-  await redis.stop();
+  await server.stop();
 });
 beforeEach(async () => {
   upstream.seen.length = 0;
@@ -58,10 +57,10 @@ beforeEach(async () => {
   await settled(gateway, freshKey());
 });
 
-/** Two ways to take Redis down, and back up. */
+/** Two ways to take the store down, and back up. */
 const outages = {
-  frozen: { begin: () => redis.freeze(), end: () => redis.thaw() },
-  killed: { begin: () => redis.kill(), end: () => redis.restart() },
+  frozen: { begin: () => server.freeze(), end: () => server.thaw() },
+  killed: { begin: () => server.kill(), end: () => server.restart() },
 };
 let away: keyof typeof outages | undefined;
 const begin = async (outage: keyof typeof outages) => {

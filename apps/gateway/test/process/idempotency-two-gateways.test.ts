@@ -3,7 +3,7 @@
 import { pause } from 'headgate-testbed/raw-http';
 import { answer, type Behaviour, held } from 'headgate-testbed/upstream';
 import { describe, expect, it } from 'vitest';
-import { sharedRedisForFile } from '../support/for-file.ts';
+import { sharedStoreForFile } from '../support/for-file.ts';
 import { expectProblem, type Gateway, startGateway } from '../support/gateway.ts';
 import {
   callsOf,
@@ -20,7 +20,7 @@ import {
 const LEASE_MS = 1_500;
 const AGAIN = '/api/v1/again';
 const IMPATIENT = '/api/v1/impatient';
-const { redis, store, upstream, survivor, start } = await sharedRedisForFile(LEASE_MS);
+const { server, store, upstream, survivor, start } = await sharedStoreForFile(LEASE_MS);
 
 /** An operation that runs at the upstream, through its own gateway. */
 async function running(path: string, then?: Behaviour) {
@@ -174,12 +174,12 @@ describe('I9: kill -9 of the owner', () => {
       await post(owner, freshKey(), { path });
       upstream.seen.length = 0;
       const key = freshKey();
-      redis.freeze();
+      server.freeze();
       const lost = post(owner, key, { path }).catch(() => 'broken');
-      // Long enough for its command to be in Redis' socket. Redis reads it when it goes on.
+      // Long enough for its command to be in the store's socket. The store reads it when it goes on.
       await pause(150);
       await kill(owner);
-      redis.thaw();
+      server.thaw();
       expect(await lost).toBe('broken');
       const original = await settled(survivor, key, { path });
       expectOriginal(original);

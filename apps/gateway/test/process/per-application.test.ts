@@ -1,23 +1,23 @@
 /** I13: what one application can take of the idempotency keys, and that the others do not notice. */
 
-import { redisForFile } from 'headgate-testbed/redis-for-file';
 import { startUpstream } from 'headgate-testbed/upstream';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { expectProblem, type Gateway, startGateway } from '../support/gateway.ts';
 import { expectReplay, freshKey, keyedConfig, MESSAGES, OPEN, OTHER_TOKEN, post } from '../support/keyed.ts';
+import { KIND, storeServerForFile } from '../support/store-server.ts';
 
 const MAX_CLAIMS = 40;
-const redis = await redisForFile();
+const server = await storeServerForFile();
 const upstream = await startUpstream();
 beforeEach(() => upstream.reset());
 
 const LIMITED = { path: MESSAGES };
 const stores = [
   { name: 'memory', store: 'memory' },
-  { name: 'Redis', store: `redis://127.0.0.1:${redis.port}/0` },
+  { name: KIND, store: server.store() },
 ];
 
-async function start(store: string): Promise<Gateway> {
+async function start(store: unknown): Promise<Gateway> {
   const config = keyedConfig(upstream.url, {
     store,
     storeDeadlineMs: 5_000,

@@ -5,7 +5,6 @@ import { createFileAdjustments } from 'headgate/file';
 import { createRedisAdjustments } from 'headgate/redis';
 import { createSharedLimits, type SharedLimits } from 'headgate/shared-limits';
 import { eventually } from 'headgate-testbed/raw-http';
-import { redisForFile } from 'headgate-testbed/redis-for-file';
 import { startRedis } from 'headgate-testbed/redis-server';
 import { startUpstream } from 'headgate-testbed/upstream';
 import { Redis } from 'ioredis';
@@ -20,19 +19,17 @@ import {
   startGateway,
   writeConfig,
 } from '../support/gateway.ts';
+import { connectForFile, isRedis, storeServerForFile } from '../support/store-server.ts';
 
-const redis = await redisForFile();
+const server = await storeServerForFile();
 const upstream = await startUpstream();
-const client = new Redis({ port: redis.port, host: '127.0.0.1' });
+const program = await connectForFile(server);
 const opened: SharedLimits[] = [];
-afterAll(async () => {
-  await Promise.all(opened.map((limits) => limits.close()));
-  client.disconnect();
-});
+afterAll(() => Promise.all(opened.map((limits) => limits.close())));
 
 const LIMITS = { default: { allMethods: ['1000/1h'] } };
 const config = (rest: Config = {}): Config =>
-  configOf(upstream.url, { store: `redis://127.0.0.1:${redis.port}/0`, limits: LIMITS, ...rest });
+  configOf(upstream.url, { store: server.store(), limits: LIMITS, ...rest });
 const limitOf = async (gateway: Gateway, account = 'acc_1') =>
   Number(ratesOf(await gateway.ask('GET', `/api/v1/chats?account_id=${account}`)).limit);
 const scrape = async ({ adminPort }: Gateway, metric: string) =>
@@ -46,13 +43,13 @@ const haveVersion = async (gateways: readonly Gateway[], version: number): Promi
 
 /** An embedded library, as in another program. */
 async function startLibrary(): Promise<SharedLimits> {
-  const limits = createSharedLimits({ base: LIMITS, adjustments: createRedisAdjustments(client), logger: false });
+  const limits = createSharedLimits({ base: LIMITS, adjustments: program.adjustments, logger: false });
   opened.push(limits);
   await limits.ready();
   return limits;
 }
 
-describe('two gateways and a library on one Redis', () => {
+describe('two gateways and a library on one store', () => {
   it('obey a change; counters stay, and a reset gives back the config', async () => {
     const library = await startLibrary();
     await library.put({ account: 'acc_9' }, ['900/1h'], { by: 'joe' });
@@ -90,12 +87,12 @@ describe('two gateways and a library on one Redis', () => {
     await next.stop();
   });
 
-  it('frozen Redis: decisions go on by the adjusted limit', async () => {
+  it('a frozen store: decisions go on by the adjusted limit', async () => {
     const gateway = await startGateway(config({ storeDeadlineMs: 150 }));
     const library = await startLibrary();
     await library.put({ account: 'acc_4' }, ['3/1h'], { by: 'jane', confirm: true });
     await eventually(async () => (await scrape(gateway, 'version')) === String(library.state.version), 'the gateway');
-    redis.freeze();
+    server.freeze();
     try {
       const statuses = [];
       for (let i = 0; i < 5; i++) statuses.push((await gateway.ask('GET', '/api/v1/chats?account_id=acc_4')).status);
@@ -103,14 +100,14 @@ describe('two gateways and a library on one Redis', () => {
       await eventually(async () => (await scrape(gateway, 'kept')) === '1', 'the metric');
       expect(gateway.log().some(({ msg }) => String(msg).startsWith('adjustments cannot be read'))).toBe(true);
     } finally {
-      redis.thaw();
+      server.thaw();
     }
     await eventually(async () => (await scrape(gateway, 'kept')) === '0', 'the metric');
     expect(Number(await scrape(gateway, 'refresh_failures_total'))).toBeGreaterThan(0);
     await gateway.stop();
   });
 
-  it('a gateway on a cluster', async () => {
+  it.runIf(isRedis)('a gateway on a cluster', async () => {
     const store = `redis-cluster://${inject('redis')
       .clusterPorts.map((port) => `127.0.0.1:${port}`)
       .join()}`;
@@ -122,7 +119,7 @@ describe('two gateways and a library on one Redis', () => {
   });
 });
 
-describe('without Redis', () => {
+describe('without a server', () => {
   it('a file keeps the adjustments, and a reload keeps them over the new base', async () => {
     const folder = scratchFolder();
     const file = join(folder, 'limits.json');
@@ -148,62 +145,65 @@ describe('without Redis', () => {
   });
 });
 
-describe('with a file beside Redis', () => {
-  it('kill -9 of all, Redis without its data: adjusted again, also while Redis is away; another history wins', async () => {
-    const own = await startRedis();
-    const ownClient = new Redis({ port: own.port, host: '127.0.0.1', retryStrategy: () => 50 });
-    ownClient.on('error', () => {});
-    const file = join(scratchFolder(), 'limits.json');
-    const store = `redis://127.0.0.1:${own.port}/0`;
-    const start = () => startGateway(config({ store, storeDeadlineMs: 150, adjustments: { file } }));
-    const adjust = async (windows: string): Promise<void> => {
-      const limits = createSharedLimits({
-        base: LIMITS,
-        adjustments: createRedisAdjustments(ownClient),
-        logger: false,
-      });
-      await limits.ready();
-      await limits.put({ account: 'acc_1' }, [windows], { by: 'jane', confirm: true });
-      await limits.close();
-    };
-    const keptMax = () => existsSync(file) && JSON.parse(readFileSync(file, 'utf8')).adjustments[0]?.windows[0].max;
-    const killAll = async (gateways: readonly Gateway[]): Promise<void> => {
-      for (const gateway of gateways) gateway.signal('SIGKILL');
-      await Promise.all(gateways.map(({ exited }) => exited));
-      await own.kill();
-    };
-    try {
-      const both = await Promise.all([start(), start()]);
-      await adjust('2/1h');
-      await eventually(() => keptMax() === 2, 'the file');
-      await killAll(both);
+describe('with a file beside the store', () => {
+  it.runIf(isRedis)(
+    'kill -9 of all, Redis without its data: adjusted again, also while Redis is away; another history wins',
+    async () => {
+      const own = await startRedis();
+      const ownClient = new Redis({ port: own.port, host: '127.0.0.1', retryStrategy: () => 50 });
+      ownClient.on('error', () => {});
+      const file = join(scratchFolder(), 'limits.json');
+      const store = `redis://127.0.0.1:${own.port}/0`;
+      const start = () => startGateway(config({ store, storeDeadlineMs: 150, adjustments: { file } }));
+      const adjust = async (windows: string): Promise<void> => {
+        const limits = createSharedLimits({
+          base: LIMITS,
+          adjustments: createRedisAdjustments(ownClient),
+          logger: false,
+        });
+        await limits.ready();
+        await limits.put({ account: 'acc_1' }, [windows], { by: 'jane', confirm: true });
+        await limits.close();
+      };
+      const keptMax = () => existsSync(file) && JSON.parse(readFileSync(file, 'utf8')).adjustments[0]?.windows[0].max;
+      const killAll = async (gateways: readonly Gateway[]): Promise<void> => {
+        for (const gateway of gateways) gateway.signal('SIGKILL');
+        await Promise.all(gateways.map(({ exited }) => exited));
+        await own.kill();
+      };
+      try {
+        const both = await Promise.all([start(), start()]);
+        await adjust('2/1h');
+        await eventually(() => keptMax() === 2, 'the file');
+        await killAll(both);
 
-      const alone = await start();
-      const statuses = [];
-      for (let i = 0; i < 3; i++) statuses.push((await alone.ask('GET', '/api/v1/chats?account_id=acc_1')).status);
-      expect([statuses, await scrape(alone, 'kept')]).toEqual([[200, 200, 429], '1']);
-      await own.restart();
-      await eventually(async () => (await scrape(alone, 'kept')) === '0', 'Redis');
-      expect(await ownClient.hlen('headgate:limits:{adjusted}:now')).toBe(2);
-      expect(await limitOf(alone)).toBe(2);
-      await killAll([alone]);
+        const alone = await start();
+        const statuses = [];
+        for (let i = 0; i < 3; i++) statuses.push((await alone.ask('GET', '/api/v1/chats?account_id=acc_1')).status);
+        expect([statuses, await scrape(alone, 'kept')]).toEqual([[200, 200, 429], '1']);
+        await own.restart();
+        await eventually(async () => (await scrape(alone, 'kept')) === '0', 'Redis');
+        expect(await ownClient.hlen('headgate:limits:{adjusted}:now')).toBe(2);
+        expect(await limitOf(alone)).toBe(2);
+        await killAll([alone]);
 
-      await own.restart();
-      await adjust('400/1h');
-      const last = await start();
-      expect(await limitOf(last)).toBe(400);
-      expect(last.log().filter(({ msg }) => String(msg).startsWith('a change of limits is gone'))).toMatchObject([
-        { level: 50, by: 'jane', limits: ['limits.accounts["…"].allMethods'] },
-      ]);
-      await eventually(() => keptMax() === 400, 'the file');
-      await last.stop();
-    } finally {
-      ownClient.disconnect();
-      await own.stop();
-    }
-  });
+        await own.restart();
+        await adjust('400/1h');
+        const last = await start();
+        expect(await limitOf(last)).toBe(400);
+        expect(last.log().filter(({ msg }) => String(msg).startsWith('a change of limits is gone'))).toMatchObject([
+          { level: 50, by: 'jane', limits: ['limits.accounts["…"].allMethods'] },
+        ]);
+        await eventually(() => keptMax() === 400, 'the file');
+        await last.stop();
+      } finally {
+        ownClient.disconnect();
+        await own.stop();
+      }
+    },
+  );
 
-  it('a file that it cannot read is told and left: Redis has the adjustments', async () => {
+  it('a file that it cannot read is told and left: the store has the adjustments', async () => {
     const file = writeConfig('not adjustments');
     const gateway = await startGateway(config({ adjustments: { file } }));
     await limitOf(gateway);

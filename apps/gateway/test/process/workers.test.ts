@@ -5,11 +5,8 @@ import { afterFile } from 'headgate-testbed/after-file';
 import { NIGHTLY } from 'headgate-testbed/nightly';
 import { checkMetrics, ownMetrics } from 'headgate-testbed/promtool';
 import { eventually, oneConnection, openRaw, rawRequest, send } from 'headgate-testbed/raw-http';
-import { redisForFile } from 'headgate-testbed/redis-for-file';
-import { startRedis } from 'headgate-testbed/redis-server';
 import { answer, held, startUpstream } from 'headgate-testbed/upstream';
 import { describe, expect, it } from 'vitest';
-import { blockAccount } from '../support/block-account.ts';
 import {
   type Config,
   configOf,
@@ -20,14 +17,16 @@ import {
   startGateway,
   writeConfig,
 } from '../support/gateway.ts';
+import { connectForFile, KIND, startStoreServer, storeServerForFile } from '../support/store-server.ts';
 
-const redis = await redisForFile();
+const server = await storeServerForFile();
+const program = await connectForFile(server);
 const upstream = await startUpstream();
 
 /** Long deadlines, because a busy machine must not cause a degraded decision. */
 const workersConfig = (rest: Config = {}): Config =>
   configOf(upstream.url, {
-    store: `redis://127.0.0.1:${redis.port}/0`,
+    store: server.store(),
     storeDeadlineMs: 10_000,
     workers: 2,
     ...rest,
@@ -130,16 +129,16 @@ describe('two workers', () => {
         ),
       ).then((replies) => replies.map(({ status }) => status));
     expect(await statuses()).toEqual(Array(8).fill(200));
-    await blockAccount(redis.port, { account: 'acc_3' }, { forMs: 60_000 });
+    await program.limits.block({ account: 'acc_3' }, { forMs: 60_000 });
     expect(await statuses()).toEqual(Array(8).fill(429));
     await gateway.stop();
   });
 
-  it('without Redis are a fault of the config', async () => {
+  it('in memory are a fault of the config', async () => {
     const file = writeConfig(configOf(upstream.url, { workers: 2 }));
     const { code, all } = await runHeadgate(['serve', '--config', file]);
     expect(code).toBe(2);
-    expect(all).toContain('workers: several workers need Redis as store: in memory');
+    expect(all).toContain('workers: several workers need Redis or PostgreSQL as store: in memory');
   });
 
   it('one worker is the process itself', async () => {
@@ -152,10 +151,8 @@ describe('two workers', () => {
   });
 
   it('a circuit breaker that is open in both is shown as open, not as twice that', async () => {
-    const own = await startRedis();
-    const gateway = await start(
-      workersConfig({ store: `redis://127.0.0.1:${own.port}`, storeDeadlineMs: 50, upstreamTimeoutMs: 1_000 }),
-    );
+    const own = await startStoreServer();
+    const gateway = await start(workersConfig({ store: own.store(), storeDeadlineMs: 50, upstreamTimeoutMs: 1_000 }));
     own.freeze();
     await eventually(async () => {
       await Promise.all(
@@ -163,7 +160,7 @@ describe('two workers', () => {
           gateway.ask('GET', '/api/v1/chats?account_id=acc_1', {}, { agent: oneConnection() }),
         ),
       );
-      return sampleOf(await scrape(gateway), 'headgate_redis_store_breaker') === 2;
+      return sampleOf(await scrape(gateway), `headgate_${KIND}_store_breaker`) === 2;
     }, 'the open circuit breaker');
     own.thaw();
     await gateway.stop();

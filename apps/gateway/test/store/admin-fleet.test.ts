@@ -1,30 +1,28 @@
-/** What one gateway knows of the others with the same Redis. */
+/** What one gateway knows of the others with the same store. */
 import { hostname } from 'node:os';
-import { createRedisAdjustments } from 'headgate/redis';
 import { createSharedLimits } from 'headgate/shared-limits';
 import { eventually } from 'headgate-testbed/raw-http';
-import { redisForFile } from 'headgate-testbed/redis-for-file';
 import { startUpstream } from 'headgate-testbed/upstream';
-import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type AdminGateway, startAdminGateway } from '../support/admin.ts';
 import { configOf } from '../support/gateway.ts';
 import { startInProcess } from '../support/in-process.ts';
+import { storeServerForFile } from '../support/store-server.ts';
 
-const redis = await redisForFile();
+const server = await storeServerForFile();
+const program = await server.connect();
 const upstream = await startUpstream();
-const client = new Redis({ port: redis.port, host: '127.0.0.1' });
 const CHATS = 'GET /api/v1/chats';
 const limits = { default: { allMethods: ['3/1h'] } };
 // Heartbeats come with every fourth reading.
-const config = { store: `redis://127.0.0.1:${redis.port}`, limits, adjustments: { refreshMs: 100 } };
+const config = { store: server.store(), limits, adjustments: { refreshMs: 100 } };
 let one: AdminGateway;
 let other: AdminGateway;
 
 beforeAll(async () => {
   [one, other] = await Promise.all([startAdminGateway(upstream.url, config), startAdminGateway(upstream.url, config)]);
 });
-afterAll(() => client.disconnect());
+afterAll(() => program.disconnect());
 
 const read = async (gateway: AdminGateway, path: string) =>
   JSON.parse((await gateway.admin('GET', path, { as: 'viewer' })).text);
@@ -59,7 +57,7 @@ it('the accounts at the top of both; a preview says what they have really used',
 });
 
 it('the processes: each with its own state, also a program and a gateway without an Admin API', async () => {
-  const library = createSharedLimits({ base: limits, adjustments: createRedisAdjustments(client), logger: false });
+  const library = createSharedLimits({ base: limits, adjustments: program.adjustments, logger: false });
   const plain = await startInProcess(configOf(upstream.url, config));
   await other.admin('POST', '/v1/drain', { json: {} });
   await chats(one, 'acc_3', 3);
@@ -82,18 +80,18 @@ it('the processes: each with its own state, also a program and a gateway without
   await Promise.all([library.close(), plain.stop()]);
 });
 
-it('what another program writes into Redis breaks nothing', async () => {
-  for (const key of await client.keys('headgate:fleet:{fleet}:about:*')) await client.set(key, '{"top":{}}');
+it('what another program writes into the store breaks nothing', async () => {
+  await program.spoilDetails();
   expect((await one.admin('GET', '/v1/instances', { as: 'viewer' })).status).toBe(200);
   expect((await one.admin('GET', '/v1/top?fleet=true', { as: 'viewer' })).status).toBe(200);
 });
 
-it('while Redis does not answer, the fleet is 503, and the figures of the process itself are not', async () => {
-  redis.freeze();
+it('while the store does not answer, the fleet is 503, and the figures of the process itself are not', async () => {
+  server.freeze();
   const [fleet, own] = await Promise.all(
     ['/v1/top?fleet=true', '/v1/top'].map((path) => one.admin('GET', path, { as: 'viewer' })),
   );
-  redis.thaw();
+  server.thaw();
   expect([fleet?.status, own?.status]).toEqual([503, 200]);
   await Promise.all([one.stop(), other.stop()]);
 });

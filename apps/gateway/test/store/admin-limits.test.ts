@@ -1,16 +1,16 @@
-/** Gateways with one Redis obey what an operator changes at one of them. */
+/** Gateways with one store obey what an operator changes at one of them. */
 
-import { redisForFile } from 'headgate-testbed/redis-for-file';
 import { startUpstream } from 'headgate-testbed/upstream';
 import { expect, it } from 'vitest';
 import { type AdminGateway, startAdminGateway } from '../support/admin.ts';
-import { blockAccount } from '../support/block-account.ts';
 import { ratesOf } from '../support/gateway.ts';
+import { connectForFile, storeServerForFile } from '../support/store-server.ts';
 
-const redis = await redisForFile();
+const server = await storeServerForFile();
+const program = await connectForFile(server);
 const upstream = await startUpstream();
 const config = {
-  store: `redis://127.0.0.1:${redis.port}`,
+  store: server.store(),
   limits: { default: { allMethods: ['1000/1m'] } },
 };
 const limitOf = async (gateway: AdminGateway) =>
@@ -36,7 +36,7 @@ it('PUT at one: the very next request at the other is judged by it, and so is a 
 it('a block that another process has set: the windows and explain say it, and no other account has it', async () => {
   const gateway = await startAdminGateway(upstream.url, config);
   const route = 'GET /api/v1/chats';
-  await blockAccount(redis.port, { account: 'acc_1' }, { forMs: 60_000, reason: 'Unpaid.' });
+  await program.limits.block({ account: 'acc_1' }, { forMs: 60_000, reason: 'Unpaid.' });
   const blocked = expect.objectContaining({ scope: 'account', forMs: expect.any(Number), reason: 'Unpaid.' });
   const windowsOf = async (account: string) =>
     JSON.parse((await gateway.admin('GET', `/v1/windows?account=${account}`)).text).routes;
@@ -66,15 +66,15 @@ it('16 operators at two gateways with the same etag: one wins', async () => {
   await Promise.all(gateways.map((gateway) => gateway.stop()));
 });
 
-it('while Redis does not answer, a change is 503 within the deadline, and the last known limits hold', async () => {
+it('while the store does not answer, a change is 503 within the deadline, and the last known limits hold', async () => {
   const gateway = await startAdminGateway(upstream.url, config);
   await gateway.admin('PUT', '/v1/limit?account=acc_1', { json: { windows: ['700/1m'] } });
-  redis.freeze();
+  server.freeze();
   const from = performance.now();
   const reply = await gateway.admin('PUT', '/v1/limit?account=acc_1', { json: { windows: ['701/1m'] } });
   expect(reply.status).toBe(503);
   expect(performance.now() - from).toBeLessThan(2_000);
   expect((await gateway.ask('GET', '/api/v1/chats?account_id=acc_1')).status).toBe(200);
-  redis.thaw();
+  server.thaw();
   await gateway.stop();
 });

@@ -1,12 +1,13 @@
-/** What an operator blocks at one gateway holds at all of them: one server and a cluster of Redis. */
+/** What an operator blocks at one gateway holds at all of them. */
 
 import { eventually } from 'headgate-testbed/raw-http';
-import { startRedis } from 'headgate-testbed/redis-server';
 import { startUpstream } from 'headgate-testbed/upstream';
 import { describe, expect, inject, it } from 'vitest';
 import { type AdminGateway, startAdminGateway } from '../support/admin.ts';
 import { expectProblem } from '../support/gateway.ts';
+import { isRedis, storeServerForFile } from '../support/store-server.ts';
 
+const server = await storeServerForFile();
 const upstream = await startUpstream();
 const CHATS = 'GET /api/v1/chats';
 // The cluster is shared with other test files: accounts that none of them uses.
@@ -17,7 +18,7 @@ const accounts = ['blocked_1', 'blocked_2', 'blocked_3'].map((id) => ({
 }));
 
 /** Long deadlines, because a busy machine must not cause a degraded decision. */
-const start = (store: string, rest: Record<string, unknown> = {}): Promise<AdminGateway> =>
+const start = (store: unknown, rest: Record<string, unknown> = {}): Promise<AdminGateway> =>
   startAdminGateway(upstream.url, {
     store,
     storeDeadlineMs: 10_000,
@@ -28,12 +29,13 @@ const start = (store: string, rest: Record<string, unknown> = {}): Promise<Admin
 const statusAt = async (gateway: AdminGateway, account: string) =>
   (await gateway.ask('GET', `/api/v1/chats?account_id=${account}`)).status;
 
-describe.each(['one server', 'a cluster'])('S21: two gateways, %s', (kind) => {
-  const { port, clusterPorts } = inject('redis');
+describe.each(isRedis ? ['one server', 'a cluster'] : ['one server'])('S21: two gateways, %s', (kind) => {
   const url =
     kind === 'a cluster'
-      ? `redis-cluster://${clusterPorts.map((each) => `127.0.0.1:${each}`).join()}`
-      : `redis://127.0.0.1:${port}/0`;
+      ? `redis-cluster://${inject('redis')
+          .clusterPorts.map((each) => `127.0.0.1:${each}`)
+          .join()}`
+      : server.store();
 
   it('a block at one holds at the other from its next decision on, and ends there too', async () => {
     const [one, other] = await Promise.all([start(url), start(url)]);
@@ -71,26 +73,23 @@ describe.each(['one server', 'a cluster'])('S21: two gateways, %s', (kind) => {
   });
 });
 
-it('while Redis does not answer, a change is 503, and the blocks that the process knows hold', async () => {
-  const redis = await startRedis();
-  const gateway = await start(`redis://127.0.0.1:${redis.port}`, { storeDeadlineMs: 150 });
+it('while the store does not answer, a change is 503, and the blocks that the process knows hold', async () => {
+  const gateway = await start(server.store(), { storeDeadlineMs: 150 });
   await gateway.admin('PUT', '/v1/block?account=blocked_1', { json: { forMs: 60_000 } });
-  redis.freeze();
+  server.freeze();
   expectProblem(
     await gateway.admin('PUT', '/v1/block?account=blocked_2', { json: { forMs: 60_000 } }),
     503,
     'errors/service_unavailable',
   );
   expect([await statusAt(gateway, 'blocked_1'), await statusAt(gateway, 'blocked_2')]).toEqual([429, 200]);
-  redis.thaw();
+  server.thaw();
   await gateway.stop();
-  await redis.stop();
 });
 
-it('100 routes of an account at most: the next one is 409, and says what to do', async () => {
-  const redis = await startRedis();
+it.runIf(isRedis)('100 routes of an account at most: the next one is 409, and says what to do', async () => {
   const routes = Array.from({ length: 101 }, (_, i) => `GET /r${i}`);
-  const gateway = await start(`redis://127.0.0.1:${redis.port}`, {
+  const gateway = await start(server.store(), {
     routes: routes.map((route) => ({ route, account: 'query.account_id' })),
   });
   const block = (route: string) =>
@@ -100,5 +99,4 @@ it('100 routes of an account at most: the next one is 409, and says what to do',
   expectProblem(reply, 409, 'errors/conflict');
   expect(JSON.parse(reply.text).detail).toMatch(/because 100 routes of the account are: block the account/);
   await gateway.stop();
-  await redis.stop();
 });

@@ -4,7 +4,8 @@ import { bulk, type Says, startFakeRedis } from 'headgate-testbed/fake-redis';
 import { type RedisServer, startRedis } from 'headgate-testbed/redis-server';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { checkConfig } from '../../src/config/config.ts';
-import { examineStore, type Finding, findingsTable } from '../../src/store/doctor.ts';
+import { examineStore } from '../../src/store/doctor.ts';
+import { type Finding, findingsTable } from '../../src/store/finding.ts';
 
 const of = (store: string): Promise<Finding[]> => examineStore(checkConfig({ store }, 'test'));
 const verdicts = (findings: readonly Finding[]) => findings.map(({ verdict, subject }) => `${subject}: ${verdict}`);

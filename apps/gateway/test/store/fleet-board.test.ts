@@ -1,40 +1,52 @@
-/** What gateways say to each other, on a real Redis. */
+/** What gateways say to each other, on a real server. */
 import { isHeadgateError } from 'headgate';
 import { afterFile } from 'headgate-testbed/after-file';
-import { redisForFile } from 'headgate-testbed/redis-for-file';
 import { Redis } from 'ioredis';
 import { expect, it, vi } from 'vitest';
 import { FleetBoard, type StoredCandidate } from '../../src/store/fleet-board.ts';
+import { connectForFile, isRedis, storeServerForFile } from '../support/store-server.ts';
 
-const redis = await redisForFile();
-const client = new Redis({ port: redis.port, host: '127.0.0.1' });
-afterFile(() => client.disconnect());
+const server = await storeServerForFile();
+const program = await connectForFile(server);
 
 function board({ deadlineMs = 2_000, refreshMs = 20 } = {}): FleetBoard {
-  const made = new FleetBoard(client, { deadlineMs, refreshMs });
+  const made = new FleetBoard(program.board, { deadlineMs, refreshMs });
   afterFile(() => made.close());
   return made;
 }
 const soon = { timeout: 10_000, interval: 20 };
 
-it('the details of 120 processes are read by 50 at a time, in the order of their names, and each expires', async () => {
-  await client.flushall();
+it('the details of 120 processes are read in the order of their names', async () => {
+  await program.clear();
   const names = Array.from({ length: 120 }, (_, i) => `p${i}`);
   for (const [i, name] of names.entries())
     if (i % 2 === 0) board({ refreshMs: 60_000 }).start(name, () => `{"n":${i}}`);
   const expected = names.map((_, i) => (i % 2 === 0 ? `{"n":${i}}` : null));
   await vi.waitFor(async () => expect(await board().detailsOf(names)).toEqual(expected), soon);
-  const keys = await client.keys('headgate:fleet:*');
-  expect(keys).toHaveLength(60);
-  const mget = /cmdstat_mget:calls=(\d+)/;
+});
+
+it.runIf(isRedis)('50 details come with one command, and their keys expire', async () => {
+  await program.clear();
+  const client = new Redis({ port: server.port, host: '127.0.0.1' });
+  const names = Array.from({ length: 120 }, (_, i) => `p${i}`);
+  for (const name of names) await program.board.writeDetails(name, '{}', 10_000);
   await client.config('RESETSTAT');
   await board().detailsOf(names);
-  expect(mget.exec(await client.info('commandstats'))?.[1]).toBe('3');
-  for (const key of keys) expect(await client.pttl(key)).toBeGreaterThan(0);
+  expect(/cmdstat_mget:calls=(\d+)/.exec(await client.info('commandstats'))?.[1]).toBe('3');
+  for (const key of await client.keys('headgate:fleet:*')) expect(await client.pttl(key)).toBeGreaterThan(0);
+  client.disconnect();
+});
+
+it('details expire', async () => {
+  await program.clear();
+  await program.board.writeDetails('one', '{}', 1);
+  await program.board.writeDetails('"\u0000\ud800', '{}', 60_000);
+  await vi.waitFor(async () => expect(await program.board.detailsOf(['one'])).toEqual([null]), soon);
+  expect(await program.board.detailsOf(['one', '"\u0000\ud800'])).toEqual([null, '{}']);
 });
 
 it('a process says its details again and again, and no more after it was closed', async () => {
-  await client.flushall();
+  await program.clear();
   let times = 0;
   const one = board();
   one.start('one', () => `${++times}`);
@@ -47,7 +59,7 @@ it('a process says its details again and again, and no more after it was closed'
 });
 
 it('a candidate reaches every other process once, and so does its end, also by a loss of the data', async () => {
-  await client.flushall();
+  await program.clear();
   const seen: [string, StoredCandidate][] = [];
   const boards = ['one', 'other'].map((name) => {
     const made = board();
@@ -58,7 +70,7 @@ it('a candidate reaches every other process once, and so does its end, also by a
   const [one] = boards as [FleetBoard];
   await one.writeCandidate({ id: 'x', text: 'limits' });
   await vi.waitFor(() => expect(seen).toEqual([['other', { id: 'x', text: 'limits' }]]), soon);
-  await client.flushall();
+  await program.clear();
   const ended = { id: '', text: '' };
   await vi.waitFor(
     () =>
@@ -75,23 +87,25 @@ it('a candidate reaches every other process once, and so does its end, also by a
   expect(seen).toHaveLength(5);
 });
 
-it('while Redis does not answer, each call ends within its deadline, and the process goes on saying its details', async () => {
-  await client.flushall();
+it('while the store does not answer, each call ends within its deadline, and the process goes on saying its details', async () => {
+  await program.clear();
   const one = board({ deadlineMs: 100 });
   one.start('one', () => '{}');
   await vi.waitFor(async () => expect(await one.detailsOf(['one'])).toEqual(['{}']), soon);
-  redis.freeze();
+  server.freeze();
   const errors = await Promise.all(
     [one.detailsOf(['one']), one.writeCandidate({ id: 'x', text: '' })].map((call) => call.catch((error) => error)),
   );
-  redis.thaw();
+  server.thaw();
   expect(errors.map((error) => isHeadgateError(error, 'store_timeout'))).toEqual([true, true]);
-  await client.flushall();
+  await program.clear();
   await vi.waitFor(async () => expect(await one.detailsOf(['one'])).toEqual(['{}']), soon);
 });
 
-it('a value of another kind under the keys is an error of the store', async () => {
-  await client.flushall();
+it.runIf(isRedis)('a value of another kind under the keys is an error of the store', async () => {
+  await program.clear();
+  const client = new Redis({ port: server.port, host: '127.0.0.1' });
   await client.set('headgate:fleet:{fleet}:candidate', 'text');
+  client.disconnect();
   await expect(board().writeCandidate({ id: 'x', text: '' })).rejects.toMatchObject({ code: 'store_unavailable' });
 });

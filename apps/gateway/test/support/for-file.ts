@@ -1,9 +1,8 @@
-import { redisForFile } from 'headgate-testbed/redis-for-file';
-import type { RedisServer } from 'headgate-testbed/redis-server';
 import { startUpstream, type Upstream } from 'headgate-testbed/upstream';
 import { afterAll, beforeEach } from 'vitest';
 import { type Config, type Gateway, startGateway } from './gateway.ts';
 import { keyedConfig } from './keyed.ts';
+import { type StoreServer, storeServerForFile } from './store-server.ts';
 
 /**
  * Starts an upstream and a gateway process in front of it for the tests of a file. Await it at the top of the file.
@@ -21,11 +20,11 @@ export async function gatewayForFile(
   return { upstream, gateway };
 }
 
-/** Several gateways on one Redis, in front of one upstream. */
-export interface SharedRedis {
-  readonly redis: RedisServer;
-  /** The URL of the Redis server. */
-  readonly store: string;
+/** Several gateways on one store, in front of one upstream. */
+export interface SharedStore {
+  readonly server: StoreServer;
+  /** `store` of the config. */
+  readonly store: unknown;
   readonly upstream: Upstream;
   /** A gateway that lives as long as the file. */
   readonly survivor: Gateway;
@@ -34,13 +33,13 @@ export interface SharedRedis {
 }
 
 /**
- * Starts Redis, an upstream and a gateway for the tests of a file. Await it at the top of the file. Before each test the
+ * Starts the store, an upstream and a gateway for the tests of a file. Await it at the top of the file. Before each test the
  * upstream is as at its start.
  */
-export async function sharedRedisForFile(leaseMs: number): Promise<SharedRedis> {
-  const redis = await redisForFile();
-  const store = `redis://127.0.0.1:${redis.port}/0`;
+export async function sharedStoreForFile(leaseMs: number): Promise<SharedStore> {
+  const server = await storeServerForFile();
+  const store = server.store();
   const rest = { store, storeDeadlineMs: 2_000, idempotency: { leaseMs } };
   const { upstream, gateway } = await gatewayForFile(keyedConfig, rest);
-  return { redis, store, upstream, survivor: gateway, start: () => startGateway(keyedConfig(upstream.url, rest)) };
+  return { server, store, upstream, survivor: gateway, start: () => startGateway(keyedConfig(upstream.url, rest)) };
 }

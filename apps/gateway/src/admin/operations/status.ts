@@ -25,7 +25,7 @@ const status = z.object({
     .describe('The token of this request, so that a client shows only what its role may do'),
   state: z.enum(['serving', 'draining']),
   store: z.object({
-    kind: z.enum(['memory', 'redis', 'redis-cluster']),
+    kind: z.enum(['memory', 'redis', 'redis-cluster', 'postgres']),
     health: z.enum(['ok', 'degraded']),
     breaker: z.enum(['closed', 'open', 'half-open']),
   }),

@@ -15,13 +15,15 @@ export const perApplication = z.strictObject({
     .max(16_000_000)
     .optional()
     .describe(
-      'Most idempotency keys. Default: in memory an equal share of 100,000, or 10,000 if that is more; in Redis 1,000,000 per process',
+      'Most idempotency keys. Default: in memory an equal share of 100,000, or 10,000 if that is more; in Redis and PostgreSQL 1,000,000 per process',
     ),
   maxLargeBytes: z
     .int()
     .min(0)
     .default(8_388_608)
-    .describe('Answers of more than 8 KiB that wait for Redis or are on their way, in bytes. One always fits'),
+    .describe(
+      'Answers of more than 8 KiB that wait for Redis or PostgreSQL, or are on their way, in bytes. One always fits',
+    ),
   maxRefusedWorkMs: z
     .int()
     .min(1)

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { name } from './values.ts';
 
 /** `{ "env": "NAME" }` or `{ "file": "PATH" }`. Replaced by the secret before a config is checked. */
-const secretReference = z
+export const secretReference = z
   .strictObject({
     env: name.optional().describe('Name of an environment variable'),
     file: name.optional().describe("Path of a file, relative to the config's folder. Its last line break is dropped"),

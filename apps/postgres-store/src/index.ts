@@ -1,4 +1,0 @@
-export { createPostgresClaimStore, type PostgresClaimStoreOptions } from './claim-store.ts';
-export { createPostgresStore } from './limit-store.ts';
-export { migrate } from './migrate.ts';
-export type { PostgresStoreOptions } from './options.ts';

@@ -1,6 +1,0 @@
-/** Lua files are bundled as text. */
-declare module '*.lua' {
-  const source: string;
-  // biome-ignore lint/style/noDefaultExport: bundlers export the text of a file as the default
-  export default source;
-}

@@ -1,0 +1,223 @@
+import type { Block, BlockTarget, FreshStart } from '../../core/block.ts';
+import { monotonicClock } from '../../core/clock.ts';
+import { Decision, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
+import type { LimitStore, ReadyOptions, ResetTarget } from '../../core/ports.ts';
+import { SLOTS_PER_WINDOW } from '../../core/window.ts';
+import type { WindowSet } from '../../core/window-set.ts';
+import { DEFAULT_MAX_KEYS } from '../memory/options.ts';
+import { Denials } from '../shared/denials.ts';
+import { createFailover } from '../shared/failover.ts';
+import { KnownBlocks } from '../shared/known-blocks.ts';
+import { effectOf, type LimitStoreStats } from '../shared/limit-store-options.ts';
+import { CheckCalls, integerOf, type LimitStoreParts } from './check-calls.ts';
+import type { PostgresClient } from './client.ts';
+import { layoutOf, windowName } from './layout.ts';
+import { arrayOf, digest, fromText, toText, ZERO } from './names.ts';
+import { fillOptions, type PostgresStoreOptions } from './options.ts';
+import { isNotExecuted, Server } from './server.ts';
+
+export type { PostgresStoreOptions } from './options.ts';
+
+/** Figures of a PostgreSQL store since its start, for operators. */
+export type PostgresStoreStats = LimitStoreStats;
+
+/** A {@link LimitStore} in PostgreSQL, which any number of processes can share. */
+export interface PostgresStore extends LimitStore {
+  settleOnce(decision: Decision, cost: number, receipt: string): Promise<boolean>;
+  charge(account: string, route: string, windowSet: WindowSet, cost: number): Promise<readonly WindowStatus[]>;
+  block(target: BlockTarget, block: Block, fresh?: FreshStart): Promise<void>;
+  unblock(target: BlockTarget): Promise<void>;
+  blocked(target: BlockTarget): Promise<Block | undefined>;
+  /**
+   * Resolves after the first answer of PostgreSQL, if the schema is there and its user may use it. Await it when the
+   * program starts.
+   * @throws PostgresSetupError at once, StoreUnavailableError after `timeoutMs`, or the reason of the signal
+   */
+  ready(options?: ReadyOptions): Promise<void>;
+  /** Returns the current figures. */
+  stats(): PostgresStoreStats;
+}
+
+/** Rows that one statement of a reset looks at, so that none of them takes long. */
+const ROWS_PER_PAGE = 2_000;
+
+const SETTLE = `select headgate.settle_1($1::text::uuid, $2::text::uuid[], $3::text::bigint[], $4::text::bigint[],
+  $5::text::bigint, $6::text, $7::text::bigint, $8::text::bigint, $9::text::boolean) as settled`;
+/** The rows are locked in the order of consume_1, and deleted by their keys: a row can change before it is locked. */
+const resetPage = (which: string): string => `with page as materialized (
+    select account, route from headgate.counters where ${which} order by account, route limit ${ROWS_PER_PAGE}
+  ), doomed as materialized (
+    select c.account, c.route from headgate.counters as c join page using (account, route)
+    where $3::text is null or c.route = $3::text::uuid order by c.account, c.route for update of c
+  ), gone as (
+    delete from headgate.counters where (account, route) in (select account, route from doomed)
+  )
+  select account::text as account, route::text as route from page order by page.account desc, page.route desc limit 1`;
+const RESET_ALL = resetPage('(account, route) > ($1::text::uuid, $2::text::uuid)');
+const RESET_ACCOUNT = resetPage('account = $1::text::uuid and ($2::text is null or route > $2::text::uuid)');
+const RESET_PAIR = 'delete from headgate.counters where account = $1::text::uuid and route = $2::text::uuid';
+const BLOCK = `select headgate.block_1($1::text::uuid, $2::text::uuid, $3::text::bigint, $4::text, $5::text::bigint,
+  $6::text::boolean)`;
+const UNBLOCK = 'delete from headgate.blocks where account = $1::text::uuid and route = $2::text::uuid';
+const BLOCKED = `select (ends - now)::text as ms, reason
+  from headgate.blocks, (select coalesce($4::text::bigint, headgate.clock_1()) as now) as clock
+  where account = $1::text::uuid and route in ($2::text::uuid, $3::text::uuid) and ends > now
+  order by ends desc limit 1`;
+
+/**
+ * Creates a store in PostgreSQL. Call {@link migrate} once before. A decision is one statement, whatever the number of
+ * windows, and the requests that wait at the same time share statements. The store never connects, configures or closes
+ * the client.
+ * @throws OptionError
+ */
+export function createPostgresStore(client: PostgresClient, options: PostgresStoreOptions = {}): PostgresStore {
+  const filled = fillOptions(options);
+  const { onStoreFailure, localMaxKeys, denyCacheMaxMs, denyCacheMaxKeys, clock, durable } = filled;
+  const server = new Server(client, {
+    ...filled,
+    store: 'limits',
+    what: 'rate limits',
+    effect: effectOf(onStoreFailure),
+  });
+  return new PostgresLimitStore({
+    server,
+    durable: durable ? 'true' : 'false',
+    failover: createFailover(onStoreFailure, localMaxKeys),
+    knownBlocks: new KnownBlocks(localMaxKeys ?? DEFAULT_MAX_KEYS),
+    denials: new Denials({ maxMs: clock === undefined ? denyCacheMaxMs : 0, maxKeys: denyCacheMaxKeys }),
+  });
+}
+
+class PostgresLimitStore implements PostgresStore {
+  readonly synchronous = false;
+  readonly identity: object;
+  readonly #parts: LimitStoreParts;
+  readonly #calls: CheckCalls;
+
+  constructor(parts: LimitStoreParts) {
+    this.#parts = parts;
+    this.#calls = new CheckCalls(parts);
+    this.identity = parts.server.schema.identity;
+  }
+
+  consume(account: string, route: string, windowSet: WindowSet, cost: number): Decision | Promise<Decision> {
+    // The request is not limited.
+    if (windowSet.windows.length === 0)
+      return new Decision(account, route, windowSet, cost, monotonicClock.now(), FITS, []);
+    const pair = pairOf(account, route);
+    const denied = this.#parts.denials.get(pair, account, route, windowSet, cost, monotonicClock.now());
+    return denied ?? this.#calls.decide(account, route, windowSet, cost, pair);
+  }
+
+  async peek(account: string, route: string, windowSet: WindowSet): Promise<readonly WindowStatus[]> {
+    if (windowSet.windows.length === 0) return [];
+    const { now, counters } = await this.#calls.read(account, route, windowSet, pairOf(account, route));
+    return windowSet.windows.map((window, i) => windowStatus(window, counters, i * SLOTS_PER_WINDOW, now, 0));
+  }
+
+  settle(decision: Decision, cost: number): Promise<boolean> {
+    return this.#settle(decision, cost, null);
+  }
+
+  settleOnce(decision: Decision, cost: number, receipt: string): Promise<boolean> {
+    return this.#settle(decision, cost, receipt);
+  }
+
+  async #settle(decision: Decision, cost: number, receipt: string | null): Promise<boolean> {
+    const { server, failover, durable } = this.#parts;
+    if (decision.degraded) return failover.settle(decision, cost);
+    if (!decision.takeCharge()) return false;
+    const { account, route, windowSet, trace } = decision;
+    const { own, shared } = layoutOf(windowSet);
+    const routes = [...(shared ? [ZERO] : []), ...(own ? [digest(route)] : [])];
+    const values = [
+      ...[digest(account), arrayOf(routes), arrayOf(trace.map((window) => windowName(window, shared)))],
+      ...[arrayOf(trace.map(({ startedAt }) => startedAt as number)), String(cost - decision.cost), receipt],
+      ...[server.now(), String(server.deadlineMs), durable],
+    ];
+    try {
+      const [row] = await this.#changing(shared ? undefined : pairOf(account, route), 'settle', SETTLE, values);
+      const isSettled = row?.settled === true;
+      if (!isSettled) decision.returnCharge();
+      return isSettled;
+    } catch (error) {
+      if (isNotExecuted(error)) decision.returnCharge();
+      throw error;
+    }
+  }
+
+  async charge(account: string, route: string, windowSet: WindowSet, cost: number): Promise<readonly WindowStatus[]> {
+    // Rejections that are cached stay certain: a charge makes no room.
+    return windowSet.windows.length === 0 ? [] : this.#calls.charge(account, route, windowSet, cost);
+  }
+
+  async reset({ account, route }: ResetTarget): Promise<void> {
+    if (account !== undefined && route !== undefined) {
+      await this.#changing(pairOf(account, route), 'reset', RESET_PAIR, [digest(account), digest(route)]);
+      return;
+    }
+    const text = account === undefined ? RESET_ALL : RESET_ACCOUNT;
+    const only = route === undefined ? null : digest(route);
+    let after = account === undefined ? [ZERO, ZERO] : [digest(account), null];
+    for (;;) {
+      const [last] = await this.#changing(undefined, 'reset', text, [...after, only]);
+      if (last === undefined) return;
+      after = [String(last.account), String(last.route)];
+    }
+  }
+
+  async block(target: BlockTarget, block: Block, fresh?: FreshStart): Promise<void> {
+    const { server, knownBlocks } = this.#parts;
+    const values = [String(block.forMs), toText(block.reason), server.now(), String(fresh !== undefined)];
+    await this.#changing(pairOfTarget(target), 'block', BLOCK, [...placeOf(target), ...values]);
+    knownBlocks.add(target, block);
+  }
+
+  async unblock(target: BlockTarget): Promise<void> {
+    await this.#changing(pairOfTarget(target), 'unblock', UNBLOCK, placeOf(target));
+    this.#parts.knownBlocks.delete(target);
+  }
+
+  async blocked(target: BlockTarget): Promise<Block | undefined> {
+    const { server } = this.#parts;
+    const [row] = await server.run('blocked', BLOCKED, [...placeOf(target), ZERO, server.now()]);
+    return row && { forMs: integerOf(row.ms), reason: fromText(row.reason as string | null) };
+  }
+
+  ready(options?: ReadyOptions): Promise<void> {
+    return this.#parts.server.ready(options);
+  }
+
+  stats(): PostgresStoreStats {
+    const { denials, server } = this.#parts;
+    return {
+      calls: this.#calls.count,
+      coalesced: this.#calls.coalesced,
+      localRejections: denials.hits,
+      timeouts: server.breaker.timeouts,
+      late: server.breaker.late,
+      degraded: this.#calls.decider.degraded,
+      breaker: server.breaker.state,
+    };
+  }
+
+  /** Runs a statement that can make rejections wrong. */
+  #changing(pair: string | undefined, operation: string, text: string, values: readonly (string | null)[]) {
+    const { denials, server } = this.#parts;
+    return denials.forgetDuring(pair, () => server.run(operation, text, values));
+  }
+}
+
+/** Names the counters of an account on a route. */
+function pairOf(account: string, route: string): string {
+  return digest(account) + digest(route);
+}
+
+function pairOfTarget({ account, route }: BlockTarget): string | undefined {
+  return route === undefined ? undefined : pairOf(account, route);
+}
+
+/** The account and the route of a block's row. */
+function placeOf({ account, route }: BlockTarget): [account: string, route: string] {
+  return [digest(account), route === undefined ? ZERO : digest(route)];
+}

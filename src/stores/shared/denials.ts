@@ -1,0 +1,131 @@
+import { LRUCache } from 'lru-cache';
+import type { Block } from '../../core/block.ts';
+import { BlockedDecision } from '../../core/blocked-decision.ts';
+import { monotonicClock } from '../../core/clock.ts';
+import { Decision } from '../../core/decision.ts';
+import type { Counters } from '../../core/window.ts';
+import type { WindowSet } from '../../core/window-set.ts';
+
+/** A rejection that is certain until a known time, because a full window or a block stays until it ends (S20). */
+interface Denial {
+  readonly windowSet: WindowSet;
+  readonly decidedAt: number;
+  readonly rejectedBy: number;
+  readonly counters: Counters;
+  /** Set if not a window, but a block rejected. */
+  readonly block: Block | undefined;
+  /** When the reply arrived, on this process's clock. Times of two clocks are never compared, only elapsed times. */
+  readonly receivedAt: number;
+  readonly until: number;
+}
+
+/** Replaces a rejection that was forgotten. Replies to checks that were sent before `forgottenAt` are out of date. */
+interface Forgotten {
+  readonly forgottenAt: number;
+}
+
+/** Options of {@link Denials}. */
+export interface DenialsOptions {
+  readonly maxMs: number;
+  readonly maxKeys: number;
+}
+
+/**
+ * Rejections that can be repeated without asking the server. Bounded. Expired ones are deleted when they are found, or when
+ * room is needed, so the cache is never scanned.
+ */
+export class Denials {
+  readonly #byPair: LRUCache<string, Denial | Forgotten>;
+  readonly #maxMs: number;
+  #clearedAt = Number.NEGATIVE_INFINITY;
+  #hits = 0;
+
+  constructor({ maxMs, maxKeys }: DenialsOptions) {
+    this.#maxMs = maxMs;
+    // The cache makes room for all keys at once, in some milliseconds. Without a time, it remembers none.
+    this.#byPair = new LRUCache({ max: maxMs === 0 ? 1 : maxKeys });
+  }
+
+  /** Number of decisions that were made here. */
+  get hits(): number {
+    return this.#hits;
+  }
+
+  /** Returns the rejection as it is at `now` (on this process's clock), or undefined. */
+  get(
+    key: string,
+    account: string,
+    route: string,
+    windowSet: WindowSet,
+    cost: number,
+    now: number,
+  ): Decision | undefined {
+    const denial = this.#byPair.get(key);
+    if (denial === undefined || 'forgottenAt' in denial) return undefined;
+    if (now >= denial.until) {
+      this.#byPair.delete(key);
+      return undefined;
+    }
+    // The max of another window set can differ (S10).
+    if (denial.windowSet !== windowSet) return undefined;
+    this.#hits++;
+    // The server decided between sending and receiving. Counting from the later one, the wait shown is never too short
+    // (S7).
+    const ageMs = Math.floor(now - denial.receivedAt);
+    const decidedAt = denial.decidedAt + ageMs;
+    const { block } = denial;
+    if (block !== undefined) {
+      const left = { ...block, forMs: block.forMs - ageMs };
+      return new BlockedDecision(account, route, windowSet, cost, decidedAt, left);
+    }
+    return new Decision(account, route, windowSet, cost, decidedAt, denial.rejectedBy, denial.counters);
+  }
+
+  /** @param sentAt when the check was sent, on this process's clock; `receivedAt` is when its reply arrived */
+  remember(
+    key: string,
+    decision: Decision,
+    rejectedBy: number,
+    counters: Counters,
+    sentAt: number,
+    receivedAt: number,
+  ): void {
+    const { shown, windowSet, decidedAt, blocked: block } = decision;
+    // If room is left in the window, a request with a lower cost could still fit.
+    const certainMs = shown === undefined || shown.remaining > 0 ? block?.forMs : shown.resetMs;
+    if (this.#maxMs === 0 || certainMs === undefined) return;
+    if (sentAt <= this.#clearedAt) return;
+    const known = this.#byPair.peek(key);
+    if (known !== undefined && 'forgottenAt' in known && sentAt <= known.forgottenAt) return;
+    const until = sentAt + Math.min(certainMs, this.#maxMs);
+    this.#byPair.set(key, { windowSet, decidedAt, rejectedBy, counters, block, receivedAt, until });
+  }
+
+  /**
+   * Runs `change`. Forgets rejections before it, and again after it, because replies sent before it are out of date.
+   * @param key of the changed counters; all rejections are forgotten without it
+   */
+  async forgetDuring<T>(key: string | undefined, change: () => Promise<T>): Promise<T> {
+    const forget = (): void => {
+      if (key === undefined) this.clear(monotonicClock.now());
+      else this.forget(key, monotonicClock.now());
+    };
+    forget();
+    try {
+      return await change();
+    } finally {
+      forget();
+    }
+  }
+
+  /** Forgets a rejection, and ignores the replies to checks that were sent until `now`. */
+  forget(key: string, now: number): void {
+    this.#byPair.set(key, { forgottenAt: now });
+  }
+
+  /** Forgets all rejections, and ignores the replies to checks that were sent until `now`. */
+  clear(now: number): void {
+    this.#byPair.clear();
+    this.#clearedAt = now;
+  }
+}

@@ -1,0 +1,81 @@
+import { OptionError } from '../base/errors.ts';
+import { checkFunctions, checkInteger, checkMethods, checkOneOf, checkOptions } from '../base/options.ts';
+import type { ClaimId } from '../core/ports.ts';
+import type { IdempotencyEvent } from '../idempotency/events.ts';
+import {
+  type ClaimSettings,
+  DEFAULT_SETTINGS,
+  SETTING_NAMES,
+  type SettingsInput,
+  settingsOf,
+} from '../idempotency/settings.ts';
+import { createSystemTimers, type Timers } from '../idempotency/timers.ts';
+import type { Isolation } from '../stores/postgres/client.ts';
+import { COMMON_OPTIONS, type CommonOptions, fillCommonOptions } from '../stores/postgres/options.ts';
+
+/** The settings of idempotency that apply to a key in a transaction. */
+export type TransactionSettings = Pick<SettingsInput, (typeof OWN_SETTINGS)[number]>;
+
+/** Options of `createTransactionalIdempotency`. A call can override `waitMs`, `retentionMs`, `maxKeptBytes`, `maxRunMs`. */
+export interface TransactionalIdempotencyOptions extends TransactionSettings, Omit<CommonOptions, 'onError'> {
+  /**
+   * How long a transaction may stay open, in milliseconds. After it, it is rolled back.
+   * @default 60_000
+   */
+  readonly maxRunMs?: number | undefined;
+  /**
+   * Isolation level of the transactions.
+   * @default that of the database
+   */
+  readonly isolation?: Isolation | undefined;
+  /**
+   * Most keys of one scope (I13). A scope with as many is refused for its new keys. Each process counts the table from
+   * time to time, so a scope can exceed this a little.
+   * @default 1_000_000
+   */
+  readonly maxClaimsPerScope?: number | undefined;
+  /** Receives every event of a key. */
+  readonly onEvent?: ((event: IdempotencyEvent & ClaimId) => void) | undefined;
+  /**
+   * Timers, for tests.
+   * @default those of the platform
+   */
+  readonly timers?: Timers | undefined;
+}
+
+const OWN_SETTINGS = ['waitMs', 'retentionMs', 'maxKeptBytes', 'maxRunMs'] as const;
+const ISOLATIONS: readonly Isolation[] = ['read committed', 'repeatable read', 'serializable'];
+const COMMON = COMMON_OPTIONS.filter((name) => name !== 'onError');
+const OPTIONS = [...COMMON, ...OWN_SETTINGS, 'isolation', 'maxClaimsPerScope', 'onEvent', 'timers'];
+/** An open transaction keeps rows locked and old rows in their tables, so an hour would be too long. */
+const MAX_RUN_MS = 60_000;
+
+/**
+ * The options with their defaults.
+ * @throws OptionError
+ */
+export function fillOptions(options: TransactionalIdempotencyOptions) {
+  checkOptions(options, OPTIONS, 'options');
+  const { isolation, maxClaimsPerScope = 1_000_000, onEvent, timers = createSystemTimers() } = options;
+  if (isolation !== undefined) checkOneOf('isolation', isolation, ISOLATIONS);
+  checkInteger('maxClaimsPerScope', maxClaimsPerScope, 1);
+  checkFunctions(options, ['onEvent']);
+  checkMethods('timers', timers, ['now', 'after'], ', as a clock with timers does');
+  const { schema, deadlineMs, clock, logger, ...rest } = options;
+  const common = fillCommonOptions({ schema, deadlineMs, clock, logger });
+  const defaults = { ...DEFAULT_SETTINGS, maxRunMs: MAX_RUN_MS };
+  return { ...common, isolation, maxClaimsPerScope, onEvent, timers, settings: settingsFor(rest, defaults) };
+}
+
+/**
+ * Puts the settings of one call over `defaults`.
+ * @throws OptionError for a setting of claims with leases, because it would do nothing
+ */
+export function settingsFor(given: SettingsInput, defaults: ClaimSettings): ClaimSettings {
+  for (const name of SETTING_NAMES) {
+    const isOwn = (OWN_SETTINGS as readonly string[]).includes(name);
+    if (!isOwn && given[name] !== undefined && given[name] !== defaults[name])
+      throw new OptionError(name, given[name], 'must not be set: a key in a transaction has no lease, and no orphan');
+  }
+  return settingsOf(given, defaults);
+}
