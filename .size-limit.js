@@ -38,7 +38,7 @@ const WHOLE = {
   './h3': 44_100,
   './elysia': 44_600,
   './client': 2_600,
-  './client-ip': 3_100,
+  './client-ip': 3_450,
   './otel': 2_900,
   './internal': 39_500,
   './testing': 13_500,

@@ -131,7 +131,7 @@ export class AnswerTape {
   breakOff(): CapturedResponse | undefined {
     this.#recorded = undefined;
     const captured = this.end();
-    return captured && { ...captured, isBroken: true };
+    return captured && { isBroken: true, ...captured };
   }
 
   /**

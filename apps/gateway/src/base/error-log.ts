@@ -8,7 +8,7 @@ const MAX_MESSAGES = 10;
 const MAX_LENGTH = 160;
 
 /** The fields of a line: the first error with its stack, or how often known errors happened since the line before. */
-type Fields = { readonly err: unknown } | { readonly cause: string; readonly errors: number };
+export type ErrorFields = { readonly err: unknown } | { readonly cause: string; readonly errors: number };
 
 /**
  * Writes each error of an outage once in full, at most one per second, and then one short line per minute. A client that
@@ -16,7 +16,7 @@ type Fields = { readonly err: unknown } | { readonly cause: string; readonly err
  * @param now milliseconds
  */
 export function createErrorLog(
-  write: (fields: Fields) => void,
+  write: (fields: ErrorFields) => void,
   now = () => performance.now(),
 ): (error: unknown) => void {
   const messages = new Set<string>();

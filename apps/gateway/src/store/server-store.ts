@@ -1,7 +1,7 @@
 import { parseLimit } from 'headgate';
 import type { ClaimStore, LimitStore } from 'headgate/stores';
 import { createWindowSet } from 'headgate/stores';
-import { createErrorLog } from '../base/error-log.ts';
+import { createErrorLog, type ErrorFields } from '../base/error-log.ts';
 import type { Config } from '../config/schema.ts';
 import type { Log } from '../operations/log.ts';
 import { examineStore } from './doctor.ts';
@@ -36,9 +36,9 @@ export function serverHealth(
 }
 
 /** Writes the messages and the errors of a store into the log. */
-export function storeLog({ logger }: Log, server: 'redis' | 'postgres') {
+export function storeLog({ logger }: Log, logError: (fields: ErrorFields) => void) {
   return {
-    onError: createErrorLog((fields) => logger.warn(fields, `${server} error`)),
+    onError: createErrorLog(logError),
     logger: (message: string, err: unknown): void =>
       err === undefined ? logger.info(message) : logger.warn({ err }, message),
   };
