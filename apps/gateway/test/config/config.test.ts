@@ -621,6 +621,7 @@ describe('warnings', () => {
       { path: 'keys', reason: expect.stringContaining('every route is public') },
       { path: 'keys[0].expiresAt', reason: 'the key expired, so requests with it are refused' },
     ]);
+    expect(warningsOf({ keys, routes: [open], decisions: {} }, /^keys$/)).toEqual([]);
     expect(warningsOf({ keys, routes: [open, { route: 'GET /y' }] }, /^keys$/)).toEqual([]);
     expect(warningsOf({ routes: [open] }, /^keys/)).toEqual([]);
   });
