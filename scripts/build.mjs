@@ -1,6 +1,6 @@
 // Builds dist/ anew: a file of an earlier build would be published with it. Then adds the licences of what is bundled into it.
 // With --if-changed, only if what goes into the build or what came out of it is not what it was after the last build.
-// With --no-types, without declarations: enough to run it, in a third of the time.
+// With --no-types, without declarations: enough to run it, in a third of the time. With --say, prints what it builds.
 import { execFileSync } from 'node:child_process';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -19,6 +19,7 @@ const wasBuilt = await buildUnlessUpToDate(
     outputs: () => filesIn('dist'),
     kinds: withTypes ? ['types'] : [],
     always: !process.argv.includes('--if-changed'),
+    says: process.argv.includes('--say') ? 'Building the library …' : undefined,
   },
   () => replaceFolder('dist', build),
 );

@@ -3,8 +3,8 @@ import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 const builds = [
-  ['scripts/build.mjs', '--no-types', '--if-changed'],
-  ['apps/communication-api/scripts/build.mjs', '--if-changed'],
+  ['scripts/build.mjs', '--no-types', '--if-changed', '--say'],
+  ['apps/communication-api/scripts/build.mjs', '--if-changed', '--say'],
 ];
 
 const codes = await Promise.all(

@@ -15,10 +15,11 @@ const STAMPS = 'node_modules/.cache/headgate';
  * @param {() => string[]} what.outputs the files that came out of it
  * @param {readonly string[]} what.kinds what the build makes; a build that made more is up to date as well
  * @param {boolean} what.always whether it runs although its result is up to date
+ * @param {string} what.says is printed on the standard error before the build runs; absent: nothing
  * @param {() => void | Promise<void>} build
  * @returns {Promise<boolean>} whether it ran
  */
-export async function buildUnlessUpToDate({ name, inputs, outputs, kinds = [], always }, build) {
+export async function buildUnlessUpToDate({ name, inputs, outputs, kinds = [], always, says }, build) {
   const file = join(STAMPS, `${name}.json`);
   const last = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined;
   const before = hashOf(inputs());
@@ -29,6 +30,7 @@ export async function buildUnlessUpToDate({ name, inputs, outputs, kinds = [], a
     kinds.every((kind) => last.kinds?.includes(kind)) &&
     last.outputs === hashOf(outputs());
   if (!always && (isUpToDate || (outputs().length > 0 && !existsSync('node_modules/tsup')))) return false;
+  if (says !== undefined) console.error(says);
   await build();
   mkdirSync(dirname(file), { recursive: true });
   // A file that was changed during the build may be in it or not: then the next build is not spared.

@@ -13,7 +13,7 @@ const STORES = [
   ...(NIGHTLY
     ? [
         'test/api/{account-health,accounts,domains,scopes}.test.ts',
-        'test/dashboard/{emails,keys,limits,sign-in,webhooks}.test.ts',
+        'test/dashboard/{emails,keys,limits,second-factor,sign-in,webhooks}.test.ts',
       ]
     : []),
 ];
@@ -28,7 +28,7 @@ const PURE = [
   'test/jobs/turns.test.ts',
   'test/journal/{retention-times,sent-copies}.test.ts',
   'test/providers/outlook/{errors,graph-contract}.test.ts',
-  'test/security/{addresses,envelope,passwords}.test.ts',
+  'test/security/{addresses,envelope,passwords,totp}.test.ts',
   'test/tracking/{tracked-html,tracking-tokens,visitor}.test.ts',
 ];
 

@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { requirePeer } from 'headgate-bench/peers';
 import { Redis } from 'ioredis';
 import pg from 'pg';
+import { CLAIM_CANDIDATES } from './postgres-claim-candidates.mjs';
 
 const ROUTE = 'POST /api/v1/emails';
 const PLENTY = 1_000_000_000;
@@ -11,6 +12,8 @@ const SECONDS = [60, 86_400, 120, 172_800];
 
 /** By name, `({ url, redisPort, schema, against })`. */
 export const CANDIDATES = {
+  ...CLAIM_CANDIDATES,
+
   async floor({ url }) {
     const pool = new pg.Pool({ connectionString: url });
     await pool.query('create table if not exists floor (account text primary key, count bigint not null)');

@@ -2,10 +2,11 @@
 // file of its own.
 import { startPostgresServer } from 'headgate-bench/postgres-server';
 import { startRedisServer } from 'headgate-bench/redis-server';
+import * as claims from '../support/postgres-claims.mjs';
 import * as limits from '../support/postgres-limits.mjs';
 
 /** By name: `measure({ url, redisPort, …options })` and `report(result)`, as in a topic, and `versions()`. */
-const PARTS = { limits };
+const PARTS = { limits, claims };
 
 export async function measure(options) {
   const [server, redis] = await Promise.all([startPostgresServer(), startRedisServer()]);

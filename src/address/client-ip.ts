@@ -6,7 +6,7 @@
 import { OptionError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
 import { checkOptions } from '../base/options.ts';
-import { createMisuseLog, type MisuseLog } from '../core/misuse.ts';
+import { createMisuseLog } from '../core/misuse.ts';
 import {
   blockName,
   type IpAddress,
@@ -17,6 +17,7 @@ import {
   parseIp,
   unmapped,
 } from './ip-address.ts';
+import { ProxyChecks } from './proxy-checks.ts';
 
 /** Options of {@link createClientIp}. */
 export interface ClientIpOptions {
@@ -31,7 +32,7 @@ export interface ClientIpOptions {
   /**
    * The header in which your proxies write the address of their peer: `x-forwarded-for`, `forwarded` (RFC 7239), or
    * another header with a list of addresses, such as `cf-connecting-ip`. If your proxies forward this header unchanged,
-   * clients can forge it.
+   * clients can forge it. Another header than the default needs `trustedProxies`.
    * @default 'x-forwarded-for'
    */
   readonly header?: string | undefined;
@@ -42,13 +43,13 @@ export interface ClientIpOptions {
    */
   readonly ipv6Prefix?: number | undefined;
   /**
-   * Whether a warning is logged if requests seem to come through a proxy, but none is trusted (`HG_PROXY_NOT_TRUSTED`
-   * in `docs/misuse.md`).
+   * Whether a warning is logged if requests seem to come through a proxy that is not trusted, or if trusted proxies do
+   * not write the header (`HG_PROXY_NOT_TRUSTED` and `HG_PROXY_FIELD_MISSING` in `docs/misuse.md`).
    * @default true
    */
   readonly validate?: boolean | undefined;
   /**
-   * Is called with this warning, as a text and a `MisuseWarning`; false: nothing is logged.
+   * Is called with these warnings, as a text and a `MisuseWarning`; false: nothing is logged.
    * @default console.error
    */
   readonly logger?: Logger | false | undefined;
@@ -76,10 +77,7 @@ const NAMED: Readonly<Record<string, readonly string[]>> = {
 };
 
 const FORWARDED = 'forwarded';
-/** Fields that only a proxy writes, unless a client forges them. */
-const FIELDS_OF_PROXIES = ['x-forwarded-for', FORWARDED];
-/** In so many first requests, fields of a proxy are looked for if none is trusted. */
-const LOOKED_AT = 1_000;
+const USUAL_FIELD = 'x-forwarded-for';
 const TOKEN = "[!#$%&'*+.^_`|~\\w-]+";
 /**
  * A parameter of `Forwarded`. A quoted string may not contain quotes and backslashes, because no address contains them.
@@ -103,7 +101,7 @@ const PARAMETER = new RegExp(`^(${TOKEN})=(?:(${TOKEN})|"([^"\\\\]*)")$`);
  */
 export function createClientIp(options: ClientIpOptions = {}): ClientIp {
   checkOptions(options, ['trustedProxies', 'header', 'ipv6Prefix', 'validate', 'logger'], 'options');
-  const { trustedProxies = 0, header = 'x-forwarded-for', ipv6Prefix = 56 } = options;
+  const { trustedProxies = 0, header = USUAL_FIELD, ipv6Prefix = 56 } = options;
   if (typeof header !== 'string' || !new RegExp(`^${TOKEN}$`).test(header)) {
     throw new OptionError('header', header, 'must be the name of a header');
   }
@@ -115,16 +113,20 @@ export function createClientIp(options: ClientIpOptions = {}): ClientIp {
   const isTrusted = trustCheck(trustedProxies);
   const misuse = createMisuseLog(options);
   const trustsNone = trustedProxies === 0 || (Array.isArray(trustedProxies) && trustedProxies.length === 0);
-  const lookForProxy = misuse !== undefined && trustsNone ? proxyCheck(misuse) : undefined;
+  if (trustsNone && name !== USUAL_FIELD)
+    throw new OptionError('header', header, 'needs trustedProxies: it is read only from proxies that are trusted');
+  const checks = misuse && new ProxyChecks(misuse, name, trustsNone);
   return (connected, fields) => {
     let hop = 0;
     let address = parsePeer(connected);
     // If proxies are counted, a connection without an address counts as a proxy too.
     if (!isTrusted(address, hop)) {
-      lookForProxy?.(fields);
+      if (checks?.looksAtOthers && typeof fields === 'object' && fields !== null)
+        checks.untrusted((field) => headerValue(fields, field) !== '');
       return address && blockName(address, ipv6Prefix);
     }
     const entries = listOf(fields, name);
+    checks?.trusted(entries.some((entry) => entry !== ''));
     for (let at = entries.length - 1; at >= 0; at--) {
       const next = parseIp(read(entries[at] as string) ?? '');
       if (next === undefined) break;
@@ -133,20 +135,6 @@ export function createClientIp(options: ClientIpOptions = {}): ClientIp {
       if (!isTrusted(address, hop)) break;
     }
     return address && blockName(address, ipv6Prefix);
-  };
-}
-
-/** Returns a function that warns if the fields of one of the first requests were written by a proxy. */
-function proxyCheck(misuse: MisuseLog): (fields: unknown) => void {
-  let left = LOOKED_AT;
-  return (fields) => {
-    if (left === 0 || typeof fields !== 'object' || fields === null) return;
-    left--;
-    const found = FIELDS_OF_PROXIES.find((name) => headerValue(fields as RequestFields, name) !== '');
-    if (found === undefined) return;
-    left = 0;
-    const reason = `A request has the field ${found}, but no proxy is trusted`;
-    misuse.warn('HG_PROXY_NOT_TRUSTED', `${reason}: name a proxy in front of this server in trustedProxies.`);
   };
 }
 

@@ -7,11 +7,18 @@ export type MisuseCode =
   | 'HG_GATE_TWICE'
   | 'HG_LIMITER_PER_REQUEST'
   | 'HG_NO_ACCOUNT'
+  | 'HG_NOTHING_LIMITED'
+  | 'HG_PLAN_NEVER_SEEN'
+  | 'HG_PROVIDER_NEVER_SEEN'
   | 'HG_PROVIDER_WITHOUT_LIMITS'
+  | 'HG_PROXY_FIELD_MISSING'
   | 'HG_PROXY_NOT_TRUSTED'
+  | 'HG_RECEIPTS_IN_MEMORY'
   | 'HG_ROUTE_NEVER_SEEN'
   | 'HG_SHARED_PREFIX'
-  | 'HG_TOO_MANY_ROUTES';
+  | 'HG_TOO_MANY_ROUTES'
+  | 'HG_UNKNOWN_FIELD'
+  | 'HG_WINDOW_WITHOUT_EFFECT';
 
 /**
  * The library is used in a way that is valid, but probably a mistake: limits would not do what their author expects. It
@@ -32,16 +39,19 @@ export class MisuseWarning extends Error {
 /** Logs each kind of misuse once. */
 export class MisuseLog {
   readonly #log: Logger;
-  readonly #logged = new Set<MisuseCode>();
+  readonly #logged = new Set<string>();
 
   constructor(log: Logger) {
     this.#log = log;
   }
 
-  /** @param what the observation and the advice, as sentences */
-  warn(code: MisuseCode, what: string): void {
-    if (this.#logged.has(code)) return;
-    this.#logged.add(code);
+  /**
+   * @param what the observation and the advice, as sentences
+   * @param kind warnings of one code are logged once per kind; the program must bound the number of kinds
+   */
+  warn(code: MisuseCode, what: string, kind = ''): void {
+    if (this.#logged.has(code + kind)) return;
+    this.#logged.add(code + kind);
     this.#log(`headgate: ${code}`, new MisuseWarning(code, what));
   }
 }

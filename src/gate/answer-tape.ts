@@ -120,7 +120,8 @@ export class AnswerTape {
     const isWhole =
       this.#head !== undefined && (!this.hasBody || this.#length === (this.#statedLength ?? this.#length));
     const { status, fields } = this.#head ?? NO_HEAD;
-    return { status, fields, body: pieces && isWhole ? join(pieces) : undefined, isBroken: !isWhole };
+    if (!isWhole) return { status, fields, body: undefined, isBroken: true };
+    return { status, fields, body: pieces && join(pieces) };
   }
 
   /**
@@ -130,7 +131,7 @@ export class AnswerTape {
   breakOff(): CapturedResponse | undefined {
     this.#recorded = undefined;
     const captured = this.end();
-    return captured && { ...captured, isBroken: true };
+    return captured && { isBroken: true, ...captured };
   }
 
   /**

@@ -60,7 +60,7 @@ class StagedGate<Request> implements Gate<Request> {
     this.#options = options;
     this.#checks = checks;
     this.#events = new GateEmitter(options.onEvent, createLogger(options.logger));
-    this.#entries = new GateEntries(options, this.#events);
+    this.#entries = new GateEntries(options, this.#events, checks);
     this.#limits = new LimitStage(options, this.#entries, checks);
     const { idempotency, isOutcome = isNotRejection, keepsField } = options;
     this.#idempotency = idempotency && new IdempotencyStage({ idempotency, isOutcome, keepsField });

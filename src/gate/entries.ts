@@ -7,6 +7,7 @@ import { type HeaderFields, rateLimitFields } from '../http/rate-limit-fields.ts
 import { problemOfBody } from './body-problem.ts';
 import type { GateEmitter, RefusedEvent, SkippedEvent } from './events.ts';
 import type { GateAnswer } from './gate.ts';
+import type { GateChecks } from './gate-checks.ts';
 import type { AnswerProblem } from './idempotency-stage.ts';
 import type { GateOptions } from './options.ts';
 import { ownReply } from './own-answer.ts';
@@ -38,10 +39,12 @@ const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 export class GateEntries<Request> {
   readonly #options: GateOptions<Request>;
   readonly #events: GateEmitter;
+  readonly #checks: GateChecks | undefined;
 
-  constructor(options: GateOptions<Request>, events: GateEmitter) {
+  constructor(options: GateOptions<Request>, events: GateEmitter, checks: GateChecks | undefined) {
     this.#options = options;
     this.#events = events;
+    this.#checks = checks;
   }
 
   /** The result of a limit: a passage, 429, or 422 if waiting does not help (S8, S11). */
@@ -60,6 +63,7 @@ export class GateEntries<Request> {
   /** Lets a request pass without a decision. */
   skip(requestId: string | undefined, reason: SkippedEvent['reason']): GatePassage {
     requestId = this.idFor(requestId);
+    this.#checks?.skipped(reason);
     if (this.#events.hasListener) this.#events.emit({ type: 'skipped', requestId, reason });
     return this.#createPassage(requestId, undefined, NO_HEADERS);
   }

@@ -110,6 +110,7 @@ export class IdempotencyStage {
     const { onOrphan = defaults.onOrphan, dispatch } = request;
     const maxBytes = this.#maxBytes(request);
     return {
+      claim,
       maxBytes,
       // In each case another response can replace this one.
       storeBeforeSending: onOrphan !== 'reject' || dispatch === 'explicit' || claim.transaction !== undefined,

@@ -1,4 +1,4 @@
-import { OptionError } from '../base/errors.ts';
+import { CostError, OptionError } from '../base/errors.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { EVERY_ROUTE } from '../core/window-set.ts';
 import type { GateEntries } from './entries.ts';
@@ -100,7 +100,7 @@ export class LimitStage<Request> {
     isCached: boolean,
     provider: string | undefined,
     plan: string | undefined,
-    cost: number,
+    cost: number | undefined,
   ): MaybePromise<GateAnswer | GatePassage> {
     if (isCached === true) return this.#entries.skip(requestId, 'cached');
     // Any other truthy value would let a request past its limit by accident.
@@ -115,6 +115,8 @@ export class LimitStage<Request> {
     const named = routeOption === undefined ? undefined : route;
     const limited = { account, route: named, provider, plan, cost, limits };
     try {
+      // The limiter would take it for the default.
+      if (cost === undefined) throw new CostError(cost);
       if (limiter.synchronous) return this.#entries.decided(request, requestId, limiter.consumeSync(limited));
     } catch (error) {
       return this.#entries.fail(request, requestId, new StageError('limits', error));

@@ -7,7 +7,7 @@ import type { ProblemMediaType } from '../http/problem.ts';
 import { type RateLimitFields, rateLimitStyles } from '../http/rate-limit-fields.ts';
 import type { KeepField } from '../http/stored-response.ts';
 import type { KeyOpener } from '../idempotency/idempotency.ts';
-import { needsRoute } from '../limits/limiter-parts.ts';
+import { layerFields, needsRoute } from '../limits/limiter-parts.ts';
 import type { Limiter } from '../limits/ports.ts';
 import { ROUTE_NEEDED } from '../limits/window-set-cache.ts';
 import type { GateEvent } from './events.ts';
@@ -169,6 +169,8 @@ export interface GateOptions<Request> {
 }
 
 const NOT_RESOLVER = 'must be a function of the request';
+const NAMELESS_ROUTE =
+  'must be given with limits of a route, which count it by its name: a text, or a function of the request such as routeOf';
 const MEDIA_TYPES: readonly ProblemMediaType[] = ['application/json', 'application/problem+json'];
 /** The options of a gate that are functions of the request. */
 export const RESOLVERS = [
@@ -209,8 +211,14 @@ export function checkGateOptions<Request>(options: GateOptions<Request>, hasRout
     if (typeof resolver !== 'function' && (name === 'account' || resolver !== undefined))
       throw new OptionError(name, resolver, NOT_RESOLVER);
   }
-  if (options.route === undefined && (hasRouteLimits || needsRoute(limiter)))
+  if (options.route === undefined && hasRouteLimits) throw new OptionError('route', undefined, NAMELESS_ROUTE);
+  if (options.route === undefined && needsRoute(limiter))
     throw new OptionError('route', undefined, `${NOT_RESOLVER}: ${ROUTE_NEEDED}`);
+  const ignored = layerFields(limiter).find((name) => options[name] === undefined);
+  if (ignored !== undefined) {
+    const reason = `${NOT_RESOLVER}: without it, limits.${ignored}s of the limiter would never apply`;
+    throw new OptionError(ignored, undefined, `${reason}. () => undefined if only routes of this gate set it`);
+  }
   const { idempotency, idempotent } = options;
   if (idempotency !== undefined && typeof idempotency?.open !== 'function') {
     throw new OptionError('idempotency', idempotency, 'must be what createIdempotency() returns');

@@ -57,7 +57,7 @@ export class GatePassage implements Passage {
     dispatchClaim?: () => Promise<Reply | undefined>,
     transaction?: object,
   ): this {
-    const { maxBytes, storeBeforeSending } = recording;
+    const { claim, maxBytes, storeBeforeSending } = recording;
     this.#transaction = transaction;
     const store = (response: CapturedResponse): Promise<Reply | undefined> => {
       const fault = transaction && this.#faultOf(response);
@@ -69,6 +69,7 @@ export class GatePassage implements Passage {
       return this.#releasing ?? this.#store(recording, response);
     };
     this.recording = {
+      claim,
       maxBytes,
       storeBeforeSending,
       store: (response) => this.#dispatching?.then((instead) => instead ?? store(response)) ?? store(response),

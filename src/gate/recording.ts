@@ -1,4 +1,5 @@
 import type { Reply } from '../http/problem.ts';
+import type { Claim } from '../idempotency/claim.ts';
 
 /** How the response to a request with an idempotency key is captured and stored, so that every retry gets it (I4). */
 export interface ResponseRecording {
@@ -21,6 +22,11 @@ export interface ResponseRecording {
    * @returns the reply that the client gets: a 500, or another outcome that is already stored under the key
    */
   fail(error: Error): Promise<Reply>;
+  /**
+   * The claim of the request, for a process that lets another program execute it: that program completes or abandons
+   * the claim in the store. Call `leave()` of it, and then neither {@link store} nor {@link fail}.
+   */
+  readonly claim?: Claim | undefined;
 }
 
 /** Status and header fields of a response, as the client gets them. */

@@ -136,7 +136,12 @@ export class Layer implements LimitLayer {
 
   /** The longest duration of a window, in milliseconds; 0 without windows. */
   get longestMs(): number {
-    return longestOf([this.allMethods?.windows ?? NO_LIMIT, ...this.#routes.values()]);
+    return longestOf(this.limits);
+  }
+
+  /** Every limit of this layer. */
+  get limits(): readonly Limit[] {
+    return [this.allMethods?.windows ?? NO_LIMIT, ...this.#routes.values()];
   }
 
   routeLimit(route: string): Limit | undefined {

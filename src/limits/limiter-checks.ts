@@ -1,9 +1,11 @@
 import { describe } from '../base/errors.ts';
 import type { AdjustTarget } from '../core/adjustment.ts';
+import { formatWindow, type Limit } from '../core/limit.ts';
 import type { MisuseLog } from '../core/misuse.ts';
 import type { LimitStore } from '../core/ports.ts';
 import { LatestLimiters } from './latest-limiters.ts';
-import { isWindowSetSource, type Limits, placeOfTarget, type WindowSetSource } from './window-sets.ts';
+import type { LimitRequest } from './ports.ts';
+import { isWindowSetSource, type LayerField, type Limits, placeOfTarget, type WindowSetSource } from './window-sets.ts';
 
 /** Decisions after which every route with limits of its own should have been seen. */
 const DECISIONS = 1_000;
@@ -13,6 +15,8 @@ const MAX_ROUTES = 1_000;
 const LOOKED_AT = 64;
 /** Most names that a warning shows. */
 const SHOWN_NAMES = 5;
+/** The fields of a request. */
+const FIELDS: readonly (keyof LimitRequest)[] = ['account', 'route', 'provider', 'plan', 'limits', 'cost'];
 
 /** The limits of the limiter that uses the counters, by the identity of the counters. */
 const limitsByCounters = /* @__PURE__ */ new WeakMap<object, Limits | WindowSetSource>();
@@ -25,15 +29,21 @@ export class LimiterChecks {
   readonly #misuse: MisuseLog;
   readonly #limitedRoutes: readonly string[];
   readonly #latest: LatestLimiters;
+  /** The fields that select a layer of the limits, and that no request had so far. */
+  readonly #unseenFields: Set<LayerField>;
   /** Names of the routes so far. Undefined after they were too many. */
   #routes: Set<string> | undefined = new Set();
   #decisions = 0;
   readonly createdAfter: number;
 
-  /** @param limitedRoutes routes with limits of their own */
-  constructor(misuse: MisuseLog, limitedRoutes: readonly string[], latest = latestLimiters) {
+  constructor(
+    misuse: MisuseLog,
+    { limitedRoutes = [], layerFields }: Pick<WindowSetSource, 'limitedRoutes' | 'layerFields'>,
+    latest = latestLimiters,
+  ) {
     this.#misuse = misuse;
     this.#limitedRoutes = limitedRoutes;
+    this.#unseenFields = new Set(layerFields);
     this.#latest = latest;
     this.createdAfter = latest.begun;
   }
@@ -44,11 +54,45 @@ export class LimiterChecks {
 
   /**
    * Call it with every request that the limiter decides.
+   * @param route its name, also if the request names none
    * @param isCounted whether a window counts the route separately
    */
-  decides(account: string, route: string, isCounted = true): void {
+  decides(request: LimitRequest, route: string, isCounted = true): void {
     const decisions = ++this.#decisions;
-    if (decisions <= DECISIONS || decisions % LOOKED_AT === 0) this.#look(account, route, isCounted, decisions);
+    if (decisions <= DECISIONS) this.#lookAtFirst(request, decisions);
+    if (decisions <= DECISIONS || decisions % LOOKED_AT === 0) this.#look(request.account, route, isCounted, decisions);
+  }
+
+  /** Call it with a request whose fields may be misspelt. Others are no mistake: a job can be passed as it is. */
+  looksAtFields(request: LimitRequest): void {
+    for (const name of Object.keys(request)) {
+      if ((FIELDS as readonly string[]).includes(name)) continue;
+      const lower = name.toLowerCase();
+      const meant = FIELDS.find(
+        (field) =>
+          request[field] === undefined && [lower, lower.slice(0, -1), `${lower}${field.at(-1)}`].includes(field),
+      );
+      if (meant === undefined) continue;
+      this.#misuse.warn('HG_UNKNOWN_FIELD', `Unknown field ${describe(name)}: is ${meant} meant?`, meant);
+    }
+  }
+
+  /** Call it with every limit of the limiter. */
+  listed(limits: readonly Limit[]): void {
+    for (const limit of limits) {
+      limit.forEach((window, i) => {
+        const longer = limit[i + 1];
+        if (longer === undefined || longer.max > window.max) return;
+        const reason = `${formatWindow(window)} has no effect beside ${formatWindow(longer)}.`;
+        this.#misuse.warn('HG_WINDOW_WITHOUT_EFFECT', reason);
+      });
+    }
+  }
+
+  /** Call it if a limiter with receipts counts in this process alone. */
+  receiptsInMemory(): void {
+    const reason = 'Receipts of a memory store settle only in this process.';
+    this.#misuse.warn('HG_RECEIPTS_IN_MEMORY', reason);
   }
 
   /** Call it when the limiter is created. */
@@ -71,6 +115,17 @@ export class LimiterChecks {
   hidden(target: AdjustTarget): void {
     const reason = `The function \`limits\` changed a limit that adjust() hides, ${placeOfTarget(target)}`;
     this.#misuse.warn('HG_ADJUSTMENT_HIDES', `${reason}: reset the adjustment with 'recommended', if it is outdated.`);
+  }
+
+  #lookAtFirst(request: LimitRequest, decisions: number): void {
+    this.looksAtFields(request);
+    for (const field of this.#unseenFields) {
+      if (request[field] !== undefined) this.#unseenFields.delete(field);
+      else if (decisions === DECISIONS) {
+        const reason = `The first ${DECISIONS} requests had no ${field}, so limits.${field}s never applied.`;
+        this.#misuse.warn(`HG_${field.toUpperCase() as Uppercase<LayerField>}_NEVER_SEEN`, reason);
+      }
+    }
   }
 
   #look(account: string, route: string, isCounted: boolean, decisions: number): void {

@@ -2,7 +2,7 @@ import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { LimitStore } from '../core/ports.ts';
 import type { WindowSet } from '../core/window-set.ts';
 import type { Limiter } from './ports.ts';
-import type { Subject, WindowSetSource } from './window-sets.ts';
+import type { LayerField, Subject, WindowSetSource } from './window-sets.ts';
 
 /** What a limiter is made of. */
 interface LimiterParts {
@@ -33,6 +33,11 @@ export function withParts(limiter: Limiter, parts: LimiterParts | undefined): Li
 /** Like `windowSet` of the limiter, and waits for a promise of the function `limits`. */
 export function windowSetOf(limiter: Limiter, subject: Subject): MaybePromise<WindowSet> {
   return partsOf(limiter)?.resolve(subject) ?? limiter.windowSet(subject);
+}
+
+/** Which of plan and provider the limits of a limiter name. */
+export function layerFields(limiter: Limiter): readonly LayerField[] {
+  return partsOf(limiter)?.windowSets.layerFields ?? [];
 }
 
 /** Whether each request of a limiter must name its route. */

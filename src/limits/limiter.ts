@@ -16,7 +16,7 @@ import type { LimitInput } from '../core/limit.ts';
 import { createMisuseLog } from '../core/misuse.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
 import { EVERY_ROUTE, hasSharedCount, type WindowSet } from '../core/window-set.ts';
-import { createMemoryStore } from '../stores/memory/limits.ts';
+import { createMemoryStore, isMemoryStore } from '../stores/memory/limits.ts';
 import { type BlockOptions, checkBlock, checkBlockTarget } from './blocks.ts';
 import { LimiterChecks } from './limiter-checks.ts';
 import { withParts } from './limiter-parts.ts';
@@ -54,9 +54,11 @@ export function createLimiter(options: LimiterOptions): Limiter {
   }
   const windowSets = isWindowSetSource(limits) ? limits : new WindowSets(limits);
   const misuse = createMisuseLog(options);
-  const checks = misuse && new LimiterChecks(misuse, windowSets.limitedRoutes ?? []);
+  const checks = misuse && new LimiterChecks(misuse, windowSets);
   checks?.created(store, limits);
+  if (receipts !== undefined && isMemoryStore(store)) checks?.receiptsInMemory();
   if (checks !== undefined && windowSets instanceof WindowSets) {
+    checks.listed(windowSets.limits);
     windowSets.onUnknownProvider = (provider) => {
       windowSets.onUnknownProvider = undefined;
       checks.unknownProvider(provider);
@@ -119,7 +121,9 @@ class StoreLimiter implements Limiter {
 
   async peek(subject: Subject): Promise<readonly WindowStatus[]> {
     const { account, route = EVERY_ROUTE } = Object(subject) as Subject;
-    return this.#store.peek(account, route, await this.resolve(subject));
+    const windowSet = await this.resolve(subject);
+    this.#checks?.looksAtFields(subject);
+    return this.#store.peek(account, route, windowSet);
   }
 
   async usage(subject: UsageSubject): Promise<Usage> {
@@ -163,6 +167,7 @@ class StoreLimiter implements Limiter {
   async charge(request: LimitRequest): Promise<readonly WindowStatus[]> {
     const { account, route = EVERY_ROUTE, cost = 1 } = Object(request) as LimitRequest;
     const windowSet = this.resolve(request);
+    this.#checks?.looksAtFields(request);
     checkCost(cost);
     checkMethods('store', this.#store, ['charge'], ': this store cannot charge');
     return (this.#store as Required<LimitStore>).charge(account, route, await windowSet, cost);
@@ -236,7 +241,7 @@ class StoreLimiter implements Limiter {
   #decide(request: LimitRequest, windowSet: WindowSet): Decision | Promise<Decision> {
     const { account, route = EVERY_ROUTE, cost = 1 } = request;
     checkCost(cost);
-    this.#checks?.decides(account, route, windowSet.routeWindows > 0 || windowSet.allMethodsScope === 'route');
+    this.#checks?.decides(request, route, windowSet.routeWindows > 0 || windowSet.allMethodsScope === 'route');
     return this.#store.consume(account, route, windowSet, cost);
   }
 

@@ -50,6 +50,10 @@ export type Limits = LayerInput | LayeredLimits<LayerInput> | ((subject: Subject
 
 const LAYERS = ['default', 'plans', 'providers', 'accounts'];
 
+/** The fields of a subject that select a layer by its name. */
+const LAYER_FIELDS = ['plan', 'provider'] as const;
+export type LayerField = (typeof LAYER_FIELDS)[number];
+
 /** The routes that the limits of a subject name, and the window set of every other route. */
 export interface NamedRoutes {
   readonly routes: readonly string[];
@@ -65,6 +69,11 @@ export interface WindowSetSource {
   windowSet(subject: Subject): WindowSet;
   /** Routes with their own limits. If given, the limiter warns of those that no request names. */
   readonly limitedRoutes?: readonly string[] | undefined;
+  /**
+   * Which of plan and provider the limits name, without adjustments. A gate needs a resolver for each, and the limiter
+   * warns if no request has one.
+   */
+  readonly layerFields?: readonly ('plan' | 'provider')[] | undefined;
   /**
    * Returns the routes that the limits of a subject name. Without it, `limiter.usage` shows `limitedRoutes`.
    * @param subject names no route
@@ -115,6 +124,9 @@ export class WindowSets implements WindowSetSource {
    * throws for a subject without the route that its limits need.
    */
   readonly needsRoute: boolean = false;
+  readonly layerFields: readonly LayerField[] = [];
+  /** Every limit of every layer, without adjustments. None if `limits` is a function. */
+  readonly limits: readonly Limit[] = [];
   /** Of all limits so far: counts of an earlier limit apply again if it comes back. */
   longestMs = 0;
   /** Called if a subject names a provider without a layer, although others are listed. */
@@ -141,6 +153,7 @@ export class WindowSets implements WindowSetSource {
       this.#windowSetsByLayer = limits.#windowSetsByLayer;
       this.#windowSetsByRouteLimits = limits.#windowSetsByRouteLimits;
       this.needsRoute = limits.needsRoute;
+      this.layerFields = limits.layerFields;
       this.longestMs = limits.longestMs;
       this.onUnknownProvider = limits.onUnknownProvider;
       this.onHidden = limits.onHidden;
@@ -165,6 +178,8 @@ export class WindowSets implements WindowSetSource {
     const layers = [this.#default, ...named.flatMap((byName) => [...byName.values()])];
     checkLimited(layers, limits, place);
     this.needsRoute = layers.some((layer) => layer.needsRoute);
+    this.layerFields = LAYER_FIELDS.filter((_, i) => named[i]?.size);
+    this.limits = layers.flatMap((layer) => layer.limits);
     for (const layer of layers) this.#note(layer);
     this.#defaultWindowSets = new WindowSetCache([this.#default], this.#factory);
     this.#listsCustomerPlans = true;

@@ -4,7 +4,15 @@ import { inSlices } from '../base/slices.ts';
 import { type Adjustment, type AdjustTarget, layerOf, targetKey } from '../core/adjustment.ts';
 import type { Limit } from '../core/limit.ts';
 import type { WindowSet } from '../core/window-set.ts';
-import { areEqual, type Limits, limitOf, type NamedRoutes, type Subject, WindowSets } from '../limits/window-sets.ts';
+import {
+  areEqual,
+  type LayerField,
+  type Limits,
+  limitOf,
+  type NamedRoutes,
+  type Subject,
+  WindowSets,
+} from '../limits/window-sets.ts';
 import { type CheckedChange, checkChanges, type LimitChange } from './change.ts';
 import { explainLimits, type LimitOrigin } from './explanation.ts';
 import { type LimitPreview, previewChange } from './preview.ts';
@@ -57,6 +65,10 @@ export class AdjustedWindowSets {
 
   get limitedRoutes(): readonly string[] {
     return this.#windowSets.limitedRoutes;
+  }
+
+  get layerFields(): readonly LayerField[] {
+    return this.#windowSets.layerFields;
   }
 
   get longestMs(): number {

@@ -237,18 +237,72 @@ describe('invalid options are refused at once', () => {
     );
   });
 
+  it.each([{}, { trustedProxies: 0 }, { trustedProxies: [] }])(
+    'a header that is never read is refused: %j',
+    (proxies) => {
+      const reason =
+        'header: needs trustedProxies: it is read only from proxies that are trusted, got "CF-Connecting-IP"';
+      expect(() => createClientIp({ ...proxies, header: 'CF-Connecting-IP' })).toThrow(reason);
+      expect(createClientIp({ ...proxies, header: 'X-Forwarded-For' })(PROXY, {})).toBe(PROXY);
+    },
+  );
+
   it('a misspelt option is refused', () => {
     expect(() => createClientIp({ trustProxy: 1 } as never)).toThrow(/trustProxy: unknown option/);
   });
 });
 
+/** A function that identifies clients, and the codes of the warnings that it logs. */
+function watched(options: ClientIpOptions = {}) {
+  const codes: string[] = [];
+  const logger = (_: string, warning: unknown): void => void codes.push((warning as { code: string }).code);
+  return { clientIp: createClientIp({ logger, ...options }), codes };
+}
+
+describe('HG_PROXY_FIELD_MISSING', () => {
+  const options = [
+    { trustedProxies: 1, header: 'x-forwarded-fro' },
+    { trustedProxies: [PROXY] },
+    { trustedProxies: [PROXY], header: 'forwarded' },
+  ];
+
+  it.each(options)('is logged once if none of 1,000 requests from a proxy has the field: %j', (given) => {
+    const { clientIp, codes } = watched(given);
+    for (let i = 0; i < 999; i++) clientIp(PROXY, { other: '203.0.113.9' });
+    expect(codes).toEqual([]);
+    for (let i = 0; i < 2_000; i++) clientIp(PROXY, {});
+    expect(codes).toEqual(['HG_PROXY_FIELD_MISSING']);
+  });
+
+  it.each(options)('is not logged if one of them has it, or with validate: false: %j', (given) => {
+    const { clientIp, codes } = watched(given);
+    for (let i = 0; i < 2_000; i++)
+      clientIp(PROXY, i === 5 ? { [given.header ?? 'x-forwarded-for']: '203.0.113.9' } : {});
+    const off = watched({ ...given, validate: false });
+    for (let i = 0; i < 2_000; i++) off.clientIp(PROXY, {});
+    expect([codes, off.codes]).toEqual([[], []]);
+  });
+});
+
 describe('HG_PROXY_NOT_TRUSTED', () => {
-  /** A function that identifies clients, and the codes of the warnings that it logs. */
-  function watched(options: ClientIpOptions = {}) {
-    const codes: string[] = [];
-    const logger = (_: string, warning: unknown): void => void codes.push((warning as { code: string }).code);
-    return { clientIp: createClientIp({ logger, ...options }), codes };
-  }
+  it('is logged once after 100 requests with the field if other proxies are trusted, and none of them connects', () => {
+    const { clientIp, codes } = watched({ trustedProxies: [OTHER_PROXY], header: 'cf-connecting-ip' });
+    const fields = { 'cf-connecting-ip': '203.0.113.9' };
+    for (let i = 0; i < 99; i++) {
+      clientIp(PROXY, fields);
+      clientIp(PROXY, { 'x-forwarded-for': '203.0.113.9' });
+    }
+    expect(codes).toEqual([]);
+    for (let i = 0; i < 300; i++) expect(clientIp(PROXY, fields)).toBe(PROXY);
+    expect(codes).toEqual(['HG_PROXY_NOT_TRUSTED']);
+  });
+
+  it('is not logged if one request comes from a trusted proxy: others forge the field', () => {
+    const { clientIp, codes } = watched({ trustedProxies: [OTHER_PROXY] });
+    const fields = { 'x-forwarded-for': '203.0.113.9' };
+    for (let i = 0; i < 300; i++) clientIp(i === 50 ? OTHER_PROXY : PROXY, fields);
+    expect(codes).toEqual([]);
+  });
 
   it.each([
     ['x-forwarded-for', {}],
@@ -263,7 +317,7 @@ describe('HG_PROXY_NOT_TRUSTED', () => {
     expect(codes).toEqual(['HG_PROXY_NOT_TRUSTED']);
   });
 
-  it('is not logged if proxies are trusted, not after 1,000 requests, and not with validate: false', () => {
+  it('is not logged for one request if proxies are trusted, not after 1,000 requests, and not with validate: false', () => {
     const trusting = watched({ trustedProxies: [OTHER_PROXY] });
     trusting.clientIp(PROXY, { 'x-forwarded-for': '203.0.113.9' });
     const late = watched();

@@ -60,7 +60,7 @@ describe('a tape', () => {
 
   it('without a head it broke off: status 500 and no body', () => {
     const tape = new AnswerTape({ maxBytes: 9, storeBeforeSending: false });
-    expect(tape.breakOff()).toEqual({ status: 500, fields: [], body: undefined });
+    expect(tape.breakOff()).toEqual({ status: 500, fields: [], body: undefined, isBroken: true });
   });
 
   it.each<[string, string, string | undefined]>([

@@ -2,6 +2,10 @@ import { expect, it } from 'vitest';
 import type { GateEntry, GateEvent } from '../../src/gate/index.ts';
 import { fingerprint } from '../../src/http/fingerprint/fingerprint.ts';
 import { createGate, createIdempotency, createLimiter, type GateOptions } from '../../src/index.ts';
+import type { LimiterOptions } from '../../src/limits/ports.ts';
+import type { WindowSetSource } from '../../src/limits/window-sets.ts';
+import { createMemoryAdjustments } from '../../src/memory.ts';
+import { createSharedLimits } from '../../src/shared-limits/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 
@@ -27,6 +31,30 @@ function gateOf(options: Partial<GateOptions<Request>> = {}) {
   });
   return { gate, limiter, events, logged };
 }
+
+it.each<[string, LimiterOptions['limits'] | WindowSetSource]>([
+  ['plan', { default: ['1/1m'], plans: { pro: {} } }],
+  ['provider', { default: ['1/1m'], providers: { google: ['9/1m'] } }],
+  [
+    'plan',
+    createSharedLimits({ base: { default: ['1/1m'], plans: { pro: {} } }, adjustments: createMemoryAdjustments() }),
+  ],
+])('a gate without the resolver `%s`, by whose names the limits differ, is refused at the start', (name, limits) => {
+  const limiter = createLimiter({ limits });
+  const options = { limiter, account: () => 'a' };
+  const reason = `must be a function of the request: without it, limits.${name}s of the limiter would never apply`;
+  expect(() => createGate(options)).toThrow(`${name}: ${reason}`);
+  const gate = createGate({ ...options, [name]: () => undefined });
+  expect(gate.with({ cost: 2 }).throws).toBe(false);
+});
+
+it('only names of `limits` need a resolver: not those of adjustments, or of a function', () => {
+  const limiter = createLimiter({ limits: ['1/1m'] });
+  limiter.adjust({ plan: 'pro' }, ['9/1m']);
+  limiter.adjust({ provider: 'google' }, ['9/1m']);
+  expect(createGate({ limiter, account: () => 'a' }).with({}).throws).toBe(false);
+  expect(createGate({ limiter: createLimiter({ limits: () => ['1/1m'] }), account: () => 'a' }).throws).toBe(false);
+});
 
 const SAME_REQUEST = { method: 'GET', path: '/', contentType: undefined, body: (async function* () {})() };
 

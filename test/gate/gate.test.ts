@@ -87,6 +87,14 @@ describe('the stages', () => {
     expect(await remaining(limiter)).toBe(0);
   });
 
+  it.each([undefined, 0, '5'])('a `cost` that resolves to %j is a 500, and charges nothing', async (cost) => {
+    const { gate, limiter } = gateOf({ cost: (async () => cost) as never, logger: false });
+    expect(problem(await gate.enter(REQUEST)).status).toBe(500);
+    expect((await limiter.peek({ account: 'a', route: 'r' })).every(({ startedAt }) => startedAt === undefined)).toBe(
+      true,
+    );
+  });
+
   it('S8, S11: a cost that can never fit gets 422 with a type of its own and without retry-after', async () => {
     const { gate, events, limiter } = gateOf({ cost: () => 3 });
     const { headers, ...never } = problem(await gate.enter(REQUEST));

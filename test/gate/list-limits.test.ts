@@ -27,7 +27,7 @@ it('S34: a gate without a route over limits that count per route is refused at t
 
 it('S34: a route may have its own limit beside a list if it has a name, which shows at the start', async () => {
   const gate = gateOf(['3/1m']);
-  expect(() => gate.with({ limits: ['1/1m'] })).toThrow(/^route: must be a function of the request: only limits/);
+  expect(() => gate.with({ limits: ['1/1m'] })).toThrow(/^route: must be given with limits of a route, /);
   const route = gate.with({ route: 'POST /login', limits: ['1/1m'] });
   const statuses = [];
   for (const each of [route, route, gate, gate, gate]) statuses.push(statusOf(await each.enter('a')));

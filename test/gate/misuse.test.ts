@@ -124,6 +124,36 @@ describe('HG_NO_ACCOUNT', () => {
   });
 });
 
+describe('HG_NOTHING_LIMITED', () => {
+  it('is logged once if the first 1,000 requests were exempt or allowed, and says how many of each', async () => {
+    const { gate, warnings } = watched<number>({ route: () => undefined, allow: (request) => request < 400 });
+    const ofRoute = gate.with({ cost: 2 });
+    for (let i = 0; i < 999; i++) await (i % 2 === 0 ? gate : ofRoute).enter(i);
+    expect(warnings).toEqual([]);
+    for (let i = 0; i < 2_000; i++) await gate.enter(999);
+    expect(warnings.map(({ code, message }) => [code, message])).toEqual([
+      [
+        'HG_NOTHING_LIMITED',
+        'No limit applied to the first 1000 requests: `allow` returned true for 400 of them, and `route` undefined for 600.',
+      ],
+    ]);
+  });
+
+  it('is not logged if one of them has a route and is not allowed, also without an account', async () => {
+    for (const options of [{}, { account: () => undefined, onNoAccount: 'pass' as const }]) {
+      const { gate, codes } = watched<number>({ route: (i) => (i === 500 ? 'r' : undefined), ...options });
+      for (let i = 0; i < 3_000; i++) await gate.enter(i);
+      expect(codes()).toEqual([]);
+    }
+  });
+
+  it('is off with validate: false', async () => {
+    const { gate, codes } = watched<object>({ route: () => undefined, validate: false });
+    for (let i = 0; i < 1_001; i++) await gate.enter({});
+    expect(codes()).toEqual([]);
+  });
+});
+
 it('an answer has the decision of the limit that rejected the request', async () => {
   const { gate } = watched<object>({}, 0);
   expect(await gate.enter({})).toMatchObject({ kind: 'answer', decision: { accepted: false, account: 'a' } });

@@ -5,6 +5,7 @@ import { LatestLimiters } from '../../src/limits/latest-limiters.ts';
 import { createLimiter } from '../../src/limits/limiter.ts';
 import { LimiterChecks } from '../../src/limits/limiter-checks.ts';
 import type { LimiterOptions } from '../../src/limits/ports.ts';
+import { createReceipts } from '../../src/limits/receipts.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createRedisStore } from '../../src/stores/redis/limits.ts';
 
@@ -21,6 +22,9 @@ function watched(options: Partial<LimiterOptions> = {}) {
 const consume = (limiter: ReturnType<typeof watched>['limiter'], times: number, route = 'r') => {
   for (let i = 0; i < times; i++) limiter.consumeSync({ account: 'a', route });
 };
+const consumeOfGoogle = (limiter: ReturnType<typeof watched>['limiter'], times: number, route: string) => {
+  for (let i = 0; i < times; i++) limiter.consumeSync({ account: 'a', route, provider: 'google' });
+};
 
 // docs/misuse.md has an example with limiters, in a process of its own.
 describe('HG_LIMITER_PER_REQUEST', () => {
@@ -29,48 +33,49 @@ describe('HG_LIMITER_PER_REQUEST', () => {
     const latest = new LatestLimiters();
     const codes: string[] = [];
     const misuse = () => new MisuseLog((_, warning) => void codes.push((warning as MisuseWarning).code));
-    const newLimiter = () => new LimiterChecks(misuse(), [], latest);
-    return { newLimiter, codes };
+    const newLimiter = () => new LimiterChecks(misuse(), {}, latest);
+    const decides = (limiter: LimiterChecks, account = 'a', route = 'r') => limiter.decides({ account }, route);
+    return { newLimiter, decides, codes };
   }
 
   it('is logged once, when ten limiters in a row each began with the same account and route', () => {
-    const { newLimiter, codes } = newProcess();
-    for (let i = 0; i < 9; i++) newLimiter().decides('a', 'r');
+    const { newLimiter, decides, codes } = newProcess();
+    for (let i = 0; i < 9; i++) decides(newLimiter());
     expect(codes).toEqual([]);
-    for (let i = 0; i < 30; i++) newLimiter().decides('a', 'r');
+    for (let i = 0; i < 30; i++) decides(newLimiter());
     expect(codes).toEqual(['HG_LIMITER_PER_REQUEST']);
   });
 
   it('is also logged if another limiter is used in between, as for addresses', () => {
-    const { newLimiter, codes } = newProcess();
+    const { newLimiter, decides, codes } = newProcess();
     const perAddress = newLimiter();
     for (let i = 0; i < 11; i++) {
-      perAddress.decides('192.0.2.1', 'any');
-      newLimiter().decides('a', 'r');
+      decides(perAddress, '192.0.2.1', 'any');
+      decides(newLimiter());
     }
     expect(codes).toEqual(['HG_LIMITER_PER_REQUEST']);
   });
 
   it('is not logged if all were created before the first request, such as one per route', () => {
-    const { newLimiter, codes } = newProcess();
+    const { newLimiter, decides, codes } = newProcess();
     const limiters = Array.from({ length: 30 }, newLimiter);
-    for (const limiter of limiters) limiter.decides('192.0.2.1', '*');
+    for (const limiter of limiters) decides(limiter, '192.0.2.1', '*');
     expect(codes).toEqual([]);
   });
 
   it('is logged if two requests at a time create their limiters', () => {
-    const { newLimiter, codes } = newProcess();
-    for (let i = 0; i < 20; i++) for (const limiter of [newLimiter(), newLimiter()]) limiter.decides('a', 'r');
+    const { newLimiter, decides, codes } = newProcess();
+    for (let i = 0; i < 20; i++) for (const limiter of [newLimiter(), newLimiter()]) decides(limiter);
     expect(codes).toEqual(['HG_LIMITER_PER_REQUEST']);
   });
 
   it('is not logged for limiters of different accounts or routes, or that decide again', () => {
-    const { newLimiter, codes } = newProcess();
-    for (let i = 0; i < 30; i++) newLimiter().decides(`tenant_${i}`, 'r');
-    for (let i = 0; i < 30; i++) newLimiter().decides('a', `r${i}`);
+    const { newLimiter, decides, codes } = newProcess();
+    for (let i = 0; i < 30; i++) decides(newLimiter(), `tenant_${i}`, 'r');
+    for (let i = 0; i < 30; i++) decides(newLimiter(), 'a', `r${i}`);
     for (let i = 0; i < 30; i++) {
       const limiter = newLimiter();
-      for (let n = 0; n < 3; n++) limiter.decides('a', 'r');
+      for (let n = 0; n < 3; n++) decides(limiter);
     }
     expect(codes).toEqual([]);
   });
@@ -119,9 +124,9 @@ describe('HG_ROUTE_NEVER_SEEN', () => {
 
   it('is logged after 1,000 decisions, with the routes that no request had and the names that requests had', () => {
     const { limiter, warnings } = watched({ limits });
-    consume(limiter, 999, 'POST /mails');
+    consumeOfGoogle(limiter, 999, 'POST /mails');
     expect(warnings).toEqual([]);
-    consume(limiter, 500, 'POST /mails');
+    consumeOfGoogle(limiter, 500, 'POST /mails');
     expect(warnings).toMatchObject([
       {
         code: 'HG_ROUTE_NEVER_SEEN',
@@ -134,7 +139,7 @@ describe('HG_ROUTE_NEVER_SEEN', () => {
 
   it('is not logged if each route had a request, or if no route has a limit of its own', () => {
     const { limiter, codes } = watched({ limits });
-    consume(limiter, 1, 'GET /chats');
+    consumeOfGoogle(limiter, 1, 'GET /chats');
     consume(limiter, 1, 'POST /mail');
     consume(limiter, 2_000, 'POST /mails');
     expect(codes()).toEqual([]);
@@ -184,6 +189,99 @@ describe('HG_PROVIDER_WITHOUT_LIMITS', () => {
     const { limiter, codes } = watched();
     limiter.consumeSync({ account: 'a', route: 'r', provider: 'google' });
     expect(codes()).toEqual([]);
+  });
+});
+
+describe('HG_PLAN_NEVER_SEEN and HG_PROVIDER_NEVER_SEEN', () => {
+  const limits = { default: LIMITS, plans: { free: {}, pro: LIMITS }, providers: { google: LIMITS } };
+
+  it('are logged once after 1,000 decisions without a plan or a provider', () => {
+    const { limiter, warnings, codes } = watched({ limits });
+    consume(limiter, 999);
+    expect(codes()).toEqual([]);
+    consume(limiter, 2_000);
+    expect(codes()).toEqual(['HG_PLAN_NEVER_SEEN', 'HG_PROVIDER_NEVER_SEEN']);
+    expect(warnings[0]?.message).toContain('no plan, so limits.plans never applied');
+  });
+
+  it('are not logged if one request had them, or if only adjustments name them', () => {
+    const { limiter, codes } = watched({ limits });
+    limiter.consumeSync({ account: 'a', route: 'r', plan: 'pro', provider: 'google' });
+    consume(limiter, 2_000);
+    const adjusted = watched();
+    adjusted.limiter.adjust({ plan: 'pro' }, ['1/1m']);
+    consume(adjusted.limiter, 2_000);
+    expect([codes(), adjusted.codes()]).toEqual([[], []]);
+  });
+});
+
+describe('HG_UNKNOWN_FIELD', () => {
+  const subject = { account: 'a', route: 'r' };
+
+  it('is logged once per field that is meant, by consume, peek and charge', async () => {
+    const { limiter, warnings } = watched();
+    for (const costs of [5, 6]) limiter.consumeSync({ ...subject, costs } as never);
+    await limiter.peek({ ...subject, plann: 'pro' } as never);
+    await limiter.charge({ ...subject, Cost: 50, provide: 'google' } as never);
+    expect(warnings.map(({ code, message }) => [code, message])).toEqual(
+      [
+        ['costs', 'cost'],
+        ['plann', 'plan'],
+        ['provide', 'provider'],
+      ].map(([given, meant]) => ['HG_UNKNOWN_FIELD', `Unknown field "${given}": is ${meant} meant?`]),
+    );
+  });
+
+  it('is not logged for other fields, nor if the field that they look like is given', async () => {
+    const { limiter, codes } = watched();
+    const job = { ...subject, id: 7, host: 'h', planName: 'pro', rate: 1, costs: [1], cost: 2 };
+    limiter.consumeSync(job);
+    await limiter.peek(job);
+    await limiter.charge(job);
+    expect(codes()).toEqual([]);
+  });
+
+  it('is looked for in the first 1,000 decisions', () => {
+    const { limiter, codes } = watched();
+    consume(limiter, 1_000);
+    limiter.consumeSync({ ...subject, costs: 5 } as never);
+    expect(codes()).toEqual([]);
+  });
+});
+
+describe('HG_WINDOW_WITHOUT_EFFECT', () => {
+  it.each<[LimiterOptions['limits']]>([
+    [['100/1m', '10/1d']],
+    [['10/1d', '10/1m']],
+    [{ default: LIMITS, plans: { pro: { routes: { r: ['9/1s', '100/1m', '10/1d'] } } } }],
+    [{ default: LIMITS, accounts: { vip: ['100/1m', '10/1d'] } }],
+  ])('is logged for %j', (limits) => {
+    const { warnings } = watched({ limits });
+    expect(warnings).toMatchObject([
+      { code: 'HG_WINDOW_WITHOUT_EFFECT', message: expect.stringMatching(/^1\d*\/1m has .* 10\/1d\.$/) },
+    ]);
+  });
+
+  it('is not logged for windows of different limits, or in order', () => {
+    const limits = { allMethods: ['100/1m', '1000/1d'], routes: { r: ['200/1s', '500/1h'] } };
+    expect(watched({ limits }).codes()).toEqual([]);
+    expect(watched({ limits: () => ['100/1m', '10/1d'] }).codes()).toEqual([]);
+  });
+});
+
+describe('HG_RECEIPTS_IN_MEMORY', () => {
+  const receipts = createReceipts({ secret: 'x'.repeat(32) });
+
+  it('is logged for a memory store, also by default', () => {
+    expect(watched({ receipts }).codes()).toEqual(['HG_RECEIPTS_IN_MEMORY']);
+    const logged = vi.fn();
+    createLimiter({ limits: ['1/1m'], receipts, logger: logged });
+    expect(logged.mock.calls.map(([message]) => message)).toEqual(['headgate: HG_RECEIPTS_IN_MEMORY']);
+  });
+
+  it('is not logged for Redis, or without receipts', () => {
+    const client = { evalshaBuffer: vi.fn(), evalBuffer: vi.fn() } as never;
+    expect([watched({ receipts, store: createRedisStore(client) }).codes(), watched().codes()]).toEqual([[], []]);
   });
 });
 

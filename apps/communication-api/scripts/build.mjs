@@ -1,5 +1,6 @@
 // Builds the service into dist/, and the template of its embedded database.
 // With --if-changed, only what is not up to date. With --no-template, without the template: then the first start is slower.
+// With --say, prints what it builds.
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync } from 'node:fs';
 import { basename, relative } from 'node:path';
@@ -10,6 +11,7 @@ process.chdir(fileURLToPath(new URL('../../..', import.meta.url)));
 const APP = 'apps/communication-api';
 const TEMPLATE = `${APP}/dist/template.tar.gz`;
 const always = !process.argv.includes('--if-changed');
+const says = (text) => (process.argv.includes('--say') ? text : undefined);
 /** The last one names the exact packages that are installed. */
 const SETTINGS = [`${APP}/package.json`, `${APP}/tsup.config.ts`, 'node_modules/.package-lock.json'];
 
@@ -21,6 +23,7 @@ await buildUnlessUpToDate(
     inputs: () => [`${APP}/src`, ...SETTINGS].flatMap(filesIn),
     outputs: () => filesIn(`${APP}/dist`).filter((file) => file !== TEMPLATE),
     always,
+    says: says('Building the service …'),
   },
   () =>
     replaceFolder(`${APP}/dist`, (folder) => {
@@ -36,6 +39,7 @@ if (!process.argv.includes('--no-template'))
       inputs: () => [`${APP}/src/db`, ...SETTINGS].flatMap(filesIn),
       outputs: () => filesIn(TEMPLATE),
       always,
+      says: says('Making the template of the embedded database …'),
     },
     () => run([`${APP}/dist/build-template.js`, TEMPLATE]),
   );

@@ -154,7 +154,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     health,
     metrics,
     envelope,
-    people: createPeople(db, clock),
+    people: createPeople(db, clock, envelope),
     applications: new Applications(db, clock),
     keys,
     scopes: new Scopes(db, clock, () => keys.forgetResolved()),

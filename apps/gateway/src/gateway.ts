@@ -1,6 +1,7 @@
 import type { Server } from 'node:http';
 import { hostname } from 'node:os';
 import { createIdempotency } from 'headgate';
+import type { IdempotencyEvent } from 'headgate/idempotency';
 import type { MaybePromise } from 'headgate/stores';
 import { createAdminApi } from './admin/admin-api.ts';
 import { createAdminServer } from './admin/admin-server.ts';
@@ -15,6 +16,7 @@ import { settingsIn } from './config/routes.ts';
 import { MAX_TIMER_MS } from './config/schema/values.ts';
 import type { Config } from './config/schema.ts';
 import { hostAndPort, upstreamUrls } from './config/upstreams.ts';
+import type { RateLimitServer } from './decisions/rate-limit-server.ts';
 import type { ConfigMetrics } from './operations/config-metrics.ts';
 import { createHealth } from './operations/health.ts';
 import { loadGauges } from './operations/load-gauges.ts';
@@ -24,8 +26,10 @@ import { startTelemetry } from './operations/telemetry.ts';
 import { createUpstreamFailures } from './operations/upstream-failures.ts';
 import { version } from './operations/version.ts';
 import { createUpstreams } from './proxy/upstreams.ts';
+import { listenForEnvoy } from './rate-limit-listener.ts';
 import { createRules, type LimitedRules, type RuleParts } from './rules.ts';
-import { ADMIN_PLACES, type Address, LISTEN_PLACES, listen } from './server/listen.ts';
+import { ADMIN_PLACES, type Address, DECISIONS_PLACES, LISTEN_PLACES, listen } from './server/listen.ts';
+import type { Rules } from './server/rules.ts';
 import { createGatewayServer } from './server/server.ts';
 import type { SilenceLimits } from './server/silence.ts';
 import { ShadowRunner } from './shadow/shadow-runner.ts';
@@ -40,6 +44,8 @@ import { Traffic } from './traffic/traffic.ts';
 export interface Gateway {
   readonly address: Address;
   readonly adminAddress: Address | undefined;
+  readonly decisionsAddress: Address | undefined;
+  readonly rateLimitServiceAddress: Address | undefined;
   readonly configMetrics: ConfigMetrics;
   /** The current metrics. */
   metrics(): Promise<readonly MetricFamily[]>;
@@ -62,6 +68,8 @@ const FIRST_READING = 4;
 const CLOSE_MS = 2_000;
 /** A connection on which a request runs may be silent for at least this long. */
 const MIN_SILENCE_MS = 300_000;
+/** Longest wait for a request of a program or a proxy that asks for a decision. */
+const DECISION_REQUEST_MS = 10_000;
 const NO_ADMIN = { tokens: [], hosts: [], console: false };
 
 /**
@@ -96,19 +104,29 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   const tls = {
     listen: new ListenerTls('listen', config.listen.tls, { log, metrics }),
     admin: new ListenerTls('admin', config.admin?.tls, { log, metrics }),
+    decisions: new ListenerTls('decisions', config.decisions?.tls, { log, metrics }),
   };
-  const main = createGatewayServer({
-    rules: () => current.rules,
+  const serving = {
     revision: () => sharedLimits.state.revision,
-    tls: tls.listen.options,
     log,
     metrics,
     traffic,
-    verdict: (requestId) => parts.shadow.takeVerdict(requestId),
+    verdict: (requestId: string) => parts.shadow.takeVerdict(requestId),
     health,
     maxConnections: config.maxConnections,
     silence: silenceIn(config),
-  });
+  };
+  const main = createGatewayServer({ ...serving, rules: () => current.rules, tls: tls.listen.options });
+  const decisions =
+    config.decisions &&
+    createGatewayServer({
+      ...serving,
+      // A listener is neither added nor removed by a reload.
+      rules: () => current.rules.decisions as Rules,
+      tls: tls.decisions.options,
+      requestMs: DECISION_REQUEST_MS,
+    });
+  const servers = decisions === undefined ? [main] : [main, decisions];
   const operations = operationsOf({
     config: () => current.config,
     limiter: () => current.rules.limiter,
@@ -135,16 +153,22 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     const next = change.config;
     if (change.changed.length > 0) {
       current = { config: next, rules: await adoptRules(next, parts) };
-      main.setSilence(silenceIn(next));
+      for (const each of servers) each.setSilence(silenceIn(next));
       store.setApplications(next);
       log.configure(next.log);
       traffic.onState({ state: 'reloaded' });
     }
-    const kept = [...tls.listen.renew(main.server, next.listen.tls), ...tls.admin.renew(admin, next.admin?.tls)];
+    const kept = [
+      ...tls.listen.renew(main.server, next.listen.tls),
+      ...tls.admin.renew(admin, next.admin?.tls),
+      ...tls.decisions.renew(decisions?.server, next.decisions?.tls),
+    ];
     return reloadReport(change, kept);
   };
+  let rateLimits: RateLimitServer | undefined;
   const close = async (): Promise<void> => {
-    for (const server of [main.server, admin]) cut(server);
+    rateLimits?.close();
+    for (const server of [...servers.map(({ server }) => server), admin]) cut(server);
     // The outcome of a request that is cut off here must be stored before the store closes.
     await upstreams.close();
     parts.shadow.close();
@@ -154,18 +178,40 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   };
   const stop = async (): Promise<number> => {
     health.drain();
-    main.closeAfterLast();
+    for (const each of servers) each.closeAfterLast();
     const { shutdownDelayMs } = current.config;
     if (shutdownDelayMs > 0) await elapsed(shutdownDelayMs);
-    await Promise.race([Promise.all([main.drain(), idempotency.idle()]), elapsed(current.config.drainMs)]);
-    const { running } = main.connections;
+    await Promise.race([
+      Promise.all([...servers.map((each) => each.drain()), rateLimits?.drain(), idempotency.idle()]),
+      elapsed(current.config.drainMs),
+    ]);
+    const running = servers.reduce((sum, { connections }) => sum + connections.running, 0);
     await close();
     return running;
   };
   try {
     const adminAddress = admin && config.admin && (await listen(admin, config.admin, ADMIN_PLACES));
+    const decisionsAddress =
+      decisions && config.decisions && (await listen(decisions.server, config.decisions, DECISIONS_PLACES));
+    rateLimits =
+      config.rateLimitService &&
+      (await listenForEnvoy(config.rateLimitService, {
+        log,
+        metrics,
+        decide: () => current.rules.decideRateLimits,
+        knows: (domain) => Object.hasOwn(current.config.rateLimitService?.domains ?? {}, domain),
+      }));
     const address = await listen(main.server, config.listen, LISTEN_PLACES);
-    return { address, adminAddress, configMetrics: metrics.config, metrics: () => metrics.families(), reload, stop };
+    return {
+      address,
+      adminAddress,
+      decisionsAddress,
+      rateLimitServiceAddress: rateLimits?.address,
+      configMetrics: metrics.config,
+      metrics: () => metrics.families(),
+      reload,
+      stop,
+    };
   } catch (error) {
     await close();
     throw error;
@@ -189,6 +235,10 @@ function createParts(
     onChange: (change) => traffic.onLimits(change),
   });
   const metrics = createMetrics([...store.metrics, ...adjusted.metrics]);
+  const onIdempotency = (event: IdempotencyEvent): void => {
+    metrics.onIdempotency(event);
+    traffic.onIdempotency(event);
+  };
   const buffers = new BufferBudget({
     maxBytes: config.maxBufferedBytes,
     maxApplicationBytes: perApplication.maxBufferedBytes,
@@ -205,12 +255,11 @@ function createParts(
       ...settingsIn(config.idempotency),
       store: store.claims,
       reconcile: undefined,
-      onEvent(event) {
-        metrics.onIdempotency(event);
-        traffic.onIdempotency(event);
-      },
+      onEvent: onIdempotency,
       logger: (message, err) => log.logger.error({ err }, message),
     }),
+    claims: store.claims,
+    onIdempotency,
     shares: createShares({ maxRequests: perApplication.maxRequests, buffers }),
     workBudget: new WorkBudget(perApplication.maxRefusedWorkMs),
     upstreams: createUpstreams({

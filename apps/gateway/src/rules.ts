@@ -2,9 +2,11 @@ import type { Idempotency } from 'headgate';
 import { createGate, createLimiter, isHeadgateError, type Limiter } from 'headgate';
 import { createClientIp } from 'headgate/client-ip';
 import type { FailureEvent } from 'headgate/gate';
+import type { IdempotencyEvent } from 'headgate/idempotency';
 import { createShadowedLimiter } from 'headgate/internal';
+import { createReceipts } from 'headgate/limits';
 import type { SharedLimits } from 'headgate/shared-limits';
-import type { LimitStore } from 'headgate/stores';
+import type { ClaimStore, LimitStore } from 'headgate/stores';
 import { type Accounts, createAccounts } from './admission/accounts.ts';
 import { createAddressStage } from './admission/address-stage.ts';
 import { createAdmission } from './admission/admission.ts';
@@ -15,7 +17,10 @@ import type { Shares } from './admission/shares.ts';
 import type { WorkBudget } from './admission/work-budget.ts';
 import type { Config } from './config/schema.ts';
 import { upstreamChoice, upstreamUrls } from './config/upstreams.ts';
-import type { Exchange } from './exchange/exchange.ts';
+import { createDecisionRules } from './decisions/decision-rules.ts';
+import { createDescriptors } from './decisions/descriptors.ts';
+import { createRateLimitService, type DecideRateLimits } from './decisions/rate-limit-service.ts';
+import type { Subject } from './exchange/exchange.ts';
 import type { Log } from './operations/log.ts';
 import type { Metrics } from './operations/metrics.ts';
 import type { ForwardSettings } from './proxy/proxy.ts';
@@ -34,6 +39,8 @@ export interface RuleParts {
   readonly sharedLimits: SharedLimits;
   readonly shadow: ShadowRunner;
   readonly idempotency: Idempotency;
+  readonly claims: ClaimStore;
+  readonly onIdempotency: (event: IdempotencyEvent) => void;
   readonly shares: Shares;
   readonly workBudget: WorkBudget;
   readonly upstreams: Upstreams;
@@ -44,6 +51,10 @@ export interface RuleParts {
 export interface LimitedRules extends Rules {
   readonly limiter: Limiter;
   readonly accounts: Accounts;
+  /** For the listener that decides for others. Undefined without it. */
+  readonly decisions: Rules | undefined;
+  /** For Envoy's rate limit service. Undefined without it. */
+  readonly decideRateLimits: DecideRateLimits | undefined;
 }
 
 /** The rules that a config describes. */
@@ -55,14 +66,16 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     logger: (message, err) => log.logger.warn({ err }, message),
   });
   const accounts = createAccounts(config, clientIp);
-  const current = createLimiter({ store: limits, limits: parts.sharedLimits, validate: false });
+  const secret = config.decisions?.secret;
+  const receipts = secret === undefined ? undefined : createReceipts({ secret });
+  const current = createLimiter({ store: limits, limits: parts.sharedLimits, receipts, validate: false });
   const limiter = createShadowedLimiter(current, () => shadow.checks);
   const onFailure = (event: FailureEvent): void => {
     // 'closed' means that a duplicate was still waiting when the process stopped: not an error.
     const level = isHeadgateError(event.error, 'closed') ? 'info' : 'error';
     log.logger[level]({ req_id: event.requestId, stage: event.stage, err: event.error }, 'gate failure');
   };
-  const gate = createGate<Exchange>({
+  const gate = createGate<Subject>({
     limiter,
     idempotency,
     idempotent: ({ idempotent }) => idempotent?.request,
@@ -72,6 +85,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     route: ({ route }) => route?.name,
     provider: ({ account }) => account?.provider,
     plan: ({ account }) => account?.plan,
+    cost: (config.decisions ?? config.rateLimitService) && (({ cost }) => cost),
     headers: config.headers,
     // The handler of this gate is the upstream.
     providerAnswers: true,
@@ -97,39 +111,63 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     onFailure: parts.onUpstreamFailure,
   };
   const routes = createRoutes(config);
+  const keys = createKeys(config.keys);
+  const limitAddress =
+    config.perAddress &&
+    createAddressStage({
+      perAddress: config.perAddress,
+      config,
+      clientIp,
+      store: limits,
+      onDecision(requestId, decision) {
+        metrics.onAddress(decision);
+        if (!decision.accepted) traffic.onDecision({ type: 'decision', requestId, decision });
+      },
+      onFailure(event) {
+        metrics.onEvent(event);
+        onFailure(event);
+      },
+    });
+  const { admit, admitHead } = createAdmission({
+    routes,
+    keys,
+    accounts,
+    shares,
+    maxBodyBytes: config.maxBodyBytes,
+    clientTimeoutMs: config.clientTimeoutMs,
+    workBudget,
+    fingerprintSecret: config.idempotency.secret,
+  });
   const urls = upstreamUrls(config);
   const choose = upstreamChoice(config.providers);
   return {
-    cors: config.cors && createCors(config.cors, routes),
-    limitAddress:
-      config.perAddress &&
-      createAddressStage({
-        perAddress: config.perAddress,
-        config,
-        clientIp,
-        store: limits,
-        onDecision(requestId, decision) {
-          metrics.onAddress(decision);
-          if (!decision.accepted) traffic.onDecision({ type: 'decision', requestId, decision });
-        },
-        onFailure(event) {
-          metrics.onEvent(event);
-          onFailure(event);
-        },
-      }),
-    admit: createAdmission({
-      routes,
-      keys: createKeys(config.keys),
-      accounts,
-      shares,
-      maxBodyBytes: config.maxBodyBytes,
-      clientTimeoutMs: config.clientTimeoutMs,
-      workBudget,
-      fingerprintSecret: config.idempotency.secret,
-    }),
+    prepare: config.cors && createCors(config.cors, routes),
+    limitAddress,
+    admit,
     gate,
     limiter,
     accounts,
+    decisions:
+      config.decisions &&
+      createDecisionRules({
+        ...parts,
+        config,
+        accounts,
+        keys,
+        limitAddress,
+        admitHead,
+        gate,
+        limiter,
+        onRefund: metrics.onRefund,
+      }),
+    decideRateLimits:
+      config.rateLimitService &&
+      createRateLimitService({
+        findDescriptor: createDescriptors(config, accounts),
+        limiter,
+        gate,
+        onDecided: (id) => shadow.takeVerdict(id),
+      }),
     forward(exchange, passage) {
       const name = choose(exchange.route?.upstream, exchange.account?.provider);
       upstreams.forward(urls.get(name) as string, exchange, passage, settings);

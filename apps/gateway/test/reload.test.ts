@@ -14,9 +14,13 @@ import { type InProcess, startInProcess } from './support/in-process.ts';
 const CHATS = '/api/v1/chats?account_id=acc_1';
 const anyPort = { host: '127.0.0.1', port: 0 };
 
+/** Of a limited route of the config. */
+const DESCRIPTOR = { entries: [{ key: 'account' }], route: 'GET /api/v1/chats', account: '{account}' };
+
 const fullConfig = (upstream: string, rest: Record<string, unknown> = {}): Record<string, unknown> => ({
   listen: anyPort,
   admin: anyPort,
+  decisions: anyPort,
   ...configOf(upstream, rest),
 });
 const reload = (gateway: InProcess, config: Record<string, unknown>) =>
@@ -151,6 +155,12 @@ const KEPT: readonly [path: string, after: unknown][] = [
   ['admin.host', '127.0.0.2'],
   ['admin.port', 1],
   ['admin', undefined],
+  ['decisions.host', '127.0.0.2'],
+  ['decisions.port', 1],
+  ['decisions', undefined],
+  ['rateLimitService.host', '127.0.0.2'],
+  ['rateLimitService.port', 1],
+  ['rateLimitService', undefined],
   ['store', 'redis://127.0.0.1:1'],
   ['upstreamIdleMs', 1],
   ['maxUpstreamConnections', 1],
@@ -162,6 +172,9 @@ const KEPT: readonly [path: string, after: unknown][] = [
   ['perApplication', { maxRequests: 1 }],
   ['adjustments', { refreshMs: 1_000 }],
 ];
+
+/** The test of Envoy's rate limit service reloads them. */
+const SERVICE_RELOADED = ['rateLimitService.insecure', 'rateLimitService.domains'];
 
 /** What a reload applies to the next request for the Admin API. */
 const ADMIN_RELOADED = ['admin.tokens', 'admin.hosts', 'admin.console', 'admin.insecure'];
@@ -181,14 +194,18 @@ const startSlowUpstream = () =>
 
 describe('a reload', () => {
   it('every key of the config has a row here', () => {
-    const tested = [...RELOADED, ...KEPT].map(([path]) => path).concat('drainMs', 'shutdownDelayMs', ADMIN_RELOADED);
+    const tested = [...RELOADED, ...KEPT]
+      .map(([path]) => path)
+      .concat('drainMs', 'shutdownDelayMs', 'decisions.secret', SERVICE_RELOADED, ADMIN_RELOADED);
     const pathsOf = ([key, effect]: [string, unknown]): string[] =>
       typeof effect === 'string' ? [key] : Object.keys(effect as object).map((name) => `${key}.${name}`);
     // Certificates have tests of their own.
     const paths = Object.entries(EFFECTS)
       .flatMap(pathsOf)
       .filter((path) => !path.endsWith('.tls'));
-    expect(tested.filter((path) => path !== 'admin').sort()).toEqual(paths.sort());
+    expect(tested.filter((path) => !['admin', 'decisions', 'rateLimitService'].includes(path)).sort()).toEqual(
+      paths.sort(),
+    );
   });
 
   it.each(RELOADED)('applies `%s` to the next request', async (key, before, after, probe, shows) => {
@@ -201,6 +218,26 @@ describe('a reload', () => {
     expect(await reload(gateway, { ...config, [key]: value })).toEqual({ changed: [key], needsRestart: [] });
     shown.push(await probe(gateway, upstream));
     expect(shown).toEqual(shows);
+  });
+
+  it('applies `decisions.secret` to the next decision, and its other rules with it', async () => {
+    const config = (secret: string | undefined, max: string) =>
+      fullConfig(NOWHERE, {
+        decisions: { ...anyPort, ...(secret === undefined ? {} : { secret }) },
+        routes: [{ route: 'GET /counted', account: 'key' }],
+        limits: { default: { allMethods: [max] } },
+      });
+    const gateway = await startInProcess(config(undefined, '5/1m'));
+    const decide = async () => {
+      const headers = { 'x-api-key': TOKEN, 'content-type': 'application/json' };
+      const ask = { method: 'POST', path: '/v1/decisions', headers, body: '{"route":"GET /counted"}' };
+      const { receipt, windows } = JSON.parse((await send(gateway.decisionsPort, ask)).text);
+      return [typeof receipt, windows[0].max];
+    };
+    expect(await decide()).toEqual(['object', 5]);
+    const wanted = config('a-secret-of-receipts-0123456789abcdef', '7/1m');
+    expect(await reload(gateway, wanted)).toEqual({ changed: ['decisions.secret', 'limits'], needsRestart: [] });
+    expect(await decide()).toEqual(['string', 7]);
   });
 
   it('applies `shutdownDelayMs` to the next stop', async () => {
@@ -271,7 +308,7 @@ describe('a reload', () => {
 
   it.each(KEPT)('leaves `%s` as it was, and says that it needs a restart', async (path, after) => {
     const upstream = await startUpstream();
-    const config = fullConfig(upstream.url);
+    const config = fullConfig(upstream.url, { rateLimitService: { port: 0, domains: { api: [DESCRIPTOR] } } });
     const gateway = await startInProcess(config);
     const checked = checkConfig({ ...config, limits: { default: { allMethods: ['500/1m'] } } }, 'test');
     // Some values would be faults without others, so they are not checked.

@@ -69,6 +69,11 @@ export function createUnshardedStore(options: MemoryStoreOptions): MemoryStore {
   return new MemoryLimitStore(maxKeys, clock, 1);
 }
 
+/** Whether this store counts for one process alone. */
+export function isMemoryStore(store: object): boolean {
+  return store instanceof MemoryLimitStore;
+}
+
 class MemoryLimitStore implements MemoryStore {
   readonly synchronous = true;
   readonly #maxKeys: number;

@@ -64,7 +64,7 @@ export interface Database extends Connection {
    * @throws the error of `work`, NotSentError, CommitError, or the client's error
    */
   transaction<T>(work: (connection: Connection, native: unknown) => Promise<T>, isolation?: Isolation): Promise<T>;
-  /** Whether the client still accepts statements: nobody ended it. */
+  /** Whether the client still accepts statements, because the user did not end it. */
   isOpen(): boolean;
   /** Whether a statement can be sent, or wait in a queue that is not full. */
   isReady(): boolean;
@@ -72,7 +72,7 @@ export interface Database extends Connection {
   onClientError(listener: (error: unknown) => void): () => void;
 }
 
-/** A pool queues each call that waits for a connection, without a bound of its own. */
+/** A pool queues each call that waits for a connection, and has no bound. */
 const MAX_WAITING = 1_000;
 /**
  * A connection that did not answer until so long after the deadline is closed, because a network that is cut reports no
@@ -96,7 +96,7 @@ export function databaseOf(option: string, client: PostgresClient): Database {
   throw new OptionError(option, client, EXPECTED, another(client));
 }
 
-/** What the error text calls another object that is likely to be passed; undefined if it is unknown. */
+/** The error text about another object that is likely to be passed; undefined if it is unknown. */
 function another(client: unknown): string | undefined {
   if (hasMembers(client, ['execute', 'select', 'transaction'])) return 'a Drizzle database: pass its $client';
   if (hasMembers(client, ['selectFrom', 'executeQuery'])) return 'a Kysely database: pass the pool of its dialect';
@@ -237,7 +237,7 @@ function fromPostgresJs(sql: PostgresJsSql): Database {
     client: sql,
     isOpen: () => !isEnded,
     isReady: () => true,
-    // Its errors are those of the statements.
+    // The client reports errors only through statements.
     onClientError: () => ignore,
     query,
     transaction: (work, isolation) =>

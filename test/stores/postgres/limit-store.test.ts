@@ -43,6 +43,20 @@ it('counts requests with different costs, window sets and routes of one account,
   expect(sum).toBeGreaterThan(17);
 });
 
+it('reads the counters of one turn with one call', async () => {
+  const store = newStore();
+  const windowSet = windowSetFrom(['7/1m'], ['90/1d'], 'account');
+  await store.consume('read', 'r1', windowSet, 2);
+  const { calls } = store.stats();
+  const statuses = await Promise.all(['r0', 'r1', 'r2'].map((route) => store.peek('read', route, windowSet)));
+  expect(statuses.map((windows) => windows.map(({ remaining }) => remaining))).toEqual([
+    [7, 88],
+    [5, 88],
+    [7, 88],
+  ]);
+  expect(store.stats().calls).toBe(calls + 1);
+});
+
 it('S18: new rows remove rows that are over, so that the tables do not grow', async () => {
   const clock = createFakeClock(1_000_000_000_000);
   const store = newStore({ clock });

@@ -1,11 +1,14 @@
 import fc from 'fast-check';
+import { NIGHTLY } from 'headgate-testbed/nightly';
 import { describe, it } from 'vitest';
 import { databaseOf } from '../../../src/stores/postgres/client.ts';
 import { createPostgresStore } from '../../../src/stores/postgres/limits.ts';
 import { limitStoreSuite } from '../../../src/testing/limit-store-suite.ts';
 import { CLIENTS, migrated } from '../../support/postgres.ts';
 
-const HISTORIES: Readonly<Record<string, number>> = { pg: 150, 'postgres.js': 50, PGlite: 50 };
+const HISTORIES: Readonly<Record<string, number>> = NIGHTLY
+  ? { pg: 500, 'postgres.js': 100, PGlite: 100 }
+  : { pg: 60, 'postgres.js': 20, PGlite: 20 };
 
 for (const [name, create] of Object.entries(CLIENTS)) {
   const client = create();

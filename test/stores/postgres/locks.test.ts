@@ -1,5 +1,6 @@
 /** Calls that wait for a lock, which a connection of the test holds. */
 import { afterAll, afterEach, expect, it } from 'vitest';
+import { Decision, FITS } from '../../../src/core/decision.ts';
 import { createPostgresStore } from '../../../src/stores/postgres/limits.ts';
 import { digest, ZERO } from '../../../src/stores/postgres/names.ts';
 import { migrated, newPool } from '../../support/postgres.ts';
@@ -96,6 +97,51 @@ it('S14: a decision that waits for a reset counts from zero, and so does the nex
   await holder.query('commit');
   expect((await decision).shown?.remaining).toBe(4);
   expect((await create().consume('reset', 'r', windowSet, 1)).shown?.remaining).toBe(3);
+});
+
+it('S36: a decision about a known or a new route sees a block with its fresh start, or neither', async () => {
+  await create().consume('fresh', 'known', windowSet, 3);
+  // A block that is not committed yet.
+  await holder.query('begin');
+  await holder.query(`select ${SCHEMA}.block_1($1::text::uuid, '${ZERO}', 60000, null, null, true)`, [digest('fresh')]);
+  const decisions = ['known', 'new'].map((route) => create().consume('fresh', route, windowSet, 1));
+  await waiting(2);
+  await holder.query('commit');
+  for (const decision of await Promise.all(decisions)) expect(decision.blocked?.forMs).toBeGreaterThan(0);
+  for (const route of ['known', 'new']) {
+    expect((await create().peek('fresh', route, windowSet))[0]?.remaining).toBe(5);
+  }
+});
+
+it('S36: a fresh start waits for a decision that creates a row, and deletes it', async () => {
+  const other = windowSetFrom(['5/1h'], ['5/1h'], 'account');
+  await create().consume('creating', 'first', other, 1);
+  // The decision about a new route has inserted its row, and waits for the row of the account.
+  await hold('creating');
+  const decision = create().consume('creating', 'second', other, 1);
+  await waiting(1);
+  const block = create().block({ account: 'creating' }, { forMs: 60_000 }, { longestMs: 3_600_000 });
+  await waiting(2);
+  await holder.query('commit');
+  await block;
+  expect((await decision).accepted).toBe(true);
+  const status = await create().peek('creating', 'second', other);
+  expect(status.map(({ remaining }) => remaining)).toEqual([5, 5]);
+});
+
+it('S37: of two processes that settle one receipt at the same time, one does', async () => {
+  const store = create();
+  const charged = await store.consume('receipt', 'r', windowSet, 3);
+  const again = new Decision('receipt', 'r', windowSet, 3, charged.decidedAt, FITS, [
+    charged.trace[0]?.startedAt ?? 0,
+    3,
+  ]);
+  await hold('receipt', 'r');
+  const settled = [charged, again].map((decision) => create().settleOnce(decision, 1, 'r'.repeat(22)));
+  await waiting(2);
+  await holder.query('commit');
+  expect((await Promise.all(settled)).sort()).toEqual([false, true]);
+  expect((await store.peek('receipt', 'r', windowSet))[0]?.remaining).toBe(4);
 });
 
 it('a reset and a decision take the rows of an account in the same order', async () => {

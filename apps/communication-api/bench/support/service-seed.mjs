@@ -19,16 +19,17 @@ const key = { name: 'benchmark', role: 'service', scopeId: null, expiresAt };
 const keys = new Keys(db, Date.now, log);
 const { token } = await keys.create(id, kind, key);
 for (let i = 1; i < KEYS; i++) await keys.create(id, kind, { ...key, name: `Account key ${i}`, role: 'account' });
-const accounts = new Accounts(db, new Envelope(masterKeys), Date.now, new Events(Date.now));
+const envelope = new Envelope(masterKeys);
+const accounts = new Accounts(db, envelope, Date.now, new Events(Date.now));
 const ids = [];
 for (let i = 0; i < count; i++) {
   const name = `mailbox-${i}@example.com`;
   const secret = { credentials };
   ids.push((await accounts.insert(id, { provider, providerUserId: name, name, scopeId: null, secret })).id);
 }
-const { invitations, sessions } = createPeople(db, Date.now);
+const { invitations, sessions } = createPeople(db, Date.now, envelope);
 const person = { name: 'Ann', email: `${randomUUID()}@example.com`, password: randomUUID() };
-const owner = await invitations.accept(await invitations.createOwnerLink(), person);
+const { member: owner } = await invitations.accept(await invitations.createOwnerLink(), person);
 const cookie = `dashboard=${await sessions.create(owner)}`;
 await close();
 console.log(JSON.stringify({ token, accounts: ids, application: id, cookie }));

@@ -54,11 +54,14 @@ async function runCommand(
   if (command === 'health') return askHealth(config, waitSeconds * 1_000, terminal);
   if (command === 'check-account' && subject !== undefined)
     return (await serviceCommands()).check(config, subject, to, terminal, log);
-  const { rotateKeys, runMigrations, createKey, createOwnerLink, backUp, restore } = await storeCommands();
+  const { rotateKeys, runMigrations, createKey, createOwnerLink, resetSecondFactor, backUp, restore } =
+    await storeCommands();
   if (command === 'rotate-keys') return rotateKeys(config, terminal, log);
   if (command === 'migrate') await runMigrations(config, terminal, log);
   if (command === 'create-key') await createKey(config, flags, terminal, log);
   if (command === 'create-owner-link') await createOwnerLink(config, terminal, log);
+  if (command === 'reset-second-factor' && subject !== undefined)
+    await resetSecondFactor(config, subject, terminal, log);
   if (command === 'backup') await backUp(config, terminal, log);
   if (command === 'restore' && subject !== undefined) await restore(config, subject, terminal);
   return 0;

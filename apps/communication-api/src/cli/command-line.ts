@@ -12,6 +12,7 @@ const COMMANDS = [
   'migrate',
   'create-key',
   'create-owner-link',
+  'reset-second-factor',
   'rotate-keys',
   'check-account',
   'backup',
@@ -34,7 +35,7 @@ export interface KeyFlags {
 export interface CommandLine {
   readonly command: CommandName;
   readonly flags: KeyFlags;
-  /** The file of `restore`, or the account of `check-account`. */
+  /** The file of `restore`, the account of `check-account`, or the login of `reset-second-factor`. */
   readonly subject: string | undefined;
   /** Where `check-account` sends to. */
   readonly to: string | undefined;
@@ -62,6 +63,7 @@ export const HELP = `communication-api [command]
     --name NAME          the name of the key (default: bootstrap)
     --expires TIME       ISO 8601 (default: in a year)
   create-owner-link    print a link, for one hour, by which a person becomes an Owner of the dashboard
+  reset-second-factor EMAIL  let a person whose device is lost sign in to the dashboard with the password only
   rotate-keys          put every secret of the database under the current master key
   check-account ID     send a few emails with a real account, and report whether its provider works as needed
     --to ADDRESS         default: the account's own address
@@ -80,6 +82,7 @@ Settings are variables of the environment: see "config".
 const SUBJECTS: Partial<Record<CommandName, { readonly what: string; readonly name: string }>> = {
   restore: { what: 'a file', name: 'FILE' },
   'check-account': { what: 'an account', name: 'ID' },
+  'reset-second-factor': { what: 'an email address', name: 'EMAIL' },
 };
 
 /** The only command that accepts a flag. */

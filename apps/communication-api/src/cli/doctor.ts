@@ -86,7 +86,7 @@ async function examineDatabase(
   if (config.DATABASE_URL === undefined && !existsSync(databaseFolderIn(directory)))
     return { store: undefined, findings: [note(`no database in ${directory} yet: the first start makes it`)] };
   try {
-    const store = await openStore(config, log, false);
+    const store = await openStore(config, log, { mayMigrate: false });
     const where = store.embedded === undefined ? 'on the server of DATABASE_URL' : `embedded, in ${directory}`;
     return { store, findings: [ok(`${where}, with all ${MIGRATION_NAMES.length} migrations`)] };
   } catch (error) {

@@ -1,10 +1,11 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { type Database, openPool, overPool, type Pool } from '../db/database.ts';
-import { type EmbeddedDatabase, openDatabase, openDataDirectory, readTemplate } from '../db/embedded.ts';
+import { type EmbeddedDatabase, openDatabase, openDataDirectory } from '../db/embedded.ts';
 import { masterKeysIn } from '../db/master-key.ts';
 import { checkSchema, migrate } from '../db/migrate.ts';
 import { checkServer } from '../db/server-version.ts';
+import { readTemplate } from '../db/template.ts';
 import type { MasterKey } from '../security/envelope.ts';
 
 /** An open database with its master keys. */
@@ -27,14 +28,24 @@ export interface EmbeddedStore {
   readonly database: EmbeddedDatabase;
 }
 
+export interface OpenOptions {
+  /** Whether the schema of a server is changed; the embedded one always is. Default: `AUTO_MIGRATE`. */
+  readonly mayMigrate?: boolean;
+  /** Is called before an embedded database is made, with the data directory. */
+  readonly onNew?: (directory: string) => void;
+}
+
 /**
  * Opens the database that the settings name, with an up-to-date schema.
- * @param mayMigrate whether the schema of a server is changed; the embedded one always is
  * @throws UserError
  */
-export async function openStore(config: Config, log: Logger, mayMigrate = config.AUTO_MIGRATE): Promise<Store> {
+export async function openStore(
+  config: Config,
+  log: Logger,
+  { mayMigrate = config.AUTO_MIGRATE, onNew }: OpenOptions = {},
+): Promise<Store> {
   return config.DATABASE_URL === undefined
-    ? openEmbeddedStore(config)
+    ? openEmbeddedStore(config, onNew)
     : openServerStore(config, config.DATABASE_URL, log, mayMigrate);
 }
 
@@ -59,7 +70,7 @@ async function openServerStore(config: Config, url: string, log: Logger, mayMigr
   }
 }
 
-async function openEmbeddedStore(config: Config): Promise<Store> {
+async function openEmbeddedStore(config: Config, onNew?: (directory: string) => void): Promise<Store> {
   const directory = await openDataDirectory(config.DATA_DIR);
   let database: EmbeddedDatabase | undefined;
   const close = async (): Promise<void> => {
@@ -68,6 +79,7 @@ async function openEmbeddedStore(config: Config): Promise<Store> {
   };
   try {
     const masterKeys = config.SECRET_KEYS ?? masterKeysIn(directory.path, directory.isNew);
+    if (directory.isNew) onNew?.(directory.path);
     database = await openDatabase(directory, readTemplate());
     const migrated = await migrate(database.db);
     return {

@@ -30,7 +30,7 @@ export interface RunningService {
 export async function start(config: Config, terminal: Terminal, log: Logger): Promise<RunningService> {
   // A plug-in with a fault is reported before anything is opened.
   const providers = await loadPlugins(config.PROVIDERS);
-  const store = await openStore(config, log);
+  const store = await openStore(config, log, { onNew: (path) => terminal.out(`Making the database in ${path} …\n`) });
   let service: Service | undefined;
   let admin: Server | undefined;
   try {

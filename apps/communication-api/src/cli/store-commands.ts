@@ -7,11 +7,11 @@ import type { Terminal } from './command-line.ts';
 import { openStore } from './open-store.ts';
 
 export { createKey } from './create-key.ts';
-export { createOwnerLink } from './create-owner-link.ts';
+export { createOwnerLink, resetSecondFactor } from './logins.ts';
 export { rotateKeys } from './rotate-keys.ts';
 
 export async function runMigrations(config: Config, terminal: Terminal, log: Logger): Promise<void> {
-  const { migrated, close } = await openStore(config, log, true);
+  const { migrated, close } = await openStore(config, log, { mayMigrate: true });
   await close();
   terminal.out(migrated.length === 0 ? 'The schema is up to date.\n' : migrated.map((name) => `${name}\n`).join(''));
 }

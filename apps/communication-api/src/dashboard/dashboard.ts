@@ -19,6 +19,8 @@ import { memberRoutes } from './member-routes.tsx';
 import { PATHS } from './paths.ts';
 import { HIDDEN, originOf, Router } from './router.ts';
 import { scopeRoutes } from './scope-routes.tsx';
+import { secondFactorRoutes } from './second-factor-routes.tsx';
+import { sessionRoutes } from './session-routes.tsx';
 import { createSignInLimit } from './sign-in-limit.ts';
 import { signInRoutes } from './sign-in-routes.tsx';
 import { webhookRoutes } from './webhook-routes.tsx';
@@ -62,4 +64,6 @@ function addDashboard(app: FastifyInstance, rooms: Rooms): void {
   memberRoutes(router, rooms);
   auditRoutes(router, rooms);
   loginRoutes(router, rooms, limit);
+  secondFactorRoutes(router, rooms, limit);
+  sessionRoutes(router, rooms);
 }

@@ -2,9 +2,11 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { FormFields } from '../api/form.ts';
 import type { Application } from '../applications/applications.ts';
 import { mayInOrganization, type OrganizationAction } from '../domain/member-roles.ts';
+import { type DashboardPart, requiresSecondFactor } from '../domain/second-factor.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import type { Actor } from '../people/audit-log.ts';
-import { actorOf, type Member } from '../people/members.ts';
+import { actorOf, type Member } from '../people/member.ts';
+import type { MemberSession } from '../people/member-sessions.ts';
 import type { Organization } from '../people/organizations.ts';
 import type { Csrf } from '../wizard/csrf.ts';
 import { CSRF_FIELD } from '../wizard/pages/parts.tsx';
@@ -27,8 +29,7 @@ export class Here {
   constructor(
     readonly request: FastifyRequest,
     readonly reply: FastifyReply,
-    readonly sessionId: string,
-    readonly member: Member,
+    private readonly session: MemberSession,
     readonly organization: Organization,
     readonly entered: Entered,
     private readonly csrf: Csrf,
@@ -40,6 +41,23 @@ export class Here {
   get warning(): string | undefined {
     if (this.separateProcesses < 2 || !this.may('read warnings')) return undefined;
     return `${this.separateProcesses} processes answer requests without Redis: each grants every account its whole allowance. The operator must set REDIS_URL.`;
+  }
+
+  get sessionId(): string {
+    return this.session.id;
+  }
+
+  get member(): Member {
+    return this.session.member;
+  }
+
+  get hasSecondFactor(): boolean {
+    return this.session.hasSecondFactor;
+  }
+
+  /** Whether the member must set up a second factor before this part of the dashboard can be used. */
+  lacksSecondFactorFor(part: DashboardPart): boolean {
+    return !this.hasSecondFactor && requiresSecondFactor(this.organization.second_factor_for, part);
   }
 
   get actor(): Actor {

@@ -33,7 +33,7 @@ export function loginRoutes(router: Router, rooms: Rooms, limit: SignInLimit): v
     return seeOther(here.reply, `${PATHS.login}?done`);
   });
 
-  router.form(PATHS.signOut, 'own login', async ({ request, reply, sessionId }) => {
+  router.form(PATHS.signOut, 'set-up', async ({ request, reply, sessionId }) => {
     await sessions.end(sessionId);
     setCookie(rooms, request, reply, 'dashboard', '');
     return seeOther(reply, PATHS.signIn);

@@ -1,5 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import { actionOnRole, MEMBER_ROLES, type MemberRole } from '../domain/member-roles.ts';
+import { SECOND_FACTOR_FOR } from '../domain/second-factor.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import type { MemberChange } from '../people/members.ts';
 import type { Rooms } from '../rooms.ts';
@@ -14,6 +15,9 @@ import { originOf, type Router } from './router.ts';
 const MESSAGES: Readonly<Record<string, string>> = {
   role: 'The role is changed.',
   removed: 'The member is removed, and signed out everywhere.',
+  'signed-out': 'The member is signed out everywhere.',
+  reset: 'The second factor is reset, and the member is signed out everywhere.',
+  required: 'It is changed for whom a second factor is required.',
   withdrawn: 'The invitation is withdrawn. Its link does not work any more.',
   renamed: 'The organization is renamed.',
 };
@@ -85,6 +89,24 @@ export function memberRoutes(router: Router, rooms: Rooms): void {
   router.form(`${PATHS.members}/:id/remove`, 'manage members', async (here) =>
     answer(here, await people.members.remove(here.actor, idOf(here), mayTouch(here)), 'removed'),
   );
+
+  router.form(`${PATHS.members}/:id/sign-out`, 'manage members', async (here) =>
+    answer(here, await people.members.signOut(here.actor, idOf(here), mayTouch(here)), 'signed-out'),
+  );
+
+  router.form(`${PATHS.members}/:id/reset-second-factor`, 'manage members', async (here) => {
+    // The own factor needs the password and a code.
+    if (idOf(here) === here.member.id) forbid();
+    return answer(here, await people.members.resetSecondFactor(here.actor, idOf(here), mayTouch(here)), 'reset');
+  });
+
+  router.form(PATHS.requireSecondFactor, 'require second factor', async (here) => {
+    const inputs = new Inputs(here.entered);
+    const work = inputs.choice('second_factor_for', SECOND_FACTOR_FOR);
+    if (work === undefined) return show(here, inputs);
+    await people.organizations.requireSecondFactor(here.actor, work);
+    return back(here, 'required');
+  });
 
   router.form(PATHS.organization, 'manage organization', async (here) => {
     const inputs = new Inputs(here.entered);

@@ -2,14 +2,18 @@
 export const PATHS = {
   home: '/dashboard',
   signIn: '/dashboard/sign-in',
+  signInCode: '/dashboard/sign-in/code',
   signOut: '/dashboard/sign-out',
   applications: '/dashboard/applications',
   members: '/dashboard/members',
   invitations: '/dashboard/invitations',
   organization: '/dashboard/organization',
+  requireSecondFactor: '/dashboard/organization/second-factor',
   domains: '/dashboard/domains',
   audit: '/dashboard/audit',
   login: '/dashboard/login',
+  secondFactor: '/dashboard/login/second-factor',
+  sessions: '/dashboard/login/sessions',
 } as const;
 
 export const applicationPath = (id: string, below?: string): string =>

@@ -6,6 +6,7 @@ import {
   mayInOrganization,
   type OrganizationAction,
 } from '../domain/member-roles.ts';
+import type { DashboardPart } from '../domain/second-factor.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import { type MemberSession, SESSION_MS } from '../people/member-sessions.ts';
 import type { Rooms } from '../rooms.ts';
@@ -23,6 +24,9 @@ type Handler = (here: Here) => Promise<FastifyReply>;
 type ApplicationHandler = (at: HereInApplication) => Promise<FastifyReply>;
 type Method = 'get' | 'post';
 
+/** An action on the organization, or on the own login; `set-up`: also without a second factor that is required. */
+type Action = OrganizationAction | 'own login' | 'set-up';
+
 const NOTHING: Entered = new Map();
 
 /**
@@ -36,11 +40,11 @@ export class Router {
     private readonly csrf: Csrf,
   ) {}
 
-  page(path: string, action: OrganizationAction | 'own login', handler: Handler): void {
+  page(path: string, action: Action, handler: Handler): void {
     this.#ofOrganization('get', path, action, handler);
   }
 
-  form(path: string, action: OrganizationAction | 'own login', handler: Handler): void {
+  form(path: string, action: Action, handler: Handler): void {
     this.#ofOrganization('post', path, action, handler);
   }
 
@@ -53,11 +57,13 @@ export class Router {
     this.#ofApplication('post', path, action, handler);
   }
 
-  #ofOrganization(method: Method, path: string, action: OrganizationAction | 'own login', handler: Handler): void {
+  #ofOrganization(method: Method, path: string, action: Action, handler: Handler): void {
     this.#route(method, path, async (here) => {
-      if (action !== 'own login' && !mayInOrganization(here.member.role, action)) forbid();
-      checkForm(here, this.rooms);
-      return handler(here);
+      if (action === 'own login' || action === 'set-up') return this.#pass(here, action, () => handler(here));
+      if (!mayInOrganization(here.member.role, action)) forbid();
+      // It shows no more than names, and leads to the applications for development.
+      const part = action === 'list applications' ? 'development' : 'organization';
+      return this.#pass(here, part, () => handler(here));
     });
   }
 
@@ -66,9 +72,14 @@ export class Router {
       const { application: id } = here.request.params as { readonly application: string };
       const application = (await this.rooms.applications.findIn(here.organization.id, id)) ?? unknown();
       if (!mayInApplication(here.member.role, action, application.environment)) forbid();
-      checkForm(here, this.rooms);
-      return handler({ here, application });
+      return this.#pass(here, application.environment, () => handler({ here, application }));
     });
+  }
+
+  /** Runs the handler of a request that the role allows, if the form and the second factor do, too. */
+  async #pass(here: Here, part: DashboardPart, handle: () => Promise<FastifyReply>): Promise<FastifyReply> {
+    checkForm(here, this.rooms);
+    return here.lacksSecondFactorFor(part) ? seeOther(here.reply, PATHS.secondFactor) : handle();
   }
 
   #route(method: Method, path: string, handler: Handler): void {
@@ -79,7 +90,7 @@ export class Router {
       if (organization === undefined) throw new Error('The organization of a member does not exist.');
       const entered = method === 'post' ? enteredIn(request) : NOTHING;
       const separate = this.rooms.separateCounters?.processes ?? 1;
-      return handler(new Here(request, reply, session.id, session.member, organization, entered, this.csrf, separate));
+      return handler(new Here(request, reply, session, organization, entered, this.csrf, separate));
     });
   }
 }
@@ -107,7 +118,7 @@ export async function sessionOf(rooms: Rooms, request: FastifyRequest): Promise<
   return cookie === undefined ? undefined : rooms.people.sessions.resolve(cookie);
 }
 
-type CookieName = 'dashboard' | 'dashboard-form';
+type CookieName = 'dashboard' | 'dashboard-form' | 'dashboard-pending';
 
 /** The prefix `__Host-` keeps other hosts of the domain from setting a cookie, but browsers take it over https only. */
 const cookieName = (rooms: Rooms, request: FastifyRequest, name: CookieName): string =>
@@ -118,17 +129,18 @@ export function readCookie(rooms: Rooms, request: FastifyRequest, name: CookieNa
   return value === undefined || value === '' ? undefined : value;
 }
 
-/** Sets a cookie for as long as a session lasts at most. An empty one is removed. */
+/** Sets a cookie. An empty one is removed. Default of `lastsMs`: as long as a session lasts at most. */
 export function setCookie(
   rooms: Rooms,
   request: FastifyRequest,
   reply: FastifyReply,
   name: CookieName,
   value: string,
+  lastsMs = SESSION_MS,
 ): void {
   const fullName = cookieName(rooms, request, name);
   const secure = fullName.startsWith('__Host-');
-  const maxAge = value === '' ? 0 : SESSION_MS / 1_000;
+  const maxAge = value === '' ? 0 : lastsMs / 1_000;
   // A link in an email opens the dashboard by a navigation from another site.
   reply.setCookie(fullName, value, { path: '/', httpOnly: true, sameSite: 'lax', secure, maxAge });
 }

@@ -10,10 +10,12 @@ import type { Rooms } from '../rooms.ts';
 const OF_ADDRESS = ['20/1m', '200/1h'];
 /** Passwords that may be tried for one login, from all addresses together. */
 const OF_LOGIN = ['10/5m', '100/1d'];
+/** Codes that may be tried for one member: a code has six digits only. */
+const OF_CODES = ['5/5m', '30/1d'];
 const ROUTE = 'sign in';
 
 /**
- * Counts the attempts without a session: forms by address, and passwords by login. All processes count together in
+ * Counts the attempts: forms without a session by address, passwords by login, and codes by member. All processes count together in
  * Redis. Without it, or while it does not answer, each process counts for itself, so nothing is ever uncounted.
  */
 export function createSignInLimit({ config, redis, log }: Pick<Rooms, 'config' | 'redis' | 'log'>) {
@@ -28,6 +30,11 @@ export function createSignInLimit({ config, redis, log }: Pick<Rooms, 'config' |
     limits: { allMethods: OF_LOGIN },
   });
 
+  const codes = createLimiter({
+    store: createLimitStore(redis, log, 'ca-codes'),
+    limits: { allMethods: OF_CODES },
+  });
+
   async function consume(limiter: Limiter, account: string): Promise<void> {
     const { accepted, shown } = await decide(limiter, account);
     if (!accepted)
@@ -36,25 +43,38 @@ export function createSignInLimit({ config, redis, log }: Pick<Rooms, 'config' |
       });
   }
 
+  const addressOf = ({ socket, headers }: FastifyRequest): string | undefined =>
+    clientIp(socket.remoteAddress, headers);
+
+  async function forget(limiter: Limiter, account: string): Promise<void> {
+    try {
+      await limiter.reset({ account, route: ROUTE });
+    } catch (error) {
+      // The person entered the right one, so an outage of the counters must not prevent the login.
+      log.warn({ err: error }, 'the attempts of a login were not forgotten');
+    }
+  }
+
   return {
+    /** The address of a client. */
+    addressOf,
     /** @throws ServiceError 429 */
-    checkAddress: ({ socket, headers }: FastifyRequest): Promise<void> =>
-      consume(addresses, clientIp(socket.remoteAddress, headers) ?? 'unknown'),
+    checkAddress: (request: FastifyRequest): Promise<void> => consume(addresses, addressOf(request) ?? 'unknown'),
     /**
      * To be called before a password is compared.
      * @throws ServiceError 429
      */
     checkLogin: (email: string): Promise<void> => consume(logins, keyOf(email)),
     /** The password was right: earlier attempts no longer count. */
-    async forgive(email: string): Promise<void> {
-      try {
-        await logins.reset({ account: keyOf(email), route: ROUTE });
-      } catch (error) {
-        // The person entered the right password, so an outage of the counters must not prevent the login.
-        log.warn({ err: error }, 'the attempts of a login were not forgotten');
-      }
-    },
-    close: async (): Promise<void> => void (await Promise.all([addresses.close(), logins.close()])),
+    forgive: (email: string): Promise<void> => forget(logins, keyOf(email)),
+    /**
+     * To be called before a code is compared.
+     * @throws ServiceError 429
+     */
+    checkCode: (memberId: string): Promise<void> => consume(codes, memberId),
+    /** The code was right: earlier attempts no longer count. */
+    forgiveCode: (memberId: string): Promise<void> => forget(codes, memberId),
+    close: async (): Promise<void> => void (await Promise.all([addresses.close(), logins.close(), codes.close()])),
   };
 }
 

@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { browserName } from '../domain/browser-name.ts';
 import type { Invitation } from '../people/invitations.ts';
-import type { Member } from '../people/members.ts';
+import type { Authenticated } from '../people/member.ts';
 import { ORGANIZATION_ID } from '../people/organizations.ts';
+import { PENDING_MS } from '../people/pending-sign-ins.ts';
 import type { Rooms } from '../rooms.ts';
 import { type Csrf, isFromOtherSite } from '../wizard/csrf.ts';
 import { CSRF_FIELD } from '../wizard/pages/parts.tsx';
@@ -12,6 +14,7 @@ import { Inputs } from './inputs.ts';
 import { FormOf } from './pages/forms.tsx';
 import { JoinPage } from './pages/join-page.tsx';
 import { MessagePage } from './pages/message-page.tsx';
+import { SignInCodePage } from './pages/sign-in-code-page.tsx';
 import { SignInPage } from './pages/sign-in-page.tsx';
 import { joinPath, PATHS } from './paths.ts';
 import { forgedForm, HIDDEN, originOf, pathOnly, readCookie, sessionOf, setCookie } from './router.ts';
@@ -19,6 +22,8 @@ import type { SignInLimit } from './sign-in-limit.ts';
 
 /** A page of the dashboard, to which a sign-in may lead back. */
 const NEXT = /^\/dashboard(?:\/[\w-]+)*$/;
+/** A code of the member's app, or a recovery code, that was not accepted. */
+export const WRONG_CODE = 'This code is wrong, or it was used. Enter another one.';
 const COOKIE_BYTES = 18;
 const COOKIE = /^[\w-]{24}$/;
 
@@ -52,17 +57,38 @@ export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, lim
     return entered;
   }
 
-  async function enter(
-    { member, passwordHash }: { readonly member: Member; readonly passwordHash?: string },
+  /** Leads a person whose password was right to the second step, or starts the session. */
+  async function proceed(
+    authenticated: Authenticated,
     path: string,
     request: FastifyRequest,
     reply: FastifyReply,
-  ) {
+  ): Promise<FastifyReply> {
+    if ((await people.secondFactors.find(authenticated.member.id)) === undefined)
+      return enter(authenticated, false, path, request, reply);
+    const pending = people.pendingSignIns.create(authenticated, path);
+    setCookie(rooms, request, reply, 'dashboard-pending', pending, PENDING_MS);
+    return seeOther(reply, PATHS.signInCode);
+  }
+
+  async function enter(
+    { member, passwordHash }: Authenticated,
+    hasCode: boolean,
+    path: string,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<FastifyReply> {
     // An earlier session of this browser ends, so that each cookie belongs to one sign-in.
     const before = await sessionOf(rooms, request);
     if (before !== undefined) await people.sessions.end(before.id);
-    setCookie(rooms, request, reply, 'dashboard', await people.sessions.create(member, passwordHash));
+    const place = {
+      address: limit.addressOf(request),
+      browser: browserName(request.headers['user-agent'] ?? ''),
+    };
+    const cookie = await people.sessions.create(member, { passwordHash, hasCode }, place);
+    setCookie(rooms, request, reply, 'dashboard', cookie);
     setCookie(rooms, request, reply, 'dashboard-form', '');
+    if (hasCode) setCookie(rooms, request, reply, 'dashboard-pending', '');
     return seeOther(reply, path);
   }
 
@@ -90,7 +116,33 @@ export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, lim
       return sendPage(reply, <SignInPage form={formFor(request, reply)} {...props} />, 422);
     }
     await limit.forgive(email);
-    return enter(authenticated, NEXT.test(next) ? next : PATHS.applications, request, reply);
+    return proceed(authenticated, NEXT.test(next) ? next : PATHS.applications, request, reply);
+  });
+
+  /** The sign-in of a browser that lacks its code. */
+  async function pendingOf(request: FastifyRequest) {
+    const token = readCookie(rooms, request, 'dashboard-pending');
+    return token === undefined ? undefined : people.pendingSignIns.resolve(token);
+  }
+
+  app.get('/sign-in/code', HIDDEN, async (request, reply) => {
+    if ((await pendingOf(request)) === undefined) return seeOther(reply, PATHS.signIn);
+    return sendPage(reply, <SignInCodePage form={formFor(request, reply)} faults={[]} />);
+  });
+
+  app.post('/sign-in/code', HIDDEN, async (request, reply) => {
+    const inputs = new Inputs(await receive(request));
+    const pending = await pendingOf(request);
+    if (pending === undefined) return seeOther(reply, PATHS.signIn);
+    const { member, next } = pending;
+    await limit.checkCode(member.id);
+    const field = inputs.raw('recovery_code') === '' ? 'code' : 'recovery_code';
+    if ((await people.secondFactors.use(member, inputs.raw(field))) === undefined) {
+      inputs.fault(field, WRONG_CODE);
+      return sendPage(reply, <SignInCodePage form={formFor(request, reply)} faults={inputs.faults} />, 422);
+    }
+    await limit.forgiveCode(member.id);
+    return enter(pending, true, next, request, reply);
   });
 
   const gone = (reply: FastifyReply): FastifyReply =>
@@ -159,6 +211,6 @@ export function signInRoutes(app: FastifyInstance, rooms: Rooms, csrf: Csrf, lim
     if (joined === 'gone') return gone(reply);
     if (joined === 'taken') inputs.fault('email', 'A login with this address exists already. Sign in with it.');
     if (typeof joined === 'string') return joinPage({ request, reply, token }, invitation, inputs);
-    return enter({ member: joined }, PATHS.applications, request, reply);
+    return proceed(joined, PATHS.applications, request, reply);
   });
 }

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
 import { Kysely } from 'kysely';
@@ -8,6 +8,7 @@ import { type DirectoryLock, lockDirectory } from './directory-lock.ts';
 import { createSpaceCheck } from './disk-space.ts';
 import { pgliteDialect } from './pglite.ts';
 import type { Tables } from './tables.ts';
+import { unpackTemplate } from './template.ts';
 
 const DATABASE = 'database';
 /** Exists while the folder of the database is being made. */
@@ -86,20 +87,13 @@ export async function loadDump(folder: string, dump: Uint8Array): Promise<Embedd
   return fromPglite(await PGlite.create(folder, { loadDataDir: blobOf(dump) }));
 }
 
-/**
- * The template beside the built program. Undefined if the build did not make one: then the migrations make the schema.
- */
-export function readTemplate(): Uint8Array | undefined {
-  const file = new URL('./template.tar.gz', import.meta.url);
-  return existsSync(file) ? readFileSync(file) : undefined;
-}
-
 const blobOf = (bytes: Uint8Array): Blob => new Blob([new Uint8Array(bytes)]);
 
 async function createPglite(folder: string, template: Uint8Array | undefined): Promise<PGlite> {
   if (template !== undefined) {
     try {
-      return await PGlite.create(folder, { loadDataDir: blobOf(template) });
+      unpackTemplate(folder, template);
+      return await PGlite.create(folder);
     } catch {
       // A template of another version of PGlite: the migrations do the same in more time.
       rmSync(folder, { recursive: true, force: true });

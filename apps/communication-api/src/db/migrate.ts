@@ -11,6 +11,7 @@ import * as people from './migrations/0008-people.ts';
 import * as instanceRoles from './migrations/0009-instance-roles.ts';
 import * as dashboard from './migrations/0010-dashboard.ts';
 import * as failedConversations from './migrations/0011-failed-conversations.ts';
+import * as secondFactor from './migrations/0012-second-factor.ts';
 
 /** In the order in which they run. A migration that was released is never changed: the next one changes its result. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -24,6 +25,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0009-instance-roles': instanceRoles,
   '0010-dashboard': dashboard,
   '0011-failed-conversations': failedConversations,
+  '0012-second-factor': secondFactor,
 };
 export const MIGRATION_NAMES: readonly string[] = Object.keys(MIGRATIONS);
 const TABLE = 'migrations';

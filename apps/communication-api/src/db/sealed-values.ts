@@ -20,6 +20,7 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'sends', column: 'envelope' },
   { table: 'sent_copies', column: 'message', id: 'send_id' },
   { table: 'webhook_endpoints', column: 'secrets' },
+  { table: 'second_factors', column: 'secret', id: 'member_id' },
 ];
 
 /** How many values are under a master key. */

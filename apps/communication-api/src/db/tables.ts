@@ -304,6 +304,8 @@ export interface OrganizationRow {
   id: string;
   name: string;
   created_at: Generated<Date>;
+  /** The work that needs a second factor. */
+  second_factor_for: Generated<'nobody' | 'production' | 'everything'>;
 }
 
 /** A person with a login to the dashboard. */
@@ -327,6 +329,24 @@ export interface MemberSessionRow {
   created_at: Date;
   /** Accurate to a minute. */
   last_used_at: Date;
+  /** From which the member signed in; null: it is not known. */
+  address: Optional<string>;
+  /** Its name and its system, such as `Firefox on Linux`; null: it is not known. */
+  browser: Optional<string>;
+}
+
+/** The codes that a member enters beside the password. */
+export interface SecondFactorRow {
+  member_id: string;
+  /** Differs for each secret. */
+  id: string;
+  /** Sealed. */
+  secret: Uint8Array;
+  /** Time step of the newest code that was accepted: no code of this step or an earlier one is accepted again. */
+  last_step: number;
+  /** SHA-256 of each recovery code that was not used, in hexadecimal. */
+  recovery_hashes: string[];
+  created_at: Date;
 }
 
 /** A link by which a person becomes a member. */
@@ -386,6 +406,7 @@ export interface Tables {
   organizations: OrganizationRow;
   members: MemberRow;
   member_sessions: MemberSessionRow;
+  second_factors: SecondFactorRow;
   invitations: InvitationRow;
   audit_log: AuditRow;
 }

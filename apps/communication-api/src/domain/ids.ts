@@ -17,6 +17,7 @@ export type IdPrefix =
   | 'mem'
   | 'mss'
   | 'inv'
+  | 'sfa'
   | 'aud';
 
 /** Crockford's base32: no I, L, O or U, so that an id can be read aloud. */

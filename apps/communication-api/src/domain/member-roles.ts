@@ -39,6 +39,7 @@ export type OrganizationAction =
   | 'read members'
   | 'manage members'
   | 'manage owners'
+  | 'require second factor'
   | 'read audit log'
   | 'read warnings'
   | 'manage domains'

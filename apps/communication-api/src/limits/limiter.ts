@@ -20,7 +20,7 @@ export type LimitStore = MemoryStore | RedisStore;
 export const createLimitStore = (
   redis: Redis | undefined,
   log: Pick<Logger, 'warn'>,
-  prefix: 'ca' | 'ca-forms' | 'ca-passwords' = 'ca',
+  prefix: 'ca' | 'ca-forms' | 'ca-passwords' | 'ca-codes' = 'ca',
 ): LimitStore =>
   redis === undefined
     ? createMemoryStore({ maxKeys: MAX_KEYS })

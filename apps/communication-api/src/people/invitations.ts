@@ -8,15 +8,16 @@ import type { MemberRole } from '../domain/member-roles.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import { hashPassword } from '../security/passwords.ts';
 import type { Actor, AuditLog } from './audit-log.ts';
-import { actorOf, MEMBER_FIELDS, type Member, type Members } from './members.ts';
-import { holdRole, lockOrganization, ORGANIZATION_ID } from './organizations.ts';
+import { type Authenticated, actorOf, MEMBER_FIELDS } from './member.ts';
+import { endSessionsOf } from './member-sessions.ts';
+import type { Members } from './members.ts';
+import { holdRole, lockOrganization, OPERATOR, ORGANIZATION_ID } from './organizations.ts';
 
 export type Invitation = Selectable<InvitationRow>;
 
 const TOKEN_BYTES = 32;
 const HOUR_MS = 3_600_000;
 const INVITED_MS = 7 * 24 * HOUR_MS;
-const OPERATOR: Actor = { id: null, organizationId: ORGANIZATION_ID, name: 'Operator', role: null };
 
 /** The entries of a person who becomes a member. */
 export interface NewMember {
@@ -74,7 +75,7 @@ export class Invitations {
   }
 
   /** Makes a person a member. `taken`: another login uses the address; the link stays open. */
-  async accept(token: string, { name, email, password }: NewMember): Promise<Member | 'gone' | 'taken'> {
+  async accept(token: string, { name, email, password }: NewMember): Promise<Authenticated | 'gone' | 'taken'> {
     const open = await this.find(token);
     if (open === undefined) return 'gone';
     const password_hash = await hashPassword(password);
@@ -95,7 +96,7 @@ export class Invitations {
         .returning(MEMBER_FIELDS)
         .executeTakeFirst();
       if (member === undefined) return 'taken';
-      await transaction.deleteFrom('member_sessions').where('member_id', '=', member.id).execute();
+      await endSessionsOf(member.id, transaction);
       await transaction
         .updateTable('invitations')
         .set({ used_at: new Date(now) })
@@ -103,7 +104,7 @@ export class Invitations {
         .execute();
       const subject = `${name} (${email}) as ${role}`;
       await this.audit.add(actorOf(member), { action: 'joined', subject, subjectId: member.id }, transaction);
-      return member;
+      return { member, passwordHash: password_hash };
     });
   }
 

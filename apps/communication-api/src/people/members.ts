@@ -5,28 +5,18 @@ import { isId } from '../domain/ids.ts';
 import type { MemberRole } from '../domain/member-roles.ts';
 import { hashPassword, isPassword } from '../security/passwords.ts';
 import type { Actor, AuditLog } from './audit-log.ts';
+import { type Authenticated, actorOf, MEMBER_FIELDS, type Member } from './member.ts';
+import { endSessionsOf } from './member-sessions.ts';
 import { holdRole, lockOrganization } from './organizations.ts';
+import { removeSecondFactor } from './second-factors.ts';
 
-/** A person with a login, without the hash of the password. */
-export type Member = Omit<Selectable<MemberRow>, 'password_hash'>;
-
-export const MEMBER_FIELDS = ['id', 'organization_id', 'role', 'email', 'name', 'created_at'] as const;
-
-/** A member who entered the right password, and the stored hash of this password. */
-export interface Authenticated {
-  readonly member: Member;
-  readonly passwordHash: string;
+/** A member in the list of an organization. */
+export interface ListedMember extends Member {
+  readonly hasSecondFactor: boolean;
 }
 
 /** The result of a change of a member. */
 export type MemberChange = 'changed' | 'unknown' | 'forbidden' | 'last owner';
-
-export const actorOf = ({ id, organization_id, name, role }: Member): Actor => ({
-  id,
-  organizationId: organization_id,
-  name,
-  role,
-});
 
 /** The people who may use the dashboard. */
 export class Members {
@@ -40,21 +30,31 @@ export class Members {
   }
 
   /** All members of an organization, the newest first. */
-  async list(organizationId: string): Promise<readonly Member[]> {
+  async list(organizationId: string): Promise<readonly ListedMember[]> {
     return this.db
       .selectFrom('members')
       .select(MEMBER_FIELDS)
+      .select(({ exists, selectFrom }) =>
+        exists(selectFrom('second_factors').select('id').whereRef('member_id', '=', 'members.id'))
+          .$castTo<boolean>()
+          .as('hasSecondFactor'),
+      )
       .where('organization_id', '=', organizationId)
       .orderBy('id', 'desc')
       .execute();
+  }
+
+  /** A member by its id, with the hash of its password. */
+  async findWithHash(id: string): Promise<Authenticated | undefined> {
+    const row = await this.db.selectFrom('members').selectAll().where('id', '=', id).executeTakeFirst();
+    return row && withoutHash(row);
   }
 
   /** The member with an address and a password. An unknown address takes as long as a known one. */
   async authenticate(email: string, password: string): Promise<Authenticated | undefined> {
     const row = await this.db.selectFrom('members').selectAll().where('email', '=', email).executeTakeFirst();
     if (!(await isPassword(password, row?.password_hash)) || row === undefined) return undefined;
-    const { password_hash: passwordHash, ...member } = row;
-    return { member, passwordHash };
+    return withoutHash(row);
   }
 
   /**
@@ -75,11 +75,7 @@ export class Members {
         .returning('id')
         .executeTakeFirst();
       if (changed === undefined) return false;
-      await transaction
-        .deleteFrom('member_sessions')
-        .where('member_id', '=', member.id)
-        .where('id', '<>', sessionId)
-        .execute();
+      await endSessionsOf(member.id, transaction, sessionId);
       await this.audit.add(actorOf(member), { action: 'changed the password', subject: member.email }, transaction);
       return true;
     });
@@ -96,7 +92,7 @@ export class Members {
     role: MemberRole,
     isAllowed: (current: MemberRole) => boolean,
   ): Promise<MemberChange> {
-    return this.#change(actor, id, isAllowed, role, async ({ name, role: before }, transaction) => {
+    return this.#change(actor, id, isAllowed, role === 'owner', async ({ name, role: before }, transaction) => {
       await transaction.updateTable('members').set({ role }).where('id', '=', id).execute();
       await transaction.deleteFrom('invitations').where('created_by', '=', id).where('used_at', 'is', null).execute();
       const subject = `${name}: ${before} to ${role}`;
@@ -106,7 +102,7 @@ export class Members {
 
   /** Removes a member with all sessions and open invitations. */
   async remove(actor: Actor, id: string, isAllowed: (current: MemberRole) => boolean): Promise<MemberChange> {
-    return this.#change(actor, id, isAllowed, undefined, async ({ name, email }, transaction) => {
+    return this.#change(actor, id, isAllowed, false, async ({ name, email }, transaction) => {
       await transaction.deleteFrom('members').where('id', '=', id).execute();
       // A member may also leave. Then the actor no longer exists.
       const by = actor.id === id ? { ...actor, id: null } : actor;
@@ -115,11 +111,34 @@ export class Members {
     });
   }
 
+  /** Removes the second factor of a member who lost the device, and signs the member out everywhere. */
+  async resetSecondFactor(
+    actor: Actor,
+    id: string,
+    isAllowed: (current: MemberRole) => boolean,
+  ): Promise<MemberChange> {
+    return this.#change(actor, id, isAllowed, true, async ({ name, email }, transaction) => {
+      if (!(await removeSecondFactor(id, transaction))) return;
+      const subject = `${name} (${email})`;
+      await this.audit.add(actor, { action: 'reset a second factor', subject, subjectId: id }, transaction);
+    });
+  }
+
+  /** Ends every session of a member. */
+  async signOut(actor: Actor, id: string, isAllowed: (current: MemberRole) => boolean): Promise<MemberChange> {
+    return this.#change(actor, id, isAllowed, true, async ({ name, email }, transaction) => {
+      await endSessionsOf(id, transaction);
+      const subject = `${name} (${email})`;
+      await this.audit.add(actor, { action: 'signed a member out', subject, subjectId: id }, transaction);
+    });
+  }
+
+  /** @param keepsOwner whether an Owner is an Owner after the change, too */
   async #change(
     actor: Actor,
     id: string,
     isAllowed: (current: MemberRole) => boolean,
-    next: MemberRole | undefined,
+    keepsOwner: boolean,
     change: (member: Member, transaction: Database) => Promise<void>,
   ): Promise<MemberChange> {
     if (!isId(id, 'mem')) return 'unknown';
@@ -135,13 +154,18 @@ export class Members {
         .executeTakeFirst();
       if (member === undefined) return 'unknown';
       if (!isAllowed(member.role)) return 'forbidden';
-      const owners = member.role === 'owner' && next !== 'owner' ? await ownersOf(organizationId, transaction) : [];
+      const owners = member.role === 'owner' && !keepsOwner ? await ownersOf(organizationId, transaction) : [];
       if (owners.length === 1) return 'last owner';
       await change(member, transaction);
       return 'changed';
     });
   }
 }
+
+const withoutHash = ({ password_hash: passwordHash, ...member }: Selectable<MemberRow>): Authenticated => ({
+  member,
+  passwordHash,
+});
 
 const ownersOf = (organizationId: string, db: Database): Promise<readonly unknown[]> =>
   db

@@ -1,6 +1,7 @@
 import type { Selectable } from 'kysely';
 import type { Database } from '../db/database.ts';
 import type { OrganizationRow } from '../db/tables.ts';
+import type { SecondFactorFor } from '../domain/second-factor.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import type { Actor, AuditLog } from './audit-log.ts';
 
@@ -8,6 +9,9 @@ export type Organization = Selectable<OrganizationRow>;
 
 /** The organization of an installation. The migration of the schema makes it. */
 export const ORGANIZATION_ID = 'org_00000000000000000000000000';
+
+/** The operator, at the command line. */
+export const OPERATOR: Actor = { id: null, organizationId: ORGANIZATION_ID, name: 'Operator', role: null };
 
 /** Organizations, to which applications and members belong. */
 export class Organizations {
@@ -25,6 +29,19 @@ export class Organizations {
       await holdRole(actor, transaction);
       await transaction.updateTable('organizations').set({ name }).where('id', '=', actor.organizationId).execute();
       await this.audit.add(actor, { action: 'renamed the organization', subject: name }, transaction);
+    });
+  }
+
+  /** Says for which work members need a second factor. It counts from each member's next request. */
+  async requireSecondFactor(actor: Actor, work: SecondFactorFor): Promise<void> {
+    await this.db.transaction().execute(async (transaction) => {
+      await holdRole(actor, transaction);
+      await transaction
+        .updateTable('organizations')
+        .set({ second_factor_for: work })
+        .where('id', '=', actor.organizationId)
+        .execute();
+      await this.audit.add(actor, { action: 'changed who needs a second factor', subject: work }, transaction);
     });
   }
 }

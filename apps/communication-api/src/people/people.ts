@@ -1,16 +1,21 @@
 import { type Database, inTransaction } from '../db/database.ts';
 import type { Clock } from '../domain/clock.ts';
+import type { Envelope } from '../security/envelope.ts';
 import { type Actor, AuditLog, type Deed } from './audit-log.ts';
 import { Invitations } from './invitations.ts';
 import { MemberSessions } from './member-sessions.ts';
 import { Members } from './members.ts';
 import { holdRole, Organizations } from './organizations.ts';
+import { PendingSignIns } from './pending-sign-ins.ts';
+import { SecondFactors } from './second-factors.ts';
 
 /** Who may use the dashboard, and the log of their actions. */
 export interface People {
   readonly organizations: Organizations;
   readonly members: Members;
   readonly sessions: MemberSessions;
+  readonly secondFactors: SecondFactors;
+  readonly pendingSignIns: PendingSignIns;
   readonly invitations: Invitations;
   readonly audit: AuditLog;
   /**
@@ -24,7 +29,7 @@ export interface People {
   ): Promise<Result>;
 }
 
-export function createPeople(db: Database, clock: Clock): People {
+export function createPeople(db: Database, clock: Clock, envelope: Envelope): People {
   const audit = new AuditLog(db, clock);
   const members = new Members(db, audit);
   return {
@@ -32,6 +37,8 @@ export function createPeople(db: Database, clock: Clock): People {
     members,
     organizations: new Organizations(db, audit),
     sessions: new MemberSessions(db, clock, audit),
+    secondFactors: new SecondFactors(db, clock, envelope, audit),
+    pendingSignIns: new PendingSignIns(envelope, clock, members),
     invitations: new Invitations(db, clock, members, audit),
     audited: (actor, work) =>
       inTransaction(db, async (transaction) => {

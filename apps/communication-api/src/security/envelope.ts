@@ -9,7 +9,14 @@ export interface MasterKey {
 }
 
 /** The purpose of a derived key. Two purposes never share a key. */
-export type DerivedPurpose = 'message-id' | 'fingerprint' | 'csrf' | 'wizard-cookie' | 'wizard-callback' | 'tracking';
+export type DerivedPurpose =
+  | 'message-id'
+  | 'fingerprint'
+  | 'csrf'
+  | 'wizard-cookie'
+  | 'wizard-callback'
+  | 'tracking'
+  | 'second-factor';
 
 const NONCE = 12;
 const TAG = 16;

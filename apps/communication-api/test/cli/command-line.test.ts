@@ -42,6 +42,10 @@ test('check-account takes an account, and where to send to', () => {
   });
 });
 
+test('reset-second-factor takes a login', () => {
+  expect(parse('reset-second-factor', 'ann@example.com').subject).toBe('ann@example.com');
+});
+
 test('health may wait', () => {
   expect([parse('health').waitSeconds, parse('health', '--wait', '80').waitSeconds]).toEqual([0, 80]);
 });

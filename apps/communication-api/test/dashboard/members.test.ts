@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
-import { actorOf } from '../../src/people/members.ts';
+import { actorOf } from '../../src/people/member.ts';
 import { ORGANIZATION_ID } from '../../src/people/organizations.ts';
 import { peopleOf } from '../support/dashboard.ts';
 import { secret } from '../support/secret.ts';

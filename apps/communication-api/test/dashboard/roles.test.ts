@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
 import type { Environment } from '../../src/domain/key-token.ts';
 import type { MemberRole } from '../../src/domain/member-roles.ts';
-import { actorOf } from '../../src/people/members.ts';
+import { actorOf } from '../../src/people/member.ts';
 import { providerIdOf } from '../../src/providers/mock/mailbox.ts';
 import { secretsVersionOf } from '../../src/webhooks/endpoint-secrets.ts';
 import { Csrf } from '../../src/wizard/csrf.ts';
@@ -283,6 +283,26 @@ const ROWS: readonly Row[] = [
   },
   { what: 'remove a Member', route: 'POST /dashboard/members/:id/remove', subject: 'member', may: 'no no yes yes' },
   { what: 'remove an Owner', route: 'POST /dashboard/members/:id/remove', subject: 'owner', may: 'no no no yes' },
+  { what: 'sign a Member out', route: 'POST /dashboard/members/:id/sign-out', subject: 'member', may: 'no no yes yes' },
+  { what: 'sign an Owner out', route: 'POST /dashboard/members/:id/sign-out', subject: 'owner', may: 'no no no yes' },
+  {
+    what: 'reset the second factor of a Member',
+    route: 'POST /dashboard/members/:id/reset-second-factor',
+    subject: 'member',
+    may: 'no no yes yes',
+  },
+  {
+    what: 'reset the second factor of an Owner',
+    route: 'POST /dashboard/members/:id/reset-second-factor',
+    subject: 'owner',
+    may: 'no no no yes',
+  },
+  {
+    what: 'say who needs a second factor',
+    route: 'POST /dashboard/organization/second-factor',
+    fields: { second_factor_for: 'nobody' },
+    may: 'no no yes yes',
+  },
   { what: 'look at the audit log', route: 'GET /dashboard/audit', may: 'no no yes yes' },
   {
     what: 'rename the organization',
@@ -291,17 +311,26 @@ const ROWS: readonly Row[] = [
     may: 'no no no yes',
   },
   { what: 'look at the own login', route: 'GET /dashboard/login', may: 'yes yes yes yes' },
+  { what: 'look at the own second factor', route: 'GET /dashboard/login/second-factor', may: 'yes yes yes yes' },
+  { what: 'look at the own sessions', route: 'GET /dashboard/login/sessions', may: 'yes yes yes yes' },
 ];
 
-/** Everybody may do these, also without a session. Their tests are those of signing in. */
+/** Everybody may do these, some also without a session. The tests of signing in, second factors and sessions do. */
 const OF_EVERYBODY = [
   'GET /dashboard',
   'GET /dashboard/sign-in',
   'POST /dashboard/sign-in',
+  'GET /dashboard/sign-in/code',
+  'POST /dashboard/sign-in/code',
   'GET /dashboard/join/:token',
   'POST /dashboard/join/:token',
   'POST /dashboard/sign-out',
   'POST /dashboard/login',
+  'POST /dashboard/login/second-factor',
+  'POST /dashboard/login/second-factor/recovery-codes',
+  'POST /dashboard/login/second-factor/off',
+  'POST /dashboard/login/sessions/:id/end',
+  'POST /dashboard/login/sessions/end-others',
 ];
 
 /** The members of the matrix, and nobody else, so that an owner is never the last one. */
@@ -341,13 +370,20 @@ async function newPlace(environment: Environment): Promise<Place> {
     mockAccount,
     message: providerIdOf(await rooms.mockMailbox.deliver(mockAccount, HTML_EMAIL)),
     email: await unknownEmail(service, id, account),
-    member: (await newMember('member')).id,
-    owner: inviter.id,
+    member: (await protectedMember('member')).id,
+    owner: (await protectedMember('owner')).id,
     invitation: await invite('member'),
     ownerInvitation: await invite('owner'),
     serviceKey: (await rooms.keys.listServiceKeys(id, PAGE))[0]?.id ?? '',
     accountKey: (await rooms.keys.list(id, {}, PAGE))[0]?.id ?? '',
   };
+}
+
+async function protectedMember(role: MemberRole) {
+  const member = await newMember(role);
+  const { secondFactors } = rooms.people;
+  await secondFactors.setUp(member, secondFactors.offer(member.id), { step: 1, replaces: undefined, sessionId: '' });
+  return member;
 }
 
 const HTML_EMAIL = {
@@ -366,7 +402,7 @@ function unchanged(environment: Environment): Promise<Place> {
 
 /** The tables that people change. A delivery is a job. */
 const WATCHED = [
-  ...['applications', 'api_keys', 'members', 'invitations', 'organizations', 'audit_log'],
+  ...['applications', 'api_keys', 'members', 'invitations', 'organizations', 'audit_log', 'second_factors'],
   ...['accounts', 'auth_links', 'events', 'limit_overrides', 'limits_version', 'sends'],
   ...['webhook_endpoints', 'scopes', 'domains', 'jobs'],
 ];

@@ -261,13 +261,13 @@ describe('the own login', () => {
       .set({ password_hash: await hashPassword(password) })
       .returning('password_hash')
       .executeTakeFirstOrThrow();
-    await sessions.create(member, compared);
+    await sessions.create(member, { passwordHash: compared });
     const ofOperatorLink = await hashPassword(secret());
     // PGlite reads the old hash first. Two connections of PostgreSQL may do so in either order; the answer is the same.
     const change = members.changePassword(member, password, secret(), '');
     await ofMember.set({ password_hash: ofOperatorLink }).execute();
     expect(await change).toBe(false);
-    await expect(sessions.create(member, compared)).rejects.toMatchObject({ status: 403 });
+    await expect(sessions.create(member, { passwordHash: compared })).rejects.toMatchObject({ status: 403 });
     await service.db.deleteFrom('members').where('id', '=', member.id).execute();
     await expect(sessions.create(member)).rejects.toMatchObject({ status: 403 });
   });

@@ -89,7 +89,9 @@ async function makeRows(): Promise<Made> {
   const browser = new PlainBrowser(source.url);
   await browser.open(linkPath);
 
-  const { cookie: ownerCookie } = await peopleOf(source).signedIn('owner');
+  const { cookie: ownerCookie, member, sessionId } = await peopleOf(source).signedIn('owner');
+  const { secondFactors } = rooms.people;
+  await secondFactors.setUp(member, secondFactors.offer(member.id), { step: 1, replaces: undefined, sessionId });
   await rooms.people.invitations.createOwnerLink();
 
   const at = new Date();
@@ -209,6 +211,7 @@ describe.each(MIGRATION_NAMES.slice(0, -1))('a database with the schema of %s', 
   test.runIf(name >= '0008-people')('who was signed in to the dashboard still is', async () => {
     const session = await opened.service.rooms.people.sessions.resolve(made.ownerCookie);
     expect(session?.member.role).toBe('owner');
+    expect(session?.hasSecondFactor).toBe(name >= '0012-second-factor');
   });
 
   test.runIf(name >= '0002-events')(

@@ -15,7 +15,7 @@ interface Component {
 
 /** Licences that ask for nothing but their text to be kept. */
 const PERMISSIVE =
-  /^(MIT|MIT-0|ISC|0BSD|BSD-[23]-Clause|Apache-2\.0|BlueOak-1\.0\.0|CC0-1\.0|Unlicense|PostgreSQL|\(MIT OR (EUPL-1\.1\+|CC0-1\.0)\))$/;
+  /^(MIT|MIT-0|ISC|0BSD|BSD-[23]-Clause|Apache-2\.0|BlueOak-1\.0\.0|CC0-1\.0|Unlicense|PostgreSQL|\(MIT OR (EUPL-1\.1\+|CC0-1\.0|Apache-2\.0)\))$/;
 
 const { bomFormat, components, dependencies } = JSON.parse(
   execFileSync('npm', ['run', '--silent', 'sbom'], { cwd: ROOT, encoding: 'utf8', maxBuffer: 2 ** 26 }),

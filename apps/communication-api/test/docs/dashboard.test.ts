@@ -30,8 +30,12 @@ const OF_ORGANIZATIONS: Readonly<Record<string, readonly OrganizationAction[]>> 
   'create applications': ['create applications'],
   'see, add, check and remove custom domains': ['manage domains'],
   'see the audit log, and warnings about the installation': ['read audit log', 'read warnings'],
-  'invite, change and remove Members and Admins': ['read members', 'manage members'],
-  'invite, change and remove Owners': ['manage owners'],
+  'invite, change, sign out and remove Members and Admins, reset their second factor': [
+    'read members',
+    'manage members',
+  ],
+  'invite, change, sign out and remove Owners, reset their second factor': ['manage owners'],
+  'require a second factor': ['require second factor'],
   'rename the organization': ['manage organization'],
 };
 

@@ -161,6 +161,24 @@ test('sign-in attempts in all processes count together: passwords by login, and 
   expect([await sendForm(one), await sendForm(other)]).toEqual([429, 429]);
 });
 
+test('a sign-in that began in one process goes on in the other, and codes in all processes count together', async () => {
+  address = '198.51.100.3';
+  const password = secret();
+  const member = await newMember(one.db, 'admin', password);
+  const { secondFactors } = one.rooms.people;
+  await secondFactors.setUp(member, secondFactors.offer(member.id), { step: 1, replaces: undefined, sessionId: '' });
+  const browser = newBrowser(one);
+  await browser.open('/dashboard/sign-in');
+  await browser.submit('/sign-in', { email: member.email, password });
+  const { path, body } = browser.form('/code', { code: '000000' });
+  const elsewhere = newBrowser(other);
+  for (const [name, value] of browser.cookies) elsewhere.cookies.set(name, value);
+  const statuses: number[] = [];
+  for (const client of [browser, elsewhere, browser, elsewhere, browser, elsewhere])
+    statuses.push((await client.request(path, { method: 'POST', body })).status);
+  expect(statuses).toEqual([422, 422, 422, 422, 422, 429]);
+});
+
 test('counters that cannot be reached are a 503, and requests are still limited by each process', async () => {
   const { id: account_id } = await linkAccount(one.rooms, applicationId);
   await redis.kill();

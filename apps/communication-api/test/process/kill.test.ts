@@ -5,8 +5,9 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { NIGHTLY } from 'headgate-testbed/nightly';
 import { expect, test } from 'vitest';
-import { openDatabase, openDataDirectory, readTemplate } from '../../src/db/embedded.ts';
+import { openDatabase, openDataDirectory } from '../../src/db/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
+import { readTemplate } from '../../src/db/template.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const ROUNDS = NIGHTLY ? 4 : 1;

@@ -20,6 +20,7 @@ describe('on an embedded database', () => {
     const { ready, printed, child, exit } = runProcess([], { DATA_DIR }, ['--enable-source-maps']);
     const url = await ready();
     token = /ck_svc_dev_\w+/.exec(printed.out)?.[0] ?? '';
+    expect(printed.out).toMatch(/^Making the database in /);
     expect(printed.out).toContain(`data in ${DATA_DIR}`);
     expect(printed.out).toMatch(/A mock mailbox is linked: acc_\w{26}/);
     expect(await (await fetch(`${url}/healthz`)).json()).toEqual({ status: 'ok' });

@@ -1,7 +1,7 @@
 import type { Database } from '../../src/db/database.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { MemberRole } from '../../src/domain/member-roles.ts';
-import { MEMBER_FIELDS, type Member } from '../../src/people/members.ts';
+import { MEMBER_FIELDS, type Member } from '../../src/people/member.ts';
 import { ORGANIZATION_ID } from '../../src/people/organizations.ts';
 import { PlainBrowser } from '../wizard/plain-browser.ts';
 import { quickHash } from './quick-hash.ts';

@@ -9,6 +9,9 @@ export type SecretKind =
   | 'wizard cookie'
   | 'dashboard cookie'
   | 'invitation token'
+  | 'pending sign-in'
+  | 'second factor'
+  | 'recovery code'
   | 'CSRF token'
   | 'callback state'
   | 'password'
@@ -18,6 +21,7 @@ export type SecretKind =
 const CREATES: Partial<Readonly<Record<SecretKind, RegExp>>> = {
   'API key': /^\/v2\/api-keys$|^\/dashboard\/applications\/\w+\/(?:service|account)-keys$/,
   'invitation token': /^\/dashboard\/invitations$/,
+  'recovery code': /^\/dashboard\/login\/second-factor(?:\/recovery-codes)?$/,
   'link token': /^\/v2\/auth\/link$|^\/dashboard\/applications\/\w+\/accounts\/\w+\/link$/,
   'webhook secret':
     /^\/v2\/webhooks\/endpoints(?:\/[^/]+\/secret)?$|^\/dashboard\/applications\/\w+\/webhooks(?:\/\w+\/secret)?$/,
@@ -27,7 +31,12 @@ const CREATES: Partial<Readonly<Record<SecretKind, RegExp>>> = {
 const HAS_FORMS = /^\/(?:auth\/l|dashboard)(?:\/|$)/;
 /** The page of an invitation contains a form, which leads to itself. */
 const JOINS = /^\/dashboard\/join\//;
-const COOKIES: readonly SecretKind[] = ['wizard cookie', 'dashboard cookie'];
+/** The pages that show a secret of this kind as often as they are opened. An offered secret counts only later. */
+const PAGES: Partial<Readonly<Record<SecretKind, RegExp>>> = {
+  'CSRF token': HAS_FORMS,
+  'second factor': /^\/dashboard\/login\/second-factor(?:\/|$)/,
+};
+const COOKIES: readonly SecretKind[] = ['wizard cookie', 'dashboard cookie', 'pending sign-in'];
 /** The page of a link to which the answer of a provider is passed on. */
 const LINK_CALLBACK = /^https?:\/\/[^/]+\/auth\/l\/[0-9a-f]+\/callback\?/;
 const CSRF_INPUT = /name="_csrf" value="([^"]+)"/g;
@@ -89,7 +98,8 @@ export class SecretWatch {
     const mayHave = (place: string, name: string): boolean => {
       const kind = this.#kinds.get(name) as SecretKind;
       if (COOKIES.includes(kind)) return place === 'set-cookie';
-      if (kind === 'CSRF token') return place === 'body' && hasForms;
+      const pages = PAGES[kind];
+      if (pages !== undefined) return place === 'body' && pages.test(path);
       if (place === 'location' && onTheWay.includes(kind)) return true;
       // The pages of a link lead to each other.
       if (kind === 'link token' && isWizard && ofRequest.includes(name))

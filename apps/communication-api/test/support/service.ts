@@ -9,6 +9,7 @@ import { migrate } from '../../src/db/migrate.ts';
 import { rootSecret } from '../../src/db/root-secret.ts';
 import type { Environment, Role } from '../../src/domain/key-token.ts';
 import type { MasterKey } from '../../src/security/envelope.ts';
+import { typedSecret } from '../../src/security/totp.ts';
 import { createService, type Service, type ServiceParts } from '../../src/service.ts';
 import { Contract } from './contract.ts';
 import { noteDeclared, noteSeen } from './contract-coverage.ts';
@@ -161,7 +162,7 @@ function watchSecrets(
 ): () => Promise<void> {
   const watch = new SecretWatch();
   const { keys, links, endpoints, wizardSessions, people } = rooms;
-  const { sessions, invitations } = people;
+  const { sessions, invitations, secondFactors, pendingSignIns } = people;
   for (const { key } of masterKeys) watch.add('master key', key);
   keys.create = noting(keys.create.bind(keys), ({ token }) => watch.add('API key', token));
   links.create = noting(links.create.bind(links), ({ token }) => watch.add('link token', token));
@@ -183,6 +184,24 @@ function watchSecrets(
   invitations.createSetUpLink = noting(invitations.createSetUpLink.bind(invitations), (token) => {
     if (token !== undefined) watch.add('invitation token', token);
   });
+  const offer = secondFactors.offer.bind(secondFactors);
+  secondFactors.offer = (memberId) => {
+    const made = offer(memberId);
+    const typed = typedSecret(made.secret);
+    for (const form of [made.secret, typed, typed.replaceAll(' ', '')]) watch.add('second factor', form);
+    return made;
+  };
+  const noteCodes = (codes: readonly string[]): void => {
+    for (const code of codes) for (const form of [code, code.replaceAll('-', '')]) watch.add('recovery code', form);
+  };
+  secondFactors.setUp = noting(secondFactors.setUp.bind(secondFactors), noteCodes);
+  secondFactors.renewRecoveryCodes = noting(secondFactors.renewRecoveryCodes.bind(secondFactors), noteCodes);
+  const createPending = pendingSignIns.create.bind(pendingSignIns);
+  pendingSignIns.create = (...values) => {
+    const token = createPending(...values);
+    watch.add('pending sign-in', token);
+    return token;
+  };
   let added = 0;
   const addMade = (): void => {
     const made = madeSecrets();

@@ -1,11 +1,11 @@
 import type { LimitChange } from 'headgate/shared-limits';
 import { createWindowSet, type WindowSet } from 'headgate/stores';
+import { peekEach, rounded } from '../api/window-state.ts';
 import { inSlices, nextTurn } from '../base/slices.ts';
 import type { Account, Config } from '../config/schema.ts';
 import type { SeenAccount } from '../traffic/top-accounts.ts';
 import { type ChangedLimit, type ChangeOfLayer, changedLimits, changeOfLayer, isOf } from './changed-limits.ts';
 import type { AdminContext } from './context.ts';
-import { peekEach, rounded } from './window-state.ts';
 
 /** The effect that a change of limits would show on recently seen accounts. */
 export interface AccountPreview {

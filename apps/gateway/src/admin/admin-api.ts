@@ -1,14 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { isHeadgateError } from 'headgate';
 import { jsonReply, type Reply } from 'headgate/http';
+import { InputError, isOutage, readBody, readHeaders, readQuery, refuseInput } from '../api/input.ts';
+import { Answered, type Caller, isStreaming, type Operation } from '../api/operation.ts';
 import type { Config } from '../config/schema.ts';
 import { refusalReply } from '../exchange/answers.ts';
 import { isRefusal, type Refusal, refuse, refuseForNow, UNEXPECTED } from '../exchange/refusal.ts';
 import type { Log } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { createAuthentication, isStillPermitted, refuseRole } from './authentication.ts';
-import { InputError, readBody, readHeaders, readQuery, refuseInput } from './input.ts';
-import { Answered, type Caller, isStreaming, type Operation } from './operation.ts';
 import { refuseOrigin } from './origin.ts';
 
 /** Options of {@link createAdminApi}. */
@@ -83,10 +82,8 @@ export function createAdminApi({ operations, settings, log, metrics }: AdminApiO
   };
   const fail = (error: unknown, id: string): Refusal => {
     if (error instanceof InputError) return refuseInput(error);
-    const isOutage = (['store_timeout', 'store_unavailable', 'store_full', 'result_unavailable'] as const).some(
-      (code) => isHeadgateError(error, code),
-    );
-    if (isOutage) return refuseForNow(`The store did not answer in time. Look whether it did something: ${DOUBT}`);
+    if (isOutage(error))
+      return refuseForNow(`The store did not answer in time. Look whether it did something: ${DOUBT}`);
     log.logger.error({ req_id: id, err: error }, 'unexpected error');
     return UNEXPECTED;
   };

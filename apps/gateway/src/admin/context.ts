@@ -1,6 +1,7 @@
 import type { Idempotency, Limiter, Subject } from 'headgate';
 import type { SharedLimits } from 'headgate/shared-limits';
 import type { Accounts } from '../admission/accounts.ts';
+import type { Caller } from '../api/operation.ts';
 import { countsFor, isLimited } from '../config/account-source.ts';
 import type { Account, Config } from '../config/schema.ts';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
@@ -10,7 +11,6 @@ import type { ShadowRunner } from '../shadow/shadow-runner.ts';
 import type { GatewayStore } from '../store/gateway-store.ts';
 import type { ProcessDetails } from '../traffic/process-details.ts';
 import type { Traffic } from '../traffic/traffic.ts';
-import type { Caller } from './operation.ts';
 
 /** The parts of a running gateway that the Admin API shows and changes. */
 export interface AdminContext {

@@ -3,13 +3,13 @@ import type { AdjustTarget } from 'headgate/limits';
 import { recommendedLimits } from 'headgate/recommended';
 import type { LimitChange } from 'headgate/shared-limits';
 import type { Accounts } from '../admission/accounts.ts';
+import { InputError } from '../api/input.ts';
 import { getOrCreate } from '../base/get-or-create.ts';
 import { countsFor, isLimited } from '../config/account-source.ts';
 import type { ConfigIssue } from '../config/config-error.ts';
 import type { Config } from '../config/schema.ts';
 import { didYouMean } from '../config/suggest.ts';
 import type { AdminContext } from './context.ts';
-import { InputError } from './input.ts';
 
 /**
  * Refuses the limit of a name that is missing in the config, or of a route that does not count: it would never apply. A provider with a recommendation is

@@ -3,13 +3,13 @@ import { isHeadgateError } from 'headgate';
 import type { AdjustTarget } from 'headgate/limits';
 import type { AdjustmentConflictError, Applied, LimitChange, LimitPreview } from 'headgate/shared-limits';
 import type { z } from 'zod';
+import { InputError } from '../api/input.ts';
+import { Answered, type AnswerFields } from '../api/operation.ts';
 import { refuse } from '../exchange/refusal.ts';
 import { textsOrNull } from '../traffic/limit-entry.ts';
 import type { AdminContext } from './context.ts';
-import { InputError } from './input.ts';
 import { recommendationFor } from './limit-list.ts';
 import type { preconditions } from './limit-schemas.ts';
-import { Answered, type AnswerFields } from './operation.ts';
 
 /** @throws InputError if it names several layers */
 export function checkedTarget(given: AdjustTarget): AdjustTarget {

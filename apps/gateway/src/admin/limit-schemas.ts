@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { moment, named } from '../api/schemas.ts';
 import { limit as limitSchema } from '../config/schema/limits.ts';
-import { moment, named } from './schemas.ts';
 
 export const MAX_CHANGES = 100;
 

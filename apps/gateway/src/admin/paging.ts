@@ -1,4 +1,4 @@
-import { InputError } from './input.ts';
+import { InputError } from '../api/input.ts';
 
 /** Limit and cursor of a list request. */
 export interface PageRequest {

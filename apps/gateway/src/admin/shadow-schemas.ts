@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { moment } from '../api/schemas.ts';
 import { limits } from '../config/schema/limits.ts';
 import { targetShape } from './limit-schemas.ts';
-import { moment } from './schemas.ts';
 
 const count = z.int().min(0);
 

@@ -10,6 +10,7 @@ export function shownConfig({
   keys,
   accounts,
   admin,
+  decisions,
   listen,
   store,
   idempotency,
@@ -21,6 +22,7 @@ export function shownConfig({
   return {
     ...rest,
     listen: { ...listen, tls: shownTls(listen.tls) },
+    ...(decisions && { decisions: shownDecisions(decisions) }),
     ...(admin && {
       admin: {
         ...admin,
@@ -35,6 +37,10 @@ export function shownConfig({
     keys: keys.length,
     accounts: accounts.length,
   };
+}
+
+function shownDecisions({ secret, tls, ...rest }: NonNullable<Config['decisions']>) {
+  return { ...rest, tls: shownTls(tls), hasSecret: secret !== undefined };
 }
 
 /** The files of TLS are private, but whether clients need a certificate is not. */

@@ -19,8 +19,11 @@ export interface AddressStageOptions {
   readonly onFailure: (event: FailureEvent) => void;
 }
 
-/** Returns the answer to a request whose address has no allowance left. */
-export type AddressStage = (exchange: Exchange) => MaybePromise<GateAnswer | undefined>;
+/**
+ * Returns the answer to a request whose address has no allowance left.
+ * @param address by default that of the client, as the proxies in front of the gateway say
+ */
+export type AddressStage = (exchange: Exchange, address?: string) => MaybePromise<GateAnswer | undefined>;
 
 /** The name of all routes together. */
 const EVERY_ROUTE = '*';
@@ -43,9 +46,9 @@ export function createAddressStage(options: AddressStageOptions): AddressStage {
     // `clientIp` has read the fields.
     { address: (address) => address.split('/', 1)[0], fields: () => ({}) },
   );
-  return (exchange) => {
+  return (exchange, given) => {
     const { id, request } = exchange;
-    const address = clientIp(request.socket.remoteAddress, request.headers);
+    const address = given ?? clientIp(request.socket.remoteAddress, request.headers);
     // Only a connection that is closed has none, so no client gets an answer.
     if (address === undefined) return undefined;
     const account = accountOfAddress(address);

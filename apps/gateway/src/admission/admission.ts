@@ -4,7 +4,7 @@ import type { MaybePromise } from 'headgate/stores';
 import type { Route } from '../config/routes.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { isRefusal, type Refusal, refuse, refuseBody } from '../exchange/refusal.ts';
-import { type BodyStageOptions, createBodyStage } from './body-stage.ts';
+import { type AdmittedHead, type BodyStageOptions, createBodyStage } from './body-stage.ts';
 import { bearerTokenOf } from './credentials.ts';
 import type { ApiKey, Keys } from './keys.ts';
 import { readAccount } from './read-account.ts';
@@ -19,12 +19,18 @@ export interface AdmissionOptions extends BodyStageOptions {
   readonly shares: Shares;
 }
 
-/**
- * The stages in front of the gate, in this order: path (400), route (404), key (401), account and access (404, 403),
- * length (413), shares of the application (503, 429), validation (422). Stores its results on the exchange, and returns
- * the first refusal. Reads a body only if it must: see {@link createBodyStage}.
- */
-export function createAdmission(options: AdmissionOptions) {
+/** The stages in front of the gate. Each stores its results on the exchange, and returns the first refusal. */
+export interface Admission {
+  /**
+   * In this order: path (400), route (404), key (401), account and access (404, 403), length (413), shares of the
+   * application (503, 429), validation (422). Reads a body only if it must: see {@link createBodyStage}.
+   */
+  admit(exchange: Exchange): MaybePromise<Refusal | undefined>;
+  /** The same for a request whose body is not sent. */
+  admitHead(exchange: Exchange): Refusal | undefined;
+}
+
+export function createAdmission(options: AdmissionOptions): Admission {
   const { routes, keys, accounts, shares, maxBodyBytes } = options;
   const readBody = createBodyStage(options);
   /** Undefined if the route is not limited, or takes the account from the body. */
@@ -40,24 +46,45 @@ export function createAdmission(options: AdmissionOptions) {
     exchange.application = key.application;
     return key;
   };
-  return (exchange: Exchange): MaybePromise<Refusal | undefined> => {
+  const readHead = (exchange: Exchange): AdmittedHead | Refusal => {
     const { request } = exchange;
     const malformed = refusalOfHead(exchange);
     if (malformed !== undefined) return malformed;
-    const target = readTarget(request.url ?? '');
+    const target = readTarget(exchange.target);
     if (isRefusal(target)) return target;
-    const match = routes.match(request.method ?? '', target.path);
+    const match = routes.match(exchange.method, target.path);
     if (match === undefined) return refuse(404, 'errors/resource_not_found', 'There is no such route.');
-    exchange.route = match.route;
-    const key = authenticate(exchange, match.route);
+    const { route } = match;
+    exchange.route = route;
+    const key = authenticate(exchange, route);
     if (isRefusal(key)) return key;
     const account = findAccount(request, target, match, key);
     if (isRefusal(account)) return account;
     exchange.account = account;
-    if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return refuseBody(tooLarge(maxBodyBytes));
-    return shares.enter(exchange, key.application) ?? readBody(exchange, { route: match.route, key, target });
+    return { route, key, target };
+  };
+  return {
+    admit(exchange) {
+      const head = readHead(exchange);
+      if (isRefusal(head)) return head;
+      const { headers } = exchange.request;
+      if (Number(headers['content-length'] ?? 0) > maxBodyBytes) return refuseBody(tooLarge(maxBodyBytes));
+      return shares.enter(exchange, head.key.application) ?? readBody(exchange, head);
+    },
+    admitHead(exchange) {
+      const head = readHead(exchange);
+      if (isRefusal(head)) return head;
+      if (head.route.source?.place === 'body') return NO_BODY;
+      return shares.enter(exchange, head.key.application);
+    },
   };
 }
+
+const NO_BODY = refuse(
+  422,
+  'errors/unprocessable_entity',
+  'The route takes its account from the body, and a proxy that asks for a decision sends no body.',
+);
 
 /** In place of the key, on a public route. Such requests share the bounds of one application, which has no name. */
 const NO_KEY: ApiKey = { name: '', application: '', role: 'account', scope: null };
@@ -66,7 +93,7 @@ const NO_KEY: ApiKey = { name: '', application: '', role: 'account', scope: null
  * The token of `X-API-KEY`, also if it is empty, otherwise the token of `Authorization: Bearer`. Then `Authorization`
  * is the gateway's own field, and is not forwarded.
  */
-function tokenOf(request: IncomingMessage): string | undefined {
+export function tokenOf(request: IncomingMessage): string | undefined {
   const token = request.headers['x-api-key'];
   if (token !== undefined) return Array.isArray(token) ? token.join() : token;
   return bearerTokenOf(request);

@@ -75,7 +75,7 @@ export function createBodyStage(options: BodyStageOptions) {
     if (retryAfter !== undefined && hasBody(request.headers)) throw new BudgetSpent(retryAfter);
     const { body, field, fingerprint } = await readBody(request, {
       head: {
-        method: request.method ?? '',
+        method: exchange.method,
         path: target.path,
         query: target.query,
         contentType: request.headers['content-type'],
@@ -114,7 +114,7 @@ export function createBodyStage(options: BodyStageOptions) {
 const CLIENT_GONE = new Error('the client has gone');
 
 /** Aborted if the client leaves before it receives its answer. */
-function departureSignal(response: ServerResponse): AbortSignal {
+export function departureSignal(response: ServerResponse): AbortSignal {
   const departure = new AbortController();
   response.once('close', () => {
     // Without a reason, an error with a stack would be made for it.
@@ -123,7 +123,7 @@ function departureSignal(response: ServerResponse): AbortSignal {
   return departure.signal;
 }
 
-const MISSING_KEY = refuse(
+export const MISSING_KEY = refuse(
   400,
   'errors/missing_idempotency_key',
   'This operation needs the header Idempotency-Key: send a random UUID, and the same one with each retry.',
@@ -159,12 +159,12 @@ function isForged(rawHeaders: readonly string[]): boolean {
 }
 
 /** The process cannot find out an orphan's outcome, so its retries get 409 (I9). */
-const reconcile = (): 'unknown' => 'unknown';
+export const reconcile = (): 'unknown' => 'unknown';
 
 /**
  * The same on every attempt, so that a provider that knows idempotency keys can use it. Different for every
  * application.
  */
-function forwardedKey({ scope, key }: Pick<IdempotentRequest, 'scope' | 'key'>): string {
+export function forwardedKey({ scope, key }: Pick<IdempotentRequest, 'scope' | 'key'>): string {
   return FORWARDED_PREFIX + digestText(JSON.stringify([scope, key]));
 }

@@ -40,7 +40,7 @@ export function createCors(cors: NonNullable<Config['cors']>, routes: Pick<Route
     const fields = forAll ?? allowed.get(request.headers.origin ?? '');
     exchange.cors = fields ?? NOT_ALLOWED;
     if (!isPreflight(request)) return undefined;
-    const target = readTarget(request.url ?? '');
+    const target = readTarget(exchange.target);
     // The next stage refuses these.
     if (isRefusal(target) || refusalOfHead(exchange) !== undefined) return undefined;
     const listed = routes.methodsOf(target.path);

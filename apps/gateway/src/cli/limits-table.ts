@@ -78,6 +78,7 @@ function rows(title: string, subjects: readonly Subject[], config: Config, limit
       if (!isLimited(of)) return [[label, route, 'not limited (no account)', '']];
       if (!has(of)) return [];
       const { windows, allMethodsScope } = limiter.windowSet({ account, route, provider, plan });
+      if (windows.length === 0) return [[label, route, 'not limited', '']];
       const allMethods = windowsOf(windows, 'all-methods');
       const isShared = allMethods !== NONE && allMethodsScope === 'account';
       return [[label, route, windowsOf(windows, 'route'), isShared ? `${allMethods} (shared by routes)` : allMethods]];

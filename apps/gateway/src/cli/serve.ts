@@ -50,7 +50,7 @@ export async function serve(config: Config | undefined, overrides: Overrides, so
 }
 
 function announce(
-  { address, adminAddress }: Gateway,
+  { address, adminAddress, decisionsAddress, rateLimitServiceAddress }: Gateway,
   config: Config,
   demo: Demo | undefined,
   source: ConfigSource | undefined,
@@ -61,6 +61,15 @@ function announce(
     listener?.tls === undefined ? 'http' : 'https';
   if (adminAddress !== undefined) {
     log.logger.info({ ...adminAddress, url: urlOf(adminAddress, schemeOf(config.admin)) }, 'admin listening');
+  }
+  if (decisionsAddress !== undefined) {
+    const { host, port } = decisionsAddress;
+    const url = urlOf(decisionsAddress, schemeOf(config.decisions));
+    log.logger.info({ host, port, url }, 'decisions listening');
+  }
+  if (rateLimitServiceAddress !== undefined) {
+    const { host, port } = rateLimitServiceAddress;
+    log.logger.info({ host, port }, 'rate limit service listening');
   }
   for (const { path, reason } of warningsFor(config)) log.logger.warn({ at: path }, reason);
   log.logger.info({ ...address, url: urlOf(address, schemeOf(config.listen)), config: source?.hash }, 'listening');

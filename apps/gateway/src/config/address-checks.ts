@@ -5,14 +5,18 @@ import { durationIssues } from './limit-checks.ts';
 
 /** A network is an IPv6 /48. */
 const NETWORK_BITS = 48;
+const USUAL_FIELD = 'x-forwarded-for';
+const NO_PROXY = 'is read only from trusted proxies: name yours in clientAddress.trustedProxies';
 
 /** Checks how addresses are found. The schema reports values of another type. */
 export function clientAddressIssues({ trustedProxies, header }: JsonObject): ConfigIssue[] {
   const options = [
     ...(Array.isArray(trustedProxies) ? trustedProxies.map((one) => ({ trustedProxies: [one] })) : []),
-    ...(typeof header === 'string' ? [{ header }] : []),
+    ...(typeof header === 'string' ? [{ header, trustedProxies: 1 }] : []),
   ];
-  return options.flatMap((option, index) => {
+  const trustsNone = [undefined, 0].includes(trustedProxies as undefined) || isEmpty(trustedProxies);
+  const isIgnored = typeof header === 'string' && header.toLowerCase() !== USUAL_FIELD && trustsNone;
+  const issues = options.flatMap((option, index) => {
     try {
       createClientIp({ ...option, validate: false });
       return [];
@@ -22,6 +26,11 @@ export function clientAddressIssues({ trustedProxies, header }: JsonObject): Con
       return [{ path: `clientAddress.${path}`, reason: message.slice(message.indexOf(': ') + 2) }];
     }
   });
+  return [...issues, ...issueIf('clientAddress.header', isIgnored ? NO_PROXY : undefined)];
+}
+
+function isEmpty(list: unknown): boolean {
+  return Array.isArray(list) && list.length === 0;
 }
 
 /** Checks the limits in front of authentication. */
@@ -30,11 +39,10 @@ export function perAddressIssues({ perAddress, clientAddress }: JsonObject): Con
   const [path, { windows, perNetwork }] = Array.isArray(perAddress)
     ? [['perAddress'], { windows: perAddress, perNetwork: undefined }]
     : [['perAddress', 'windows'], objectOrEmpty(perAddress)];
-  const isEmpty = Array.isArray(windows) && windows.length === 0;
   const hasNoNetworks = perNetwork !== undefined && typeof ipv6Prefix === 'number' && ipv6Prefix <= NETWORK_BITS;
   const needed = `needs a clientAddress.ipv6Prefix of more than ${NETWORK_BITS} bits`;
   return [
-    ...issueIf(formatPath(path), isEmpty ? 'must have a window, such as "600/1m"' : undefined),
+    ...issueIf(formatPath(path), isEmpty(windows) ? 'must have a window, such as "600/1m"' : undefined),
     ...durationIssues(path, windows),
     ...durationIssues(['perAddress', 'perNetwork'], perNetwork),
     ...issueIf('perAddress.perNetwork', hasNoNetworks ? needed : undefined),

@@ -18,13 +18,17 @@ export function checkJson<Schema extends z.ZodType>(
   secret?: RegExp,
 ): Checked<z.output<Schema>> {
   // zod drops a property called `__proto__`, but this may be an account's name.
-  const result = schema.safeParse(renamed(input, PROTO, STAND_IN), { error: knownOptions });
+  const result = schema.safeParse(renamed(input, PROTO, STAND_IN), { error: ownMessages });
   if (result.success) return { value: renamed(result.data, STAND_IN, PROTO) as z.output<Schema> };
   return { issues: result.error.issues.flatMap((issue) => issuesOf(issue, input, secret)) };
 }
 
-/** Replaces zod's message for unknown options by the names of the known options, which zod's issue lacks. */
-function knownOptions(issue: z.core.$ZodRawIssue): string | undefined {
+/**
+ * Replaces zod's message for unknown options by the names of the known options, which zod's issue lacks. The message of a
+ * wrong type stays empty, unless the schema has its own.
+ */
+function ownMessages(issue: z.core.$ZodRawIssue): string | undefined {
+  if (issue.code === 'invalid_type') return '';
   return issue.code === 'unrecognized_keys' ? Object.keys((issue.inst as z.ZodObject).shape).join(' ') : undefined;
 }
 
@@ -40,7 +44,7 @@ function issuesOf(
     const known = issue.message.split(' ');
     return issue.keys.map((key) => {
       const name = key === STAND_IN ? PROTO : key;
-      const hint = didYouMean(name, known, ` (expected ${alternatives(known)})`);
+      const hint = insteadOf(name, known) ?? didYouMean(name, known, ` (expected ${alternatives(known)})`);
       return { path: formatPath([...path, hideSecrets(name)]), reason: `unknown option${hint}` };
     });
   }
@@ -73,16 +77,23 @@ function reasonFor(issue: z.core.$ZodIssue, isShown: boolean, value: unknown): s
   return isWrongType ? `${reason}, got ${noun(typeName(value))}` : reason;
 }
 
+/** The library takes the limits of every account without a layer. */
+function insteadOf(name: string, known: readonly string[]): string | undefined {
+  const isLimits = known.includes('default') && known.includes('plans');
+  if (!isLimits || !['allMethods', 'routes'].includes(name)) return undefined;
+  return ` here: it belongs in a layer, as in "default": { "${name}": … }`;
+}
+
 /** zod's own messages in our words. Messages that the schema sets itself stay. */
 function expectation(issue: z.core.$ZodIssue): string {
   switch (issue.code) {
     case 'too_big':
       return `must be at most ${issue.maximum}`;
     case 'too_small':
-      if (issue.origin === 'string') return 'must not be empty';
+      if (issue.origin === 'string' || issue.origin === 'array') return 'must not be empty';
       return `must be ${issue.inclusive === false ? 'more than' : 'at least'} ${issue.minimum}`;
     case 'invalid_type':
-      return `must be ${noun(issue.expected)}`;
+      return issue.message === '' ? `must be ${noun(issue.expected)}` : issue.message;
     case 'invalid_value':
       return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}`;
     default:

@@ -26,6 +26,8 @@ export const EFFECTS: Effects<Config> = {
     console: 'reload',
     insecure: 'reload',
   },
+  decisions: { host: 'restart', port: 'restart', tls: 'reload', secret: 'reload' },
+  rateLimitService: { host: 'restart', port: 'restart', insecure: 'reload', domains: 'reload' },
   workers: 'restart',
   log: 'reload',
   store: 'restart',

@@ -5,6 +5,7 @@ import { crossChecks } from './cross-checks.ts';
 import { withoutSecrets } from './hide-secrets.ts';
 import { isObject, type JsonObject, objectOrEmpty, readJson } from './json.ts';
 import { unlimitedCandidateIssues, unlimitedIssues } from './limits.ts';
+import { unlimitedDescriptors } from './rate-limit-service-checks.ts';
 import { type Config, configSchema } from './schema.ts';
 import { readSecrets, type WithSecrets } from './secrets.ts';
 import { readStoreCa, readTlsFiles } from './tls-files.ts';
@@ -33,7 +34,7 @@ const FLAGS: ReadonlyMap<string, keyof Overrides> = new Map([
  * counts, because a token may stand in a wrong one. Everywhere else, {@link withoutSecrets} decides by the value.
  */
 const SECRET =
-  /^(|idempotency|((admin\.tokens|keys|store|upstreams?|idempotency\.secret)|(listen|admin)\.tls\.(cert|key|clientCa))([.[].*)?)$/;
+  /^(|idempotency|((admin\.tokens|keys|store|upstreams?|(idempotency|decisions)\.secret)|(listen|admin|decisions)\.tls\.(cert|key|clientCa))([.[].*)?)$/;
 
 /**
  * Reads a config file.
@@ -64,6 +65,7 @@ export function checkConfig(input: unknown, source: string, overrides: Overrides
     ...crossChecks(objectOrEmpty(file)),
     ...('value' in checked ? unlimitedIssues(checked.value, objectOrEmpty(file)) : []),
     ...('value' in checked ? unusedLimits(checked.value) : []),
+    ...('value' in checked ? unlimitedDescriptors(checked.value) : []),
     ...('value' in checked && checked.value.shadow ? unlimitedCandidateIssues(checked.value.shadow) : []),
   ];
   if ('value' in checked && issues.length === 0) return checked.value;
@@ -78,16 +80,18 @@ function readReferences(file: JsonObject, folder: string): WithSecrets {
   const secrets = readSecrets(file, folder);
   const listen = readTlsFiles(file.listen, 'listen', folder);
   const admin = readTlsFiles(secrets.file.admin, 'admin', folder);
+  const decisions = readTlsFiles(secrets.file.decisions, 'decisions', folder);
   const store = readStoreCa(secrets.file.store, folder);
   return {
     file: {
       ...secrets.file,
       ...(file.listen === undefined ? {} : { listen: listen.listener }),
       ...(file.admin === undefined ? {} : { admin: admin.listener }),
+      ...(file.decisions === undefined ? {} : { decisions: decisions.listener }),
       ...(file.store === undefined ? {} : { store: store.section }),
       ...(isObject(file.adjustments) ? { adjustments: withPath(objectOrEmpty(file.adjustments), folder) } : {}),
     },
-    issues: [...secrets.issues, ...listen.issues, ...admin.issues, ...store.issues],
+    issues: [...secrets.issues, ...listen.issues, ...admin.issues, ...decisions.issues, ...store.issues],
     origins: secrets.origins,
   };
 }

@@ -7,6 +7,7 @@ import { type ConfigIssue, formatPath, issueIf } from './config-error.ts';
 import { corsIssues } from './cors-checks.ts';
 import { arrayOrEmpty, isObject, type JsonObject, objectOrEmpty } from './json.ts';
 import { limitIssues, namesIn, shadowIssues } from './limit-checks.ts';
+import { descriptorIssues, exposedServiceIssues } from './rate-limit-service-checks.ts';
 import { isOwnField } from './request-fields.ts';
 import { parseRoute } from './routes.ts';
 import { storeIssues } from './store-checks.ts';
@@ -40,7 +41,9 @@ export function crossChecks(file: JsonObject): ConfigIssue[] {
     ...issueIf('idempotency.secret', fingerprintSecretFlaw(file)),
     ...storeIssues(file.store),
     ...issueIf('workers', workersFlaw(file)),
-    ...sameAddressIssues(objectOrEmpty(file.listen), file.admin),
+    ...sameAddressIssues(file),
+    ...exposedServiceIssues(file),
+    ...descriptorIssues(file),
   ];
 }
 
@@ -193,11 +196,27 @@ function workersFlaw({ workers = 1, store = 'memory' }: JsonObject): string | un
   return 'several workers need Redis or PostgreSQL as store: in memory each of them would admit the whole of every limit';
 }
 
-function sameAddressIssues(listen: JsonObject, admin: unknown): ConfigIssue[] {
-  const { host = '127.0.0.1', port = 8080 } = listen;
-  const other = { host: '127.0.0.1', port: 8081, ...objectOrEmpty(admin) };
-  if (admin === undefined || port === 0 || other.port !== port || other.host !== host) return [];
-  return [{ path: 'admin.port', reason: `${describe(port)} is also the port of listen` }];
+/** The listeners besides `listen`, with their default ports. */
+const LISTENERS = [
+  ['admin', 8081],
+  ['decisions', 8082],
+  ['rateLimitService', 8083],
+] as const;
+
+function sameAddressIssues(file: JsonObject): ConfigIssue[] {
+  const used = [{ name: 'listen', ...addressOf(file.listen, 8080) }];
+  return LISTENERS.flatMap(([name, defaultPort]) => {
+    if (file[name] === undefined) return [];
+    const own = { name, ...addressOf(file[name], defaultPort) };
+    const other = used.find(({ host, port }) => port !== 0 && port === own.port && host === own.host);
+    used.push(own);
+    return issueIf(`${name}.port`, other && `${describe(own.port)} is also the port of ${other.name}`);
+  });
+}
+
+function addressOf(listener: unknown, defaultPort: number): { readonly host: unknown; readonly port: unknown } {
+  const { host = '127.0.0.1', port = defaultPort } = objectOrEmpty(listener);
+  return { host, port };
 }
 
 /** Index of each repeated value, with the index of its first appearance. */

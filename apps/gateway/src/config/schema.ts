@@ -4,11 +4,13 @@ import { z } from 'zod';
 import { admin } from './schema/admin.ts';
 import { clientAddress, perAddress } from './schema/client-address.ts';
 import { cors } from './schema/cors.ts';
+import { decisions } from './schema/decisions.ts';
 import { idempotency } from './schema/idempotency.ts';
 import { key } from './schema/key.ts';
 import { limits } from './schema/limits.ts';
 import { listener } from './schema/listener.ts';
 import { perApplication } from './schema/per-application.ts';
+import { rateLimitService } from './schema/rate-limit-service.ts';
 import { route } from './schema/route.ts';
 import { shadow } from './schema/shadow.ts';
 import { store } from './schema/store.ts';
@@ -62,6 +64,14 @@ export const configSchema = z.strictObject({
   admin: admin
     .optional()
     .describe("The operator's listener, for /metrics and the Admin API. Without it neither is served"),
+  decisions: decisions
+    .optional()
+    .describe(
+      'The listener that decides for other proxies and for programs, which forward requests themselves. Without it there is none',
+    ),
+  rateLimitService: rateLimitService
+    .optional()
+    .describe("Envoy's rate limit service, version 3, over gRPC. Without it there is none"),
   store: store
     .prefault('memory')
     .describe(

@@ -41,7 +41,7 @@ export function readSecrets(file: JsonObject, folder: string): WithSecrets {
   };
   const copyTokens = (tokens: readonly unknown[], path: string) =>
     tokens.map((token, i) => copy(token, ['sha256', 'token'], `${path}[${i}].`));
-  const { keys, idempotency, admin, store } = file;
+  const { keys, idempotency, admin, decisions, store } = file;
   const { postgres } = objectOrEmpty(store);
   const { tokens } = objectOrEmpty(admin);
   return {
@@ -51,6 +51,7 @@ export function readSecrets(file: JsonObject, folder: string): WithSecrets {
         ? { store: { ...(store as object), postgres: copy(postgres, ['url', 'password'], 'store.postgres.') } }
         : {}),
       ...(isObject(idempotency) ? { idempotency: copy(idempotency, ['secret'], 'idempotency.') } : {}),
+      ...(isObject(decisions) ? { decisions: copy(decisions, ['secret'], 'decisions.') } : {}),
       ...(Array.isArray(keys) ? { keys: copyTokens(keys, 'keys') } : {}),
       ...(Array.isArray(tokens) ? { admin: { ...(admin as object), tokens: copyTokens(tokens, 'admin.tokens') } } : {}),
     },

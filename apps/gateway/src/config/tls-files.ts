@@ -4,6 +4,9 @@ import type { ConfigIssue } from './config-error.ts';
 import { isObject, type JsonObject } from './json.ts';
 import { readReferencedFile } from './referenced-file.ts';
 
+/** The listeners of a config, by their keys. */
+export type ListenerName = 'listen' | 'admin' | 'decisions';
+
 /** A listener of a config, with the content of its TLS files in place of their names. */
 export interface WithTls {
   readonly listener: unknown;
@@ -20,7 +23,7 @@ const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE---
  * issue shows the content of a file.
  * @param folder the config file's folder; names are relative to it
  */
-export function readTlsFiles(listener: unknown, path: 'listen' | 'admin', folder: string): WithTls {
+export function readTlsFiles(listener: unknown, path: ListenerName, folder: string): WithTls {
   const tls = isObject(listener) ? (listener as JsonObject).tls : undefined;
   if (!isObject(tls)) return { listener, issues: [] };
   const issues: ConfigIssue[] = [];

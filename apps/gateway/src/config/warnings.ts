@@ -1,10 +1,9 @@
-import { recommendedLimits } from 'headgate/recommended';
 import type { RouteTemplate } from 'headgate-simulate/routes';
-import { CONSUMERS, consumerOf, isLimited, isNamed } from './account-source.ts';
+import { isLimited, isNamed } from './account-source.ts';
 import { type ConfigIssue, formatPath } from './config-error.ts';
-import { accountsIn } from './consumers.ts';
 import { withoutSecrets } from './hide-secrets.ts';
-import { hasWindows, layerHasWindows } from './limits.ts';
+import { layerWarnings } from './layer-warnings.ts';
+import { layerHasWindows } from './limits.ts';
 import { isLoopback } from './loopback.ts';
 import { isObeyed } from './request-fields.ts';
 import { parseRoute } from './routes.ts';
@@ -12,10 +11,15 @@ import type { Config } from './schema.ts';
 import { avoidingSpelling, tolerantTemplate } from './sibling-routes.ts';
 import { parseStore } from './store-url.ts';
 import { didYouMean } from './suggest.ts';
-import { validityOf } from './tls-files.ts';
+import { type ListenerName, validityOf } from './tls-files.ts';
+import { unlimitedRequests } from './unlimited-requests.ts';
 
 /** A shorter secret can be found by trial by a reader of the store. */
 const GOOD_SECRET_LENGTH = 16;
+/** Most pairs of routes in the warnings. */
+const MAX_PAIRS = 10;
+/** A listener with this host has every address of the machine. */
+const ANY_HOST: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
 
 /** Settings that are valid but probably mistakes. The gateway serves with them. */
 export function warningsFor(config: Config): ConfigIssue[] {
@@ -31,6 +35,20 @@ export function warningsFor(config: Config): ConfigIssue[] {
       'keys',
       `the config has no keys, so every request ${routes.some((route) => route.public) ? 'for a route that is not public ' : ''}is refused`,
     ),
+    ...warnIf(
+      // A program that asks for decisions needs a key for every route.
+      config.decisions === undefined && keys.length > 0 && routes.length > 0 && routes.every((route) => route.public),
+      'keys',
+      'every route is public, so no request needs one of the keys: leave out "public" where a key is needed',
+    ),
+    ...keys.flatMap(({ expiresAt }, i) =>
+      warnIf(
+        expiresAt !== undefined && Date.parse(expiresAt) <= Date.now(),
+        `keys[${i}].expiresAt`,
+        'the key expired, so requests with it are refused',
+      ),
+    ),
+    ...ownUpstreams(config),
     ...warnIf(routes.length === 0, 'routes', 'the config has no routes, so every request is refused'),
     ...warnIf(
       hasAccountRoute && accounts.length === 0,
@@ -51,9 +69,9 @@ export function warningsFor(config: Config): ConfigIssue[] {
         'no account belongs to this application, so a route with an account refuses the key',
       ),
     ),
-    ...unlimitedAccounts(config),
     ...unlimitedRoutes(config),
-    ...unlimitedConsumers(config),
+    ...unlimitedRequests(config),
+    ...layerWarnings(config),
     ...warnIf(
       config.store === 'memory' && routes.some(({ idempotent }) => Boolean(idempotent)),
       'store',
@@ -97,6 +115,7 @@ export function warningsFor(config: Config): ConfigIssue[] {
     ),
     ...certificateWarnings('listen', config.listen),
     ...(admin === undefined ? [] : certificateWarnings('admin', admin)),
+    ...(config.decisions === undefined ? [] : certificateWarnings('decisions', config.decisions)),
     ...warnIf(
       admin !== undefined && !isLoopback(admin.host) && admin.tls?.clientCa === undefined,
       'admin.host',
@@ -125,17 +144,21 @@ function isUnverified({ store }: Config): boolean {
   return url?.kind === 'postgres' && url.sslMode === 'require';
 }
 
-/** With `recommended`, a config needs no other limit, so a provider without a recommendation is easily overlooked. */
-function unlimitedAccounts({ accounts, limits }: Config): ConfigIssue[] {
-  const { recommended, providers, plans, accounts: ofAccounts } = limits;
-  if (!recommended) return [];
-  const known = Object.keys(recommendedLimits);
-  return accounts.flatMap(({ id, provider = '', plan = '' }, i) => {
-    const layers = [limits.default, providers[provider], plans[plan], ofAccounts[id]];
-    const isLimited = known.includes(provider) || layers.some((layer) => layer !== undefined && layerHasWindows(layer));
-    const reason = `no limit applies to this account, and none is recommended for its provider${didYouMean(provider, known)}`;
-    return warnIf(!isLimited, `accounts[${i}].provider`, `${reason} (recommended: ${known.join(', ')})`);
-  });
+/** Each request would come back, until no connection is left. */
+function ownUpstreams({ upstream, upstreams, listen }: Config): ConfigIssue[] {
+  const isOwn = (url: string): boolean => {
+    const { hostname, port, protocol } = new URL(url);
+    const host = hostname.replace(/^\[(.*)\]$/, '$1');
+    const isHere = host === listen.host || (isLoopback(host) && (isLoopback(listen.host) || ANY_HOST.has(listen.host)));
+    return isHere && Number(port || (protocol === 'https:' ? 443 : 80)) === listen.port;
+  };
+  const urls = [
+    ['upstream', upstream] as const,
+    ...Object.entries(upstreams).map(([name, url]) => [formatPath(['upstreams', name]), url] as const),
+  ];
+  return urls.flatMap(([path, url]) =>
+    warnIf(isOwn(url), path, 'is the address of listen, so the gateway forwards requests to itself'),
+  );
 }
 
 function unusedUpstreams({ upstreams, routes, providers }: Config): ConfigIssue[] {
@@ -155,43 +178,39 @@ function unlimitedRoutes({ routes, limits }: Config): ConfigIssue[] {
   return [{ path: `routes[${routes.indexOf(first)}]`, reason }];
 }
 
-/** Limits of providers apply only to accounts of the config. */
-function unlimitedConsumers(config: Config): ConfigIssue[] {
-  const { routes, limits } = config;
-  if (!hasWindows(limits) || layerHasWindows(limits.default)) return [];
-  const consumers = accountsIn(config).filter(({ id }) => consumerOf(id) !== undefined);
-  const ids = [...consumers.map(({ id }) => id), ...Object.keys(limits.accounts)];
-  const plans = consumers.flatMap(({ plan }) => plan ?? []);
-  return CONSUMERS.flatMap((consumer) => {
-    const layers = [
-      ...ids.filter((id) => consumerOf(id)?.consumer === consumer).map((id) => limits.accounts[id]),
-      ...(consumer === 'address' ? [] : plans.map((plan) => limits.plans[plan])),
-    ];
-    const at = routes.findIndex(({ account }) => account === consumer);
-    const reason = `no limit applies to what counts by ${consumer}: add limits of "default"`;
-    return warnIf(
-      at !== -1 && !layers.some((layer) => layer && layerHasWindows(layer)),
-      `routes[${at}].account`,
-      reason,
-    );
-  });
-}
-
-/** A parameter or a wildcard beside a route takes other spellings of its paths, and so avoids that route's limits. */
+/**
+ * A parameter or a wildcard beside a route takes other spellings of its paths, and so avoids that route's limits, and its
+ * idempotency keys.
+ */
 function siblingWarnings(routes: Config['routes']): ConfigIssue[] {
   const templates = routes.map(({ route }) => tolerantTemplate(parseRoute(route) as RouteTemplate));
-  return templates.flatMap((template, i) => {
-    for (const [other, sibling] of templates.entries()) {
+  const pairs = templates.flatMap((template, i) =>
+    templates.flatMap((sibling, other) => {
       const spelling = avoidingSpelling(template, sibling);
-      if (spelling === undefined) continue;
-      const reason = `also matches spellings such as ${spelling}, which many servers read as routes[${other}]: set strictSiblings to refuse them`;
-      return [{ path: `routes[${i}].route`, reason }];
-    }
-    return [];
+      return spelling === undefined ? [] : [{ i, other, spelling, repeats: repeats(routes[i], routes[other]) }];
+    }),
+  );
+  // The pairs that do the most harm are never among those that are only counted.
+  const sorted = [...pairs.filter(({ repeats }) => repeats), ...pairs.filter(({ repeats }) => !repeats)];
+  const shown = sorted.slice(0, MAX_PAIRS).map(({ i, other, spelling, repeats }) => {
+    const slash = routes[other]?.route.endsWith('/') ? ', or without the slash at the end' : '';
+    const harm = repeats ? ': a retry with such a path runs a second time' : '';
+    const reason = `also matches spellings such as ${spelling}${slash}, which many servers read as routes[${other}]${harm}: set strictSiblings to refuse them`;
+    return { path: `routes[${i}].route`, reason };
   });
+  const more = sorted.length - shown.length;
+  return [
+    ...shown,
+    ...warnIf(more > 0, 'routes', `${more} more pairs of routes in which one also matches spellings of the other`),
+  ];
 }
 
-function certificateWarnings(listener: 'listen' | 'admin', { tls }: Config['listen']): ConfigIssue[] {
+/** Whether the other route remembers the keys of its requests, and this one does not. */
+function repeats(route: Config['routes'][number] | undefined, other: Config['routes'][number] | undefined): boolean {
+  return Boolean(other?.idempotent) && !route?.idempotent;
+}
+
+function certificateWarnings(listener: ListenerName, { tls }: Config['listen']): ConfigIssue[] {
   if (tls === undefined) return [];
   const { fromMs, untilMs } = validityOf(tls.cert);
   const path = `${listener}.tls.cert`;

@@ -44,8 +44,9 @@ export function refusalReply(refusal: Refusal, id: string, headers: Reply['heade
  * if the gateway closed at once, the client's system would drop the answer with the connection.
  * @param cut the rest of the body cannot be read, because it is malformed
  */
-export function sendReply(exchange: Exchange, { status, headers, body }: Reply, cut = false): void {
+export function sendReply(exchange: Exchange, reply: Reply, cut = false): void {
   if (!isOpen(exchange)) return;
+  const { status, headers, body } = exchange.shape?.(reply) ?? reply;
   exchange.answered = true;
   exchange.hasOwnAnswer = true;
   const { request, response, id } = exchange;

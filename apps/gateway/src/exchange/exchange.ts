@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { IdempotentRequest } from 'headgate/gate';
-import type { HeaderFields } from 'headgate/http';
+import type { HeaderFields, Reply } from 'headgate/http';
 import type { BufferShare } from '../body/buffer-budget.ts';
 import type { SpooledBody } from '../body/spool.ts';
 import type { Route } from '../config/routes.ts';
@@ -9,7 +9,18 @@ import type { RequestTrace } from './request-trace.ts';
 import type { UpstreamCause } from './upstream-failure.ts';
 
 /** Outcome of a request for the log: the limiter's decision, or the stage that answered instead of the upstream. */
-export type DecisionLabel = 'accepted' | 'rejected' | 'degraded' | 'unlimited' | 'refused' | 'replayed' | 'preflight';
+export type DecisionLabel =
+  | 'accepted'
+  | 'rejected'
+  | 'degraded'
+  | 'unlimited'
+  | 'refused'
+  | 'replayed'
+  | 'preflight'
+  | 'answered';
+
+/** Who asks for a decision in place of having its request forwarded: a program, or another proxy. */
+export type Door = 'json' | 'forward_auth';
 
 /** The idempotency key of a request. */
 export interface KeyedRequest {
@@ -18,8 +29,16 @@ export interface KeyedRequest {
   readonly forwardedKey: string;
 }
 
+/** The facts by which a gate decides. */
+export interface Subject {
+  readonly route: Route | undefined;
+  readonly account: Account | undefined;
+  readonly cost: number;
+  readonly idempotent: { readonly request: IdempotentRequest } | undefined;
+}
+
 /** One request and its response in the process. Each stage adds its results. */
-export interface Exchange {
+export interface Exchange extends Subject {
   /** Made by the gateway: `x-request-id` to the client and the upstream, `req_id` in errors and in the log. */
   readonly id: string;
   readonly request: IncomingMessage;
@@ -28,6 +47,16 @@ export interface Exchange {
   readonly startedAt: number;
   /** The client waits for `100 Continue` before it sends the body. */
   readonly expectsContinue: boolean;
+  /** The method that is decided about: the request's own, unless another proxy asks about a request. */
+  method: string;
+  /** The request target that is decided about, likewise. */
+  target: string;
+  /** Undefined for a request that is to be forwarded. */
+  door: Door | undefined;
+  /** How much of each window the request uses. */
+  cost: number;
+  /** Gives the gateway's own answers the form that the asking proxy understands. */
+  shape: ((reply: Reply) => Reply) | undefined;
   /** Undefined if nothing is traced. */
   trace: RequestTrace | undefined;
   route: Route | undefined;
@@ -76,6 +105,11 @@ export function createExchange(
     response,
     startedAt: performance.now(),
     expectsContinue,
+    method: request.method ?? '',
+    target: request.url ?? '',
+    door: undefined,
+    cost: 1,
+    shape: undefined,
     trace: undefined,
     route: undefined,
     application: undefined,

@@ -1,8 +1,8 @@
 import { isHeadgateError } from 'headgate';
 import { destination, type Logger, pino } from 'pino';
+import type { ListenerName } from '../config/tls-files.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { activeTraceFields, hasTracing } from '../exchange/request-trace.ts';
-import type { ListenerName } from '../tls/listener-tls.ts';
 import type { HandshakeFailure } from '../tls/tls-server.ts';
 import { DecisionLog } from './decision-log.ts';
 
@@ -185,12 +185,13 @@ export function createLog(fd = 1, base: { readonly worker: number } | null = nul
     request(exchange, status) {
       const level = status >= 500 && isOwnAnswer(exchange) ? 'warn' : 'info';
       if (!logger.isLevelEnabled(level)) return;
-      const { id, request, response, route, decision, upstreamCause, shadow, startedAt } = exchange;
+      const { id, method, door, response, route, decision, upstreamCause, shadow, startedAt } = exchange;
       const ms = Math.round((performance.now() - startedAt) * 1_000) / 1_000;
       // One text per request: the logger takes several times as long for an object. It would be the same line.
       write(
         `{"level":${LEVELS[level]},"time":"${timeNow()}",${baseText}${traceText(exchange)}"req_id":"${id}",` +
-          `"method":${JSON.stringify(request.method)},${routeText(route)}` +
+          `"method":${JSON.stringify(method)},${routeText(route)}` +
+          (door === undefined ? '' : `"door":"${door}",`) +
           (hasApplication ? `"application":${JSON.stringify(exchange.application ?? null)},` : '') +
           (hasAccount ? `"account":${JSON.stringify(exchange.account?.id ?? null)},${decisions.take(id)}` : '') +
           `"status":${status},"ms":${ms},"decision":"${decision}"` +

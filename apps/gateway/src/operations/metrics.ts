@@ -7,8 +7,9 @@ import type { ShadowDecision } from 'headgate/shadow';
 import type { LimitStore } from 'headgate/stores';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { isPromise } from '../base/is-promise.ts';
+import type { ListenerName } from '../config/tls-files.ts';
+import type { Door } from '../exchange/exchange.ts';
 import { UPSTREAM_CAUSES, type UpstreamCause } from '../exchange/upstream-failure.ts';
-import type { ListenerName } from '../tls/listener-tls.ts';
 import { type ConfigMetrics, createConfigMetrics } from './config-metrics.ts';
 import type { ScrapedMetric } from './store-metrics.ts';
 import { version } from './version.ts';
@@ -35,6 +36,12 @@ export interface Metrics {
   add(metrics: readonly ScrapedMetric[]): void;
   /** @param route its name in the config; undefined if no route matched */
   onRequest(route: string | undefined, status: number): void;
+  /** A charge on a route was refunded by its receipt. */
+  onRefund(route: string): void;
+  /** A request for a decision was answered. */
+  onDoorRequest(door: Door | 'envoy', status: number | string): void;
+  /** @param domain of the config, or `unknown` */
+  onDescriptor(domain: string, outcome: string): void;
   onUpstream(route: string, seconds: number): void;
   /** @param expiresAtMs when the certificate of a listener expires, in milliseconds since 1970 */
   onCertificate(listener: ListenerName, expiresAtMs: number): void;
@@ -99,6 +106,18 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     'Answered requests by route ("none": no route matched) and status (a class such as 4xx if the status has no name)',
     'route',
     'status',
+  );
+  const doorRequests = counter(
+    'decision_requests_total',
+    'Answered requests for decisions by door (json, forward_auth, envoy) and status (of HTTP; of envoy the code of the answer or of gRPC)',
+    'door',
+    'status',
+  );
+  const descriptors = counter(
+    'rate_limit_descriptors_total',
+    "Descriptors of Envoy's calls by domain of the config (or unknown) and outcome: accepted, rejected, shadow, unknown_account, unmatched (not limited)",
+    'domain',
+    'outcome',
   );
   const providerRejections = counter(
     'provider_rejections_total',
@@ -267,6 +286,10 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     },
     onAddress: (decision) => addressDecisions.inc({ outcome: outcomeOf(decision) }),
     onRequest: (route, status) => requests.inc({ route: route ?? 'none', status: statusLabel(status) }),
+    onRefund: (route) => refunds.inc({ route }),
+    onDoorRequest: (door, status) =>
+      doorRequests.inc({ door, status: typeof status === 'number' ? statusLabel(status) : status }),
+    onDescriptor: (domain, outcome) => descriptors.inc({ domain, outcome }),
     onUpstreamFailure: (upstream, cause) => upstreamErrors.inc({ upstream, cause }),
     onUpstream: (route, seconds) => upstreamSeconds.observe({ route }, seconds),
     onCertificate: (listener, expiresAtMs) => certificates.set({ listener }, expiresAtMs / 1_000),

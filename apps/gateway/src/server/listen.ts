@@ -13,6 +13,16 @@ export type AddressPlaces = Readonly<Record<'host' | 'port', string>>;
 export const LISTEN_PLACES: AddressPlaces = { host: '--host', port: '--port' };
 export const ADMIN_PLACES: AddressPlaces = { host: 'admin.host in the config', port: '--admin-port' };
 
+export const DECISIONS_PLACES: AddressPlaces = {
+  host: 'decisions.host in the config',
+  port: 'decisions.port in the config',
+};
+
+export const RATE_LIMIT_SERVICE_PLACES: AddressPlaces = {
+  host: 'rateLimitService.host in the config',
+  port: 'rateLimitService.port in the config',
+};
+
 /** The process cannot listen on an address; exit code 1. */
 export class ListenError extends Error {
   constructor({ host, port }: Address, places: AddressPlaces, cause: NodeJS.ErrnoException) {

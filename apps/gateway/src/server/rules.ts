@@ -10,8 +10,11 @@ import type { Refusal } from '../exchange/refusal.ts';
  * the rules that it began with.
  */
 export interface Rules {
-  /** Prepares the answer for pages of other origins, and returns that to a preflight. Undefined without CORS. */
-  readonly cors?: ((exchange: Exchange) => Reply | undefined) | undefined;
+  /**
+   * Prepares the exchange for any answer, before all stages: for pages of other origins, or for the proxy that asks.
+   * Returns the answer to a preflight.
+   */
+  readonly prepare?: ((exchange: Exchange) => Reply | undefined) | undefined;
   /** Limits addresses in front of all other stages. Undefined without `perAddress`. */
   readonly limitAddress?: ((exchange: Exchange) => MaybePromise<GateAnswer | undefined>) | undefined;
   /** The stages in front of the gate. Returns the first refusal. */

@@ -30,6 +30,8 @@ export interface ServerOptions {
   /** Most connections at a time. */
   readonly maxConnections: number;
   readonly silence: SilenceLimits;
+  /** Longest time until a whole request has arrived, in milliseconds; 300,000 by default. */
+  readonly requestMs?: number;
   readonly health: Health;
   /** The shadow candidate's verdict about a request so far, if it differs from the answer. */
   readonly verdict: (requestId: string) => Exchange['shadow'];
@@ -60,8 +62,8 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   const isTraced = hasTracing();
   let draining = false;
   const settings = {
-    headersTimeout: HEADERS_MS,
-    requestTimeout: REQUEST_MS,
+    headersTimeout: Math.min(HEADERS_MS, options.requestMs ?? REQUEST_MS),
+    requestTimeout: options.requestMs ?? REQUEST_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     connectionsCheckingInterval: 5_000,
     // The admission checks it, and answers with the error object.
@@ -88,7 +90,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       return;
     }
     const rules = options.rules();
-    const preflight = rules.cors?.(exchange);
+    const preflight = rules.prepare?.(exchange);
     if (preflight !== undefined && !draining) {
       exchange.decision = 'preflight';
       sendReply(exchange, preflight);
@@ -153,7 +155,10 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       freeIfDone(exchange);
       const status = response.headersSent ? response.statusCode : CLIENT_GONE;
       const check = exchange.route === undefined ? checkOf(exchange) : undefined;
-      metrics.onRequest(check ?? exchange.route?.name ?? preflightLabel(exchange), status);
+      const { door, route } = exchange;
+      if (door === undefined || check !== undefined)
+        metrics.onRequest(check ?? route?.name ?? preflightLabel(exchange), status);
+      else metrics.onDoorRequest(door, status);
       if (check !== undefined) return;
       traffic.onAnswered(exchange.decision);
       exchange.shadow = options.verdict(exchange.id);
@@ -203,6 +208,7 @@ function newId(): string {
 function labelOf(entry: GateEntry): DecisionLabel {
   if (entry.kind === 'answer') {
     if (entry.replayed === true) return 'replayed';
+    if (entry.reply.status < 300) return 'answered';
     return entry.decision !== undefined || entry.reply.status === 429 ? 'rejected' : 'refused';
   }
   if (entry.decision === undefined) return 'unlimited';

@@ -30,7 +30,7 @@ const RETRY_MS = 1_000;
  * @throws StoreSetupError if the server answers, and its database is not set up
  */
 export async function openPostgres(config: Config, settings: PostgresStore, log: Log): Promise<GatewayStore> {
-  const { onError, logger } = storeLog(log, (err) => log.logger.warn({ err }, 'postgres error'));
+  const { onError, logger } = storeLog(log, (fields) => log.logger.warn(fields, 'postgres error'));
   const { storeDeadlineMs: deadlineMs, onStoreFailure, perApplication } = config;
   const silenceMs = Math.min(MAX_TIMER_MS, Math.max(SILENCE_MS, 2 * deadlineMs));
   const pool = createPostgresPool(settings, onError, { silenceMs });

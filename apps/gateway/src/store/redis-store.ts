@@ -27,7 +27,7 @@ const SILENCE_MS = 5_000;
 
 /** Opens stores in Redis. If it is down, that is a warning, not an error. */
 export async function openRedis(config: Config, url: RedisUrl, log: Log): Promise<GatewayStore> {
-  const { onError, logger } = storeLog(log, (err) => log.logger.warn({ err }, 'redis error'));
+  const { onError, logger } = storeLog(log, (fields) => log.logger.warn(fields, 'redis error'));
   const silenceMs = Math.min(MAX_TIMER_MS, Math.max(SILENCE_MS, 2 * config.storeDeadlineMs));
   const client = createRedisClient(url, onError, { silenceMs });
   // A large answer takes as long as the network needs for it. Nothing else waits for it on a separate connection.

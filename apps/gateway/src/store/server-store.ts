@@ -1,6 +1,7 @@
 import { parseLimit } from 'headgate';
 import type { ClaimStore, LimitStore } from 'headgate/stores';
 import { createWindowSet } from 'headgate/stores';
+import { createErrorLog, type ErrorFields } from '../base/error-log.ts';
 import type { Config } from '../config/schema.ts';
 import type { Log } from '../operations/log.ts';
 import { examineStore } from './doctor.ts';
@@ -10,8 +11,6 @@ export const START_MS = 2_000;
 /** Route and plan of a call that only tests the store. Its account is empty, which no account of a config can be. */
 const HEALTH = 'GET /healthz';
 const PROBE = createWindowSet([], parseLimit(['1/1s']));
-/** At most one line per second reports errors of the server. */
-const LOG_EVERY_MS = 1_000;
 
 /** A store with a circuit breaker. */
 type Breaking<Store> = Store & { stats(): { readonly breaker: 'closed' | 'open' | 'half-open' } };
@@ -37,9 +36,9 @@ export function serverHealth(
 }
 
 /** Writes the messages and the errors of a store into the log. */
-export function storeLog({ logger }: Log, logError: (error: unknown) => void) {
+export function storeLog({ logger }: Log, logError: (fields: ErrorFields) => void) {
   return {
-    onError: oncePerInterval(logError),
+    onError: createErrorLog(logError),
     logger: (message: string, err: unknown): void =>
       err === undefined ? logger.info(message) : logger.warn({ err }, message),
   };
@@ -50,13 +49,4 @@ export async function logFindings(config: Config, log: Log): Promise<void> {
   for (const { verdict, subject, text } of await examineStore(config)) {
     if (verdict !== 'ok') log.logger.warn({ subject, verdict }, `store: ${text}`);
   }
-}
-
-function oncePerInterval(report: (error: unknown) => void): (error: unknown) => void {
-  let next = 0;
-  return (error) => {
-    if (performance.now() < next) return;
-    next = performance.now() + LOG_EVERY_MS;
-    report(error);
-  };
 }

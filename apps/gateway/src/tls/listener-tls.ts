@@ -1,9 +1,6 @@
 import type { Server } from 'node:http';
-import { validityOf } from '../config/tls-files.ts';
+import { type ListenerName, validityOf } from '../config/tls-files.ts';
 import { type HandshakeFailure, renewTls, type TlsMaterial, type TlsOptions } from './tls-server.ts';
-
-/** A listener of the config. */
-export type ListenerName = 'listen' | 'admin';
 
 /** Receives a listener's TLS events. */
 export interface TlsReports {

@@ -81,7 +81,8 @@ export class Traffic {
   }
 
   onAnswered(label: DecisionLabel): void {
-    if (this.#memory !== undefined && label !== 'preflight') this.#memory.series.count(label, this.now());
+    if (this.#memory !== undefined && label !== 'preflight' && label !== 'answered')
+      this.#memory.series.count(label, this.now());
   }
 
   onStoreCall(seconds: number): void {

@@ -45,6 +45,8 @@ export async function startWorkers(config: Config, log: Log): Promise<Gateway> {
     return {
       address: await pool.start(workersOf(config)),
       adminAddress,
+      decisionsAddress: config.decisions,
+      rateLimitServiceAddress: config.rateLimitService,
       configMetrics: own.config,
       metrics: async () => familiesOf(await sum()),
       async reload(wanted) {

@@ -5,7 +5,7 @@ import { createMemoryClaimStore } from 'headgate/memory';
 import type { ClaimPage, ClaimStore, ListedClaim } from 'headgate/stores';
 import { describe, expect, it } from 'vitest';
 import { scanClaims } from '../../src/admin/claim-scan.ts';
-import { InputError } from '../../src/admin/input.ts';
+import { InputError } from '../../src/api/input.ts';
 import type { Refusal } from '../../src/exchange/refusal.ts';
 
 const claimOf = (key: string, state: ListedClaim['state']): ListedClaim => ({

@@ -88,7 +88,7 @@ describe('check', () => {
     expect(limitsIn(out).split('\n')).toEqual([
       'PROVIDER     ROUTE       ROUTE LIMIT               ALL METHODS',
       'linkedin     POST /x     10/1m, 200/1d             -',
-      'linkedin     GET /y/{z}  -                         -',
+      'linkedin     GET /y/{z}  not limited',
       'linkedin     GET /free   not limited (no account)',
       'mock         POST /x     10/1m, 200/1d             60/1m',
       'mock         GET /y/{z}  -                         60/1m',
@@ -122,7 +122,7 @@ describe('check', () => {
       code: 0,
       lines: [
         'PROVIDER     ROUTE   ROUTE LIMIT  ALL METHODS',
-        '(any other)  GET /x  -            -',
+        '(any other)  GET /x  not limited',
         '',
         'ACCOUNT      ROUTE   ROUTE LIMIT  ALL METHODS',
         '"jos\\u00e9"  GET /x  -            1/1s',
@@ -163,7 +163,7 @@ describe('check', () => {
   it('without limits for an account there is no table of accounts', async () => {
     const config = file({ routes: [{ route: 'GET /x', account: 'query.a' }], limits: { unlimited: true } });
     const { out } = await run('check', '--config', config);
-    expect(limitsIn(out)).toBe('PROVIDER     ROUTE   ROUTE LIMIT  ALL METHODS\n(any other)  GET /x  -            -\n');
+    expect(limitsIn(out)).toBe('PROVIDER     ROUTE   ROUTE LIMIT  ALL METHODS\n(any other)  GET /x  not limited\n');
   });
 
   it('what counts by key or address has no provider; then the limits per address', async () => {
@@ -227,6 +227,7 @@ describe('check', () => {
     expect([code, limitsIn(out).startsWith('PROVIDER ')]).toEqual([0, true]);
     expect(error.split('\n')).toEqual([
       'warning: accounts[1].application: no key belongs to this application, so no request can reach the account',
+      expect.stringMatching(/^warning: limits.default.allMethods: requests of account acc_2 to GET .* are not limited/),
       'warning: routes[0].route: :id is matched letter by letter; write a parameter as {id}',
       'warning: limits.providers["out look"]: no account of the file has this provider, did you mean "outlook"?',
       '',

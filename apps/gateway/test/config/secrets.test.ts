@@ -71,6 +71,12 @@ const places: [path: string, secret: string, put: (value: unknown) => object, ge
     (file) => postgresOf(file).password,
   ],
   ['idempotency.secret', 's3cret', (secret) => ({ idempotency: { secret } }), (file) => parse(file).idempotency.secret],
+  [
+    'decisions.secret',
+    'a-secret-of-receipts-0123456789abcdef',
+    (secret) => ({ decisions: { secret } }),
+    (file) => parse(file).decisions?.secret,
+  ],
 ];
 
 describe.each(places)('%s', (path, secret, put, get) => {

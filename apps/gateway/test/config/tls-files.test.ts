@@ -50,7 +50,7 @@ function issuesOf(tls: unknown, listener = 'listen'): string[] {
   return [];
 }
 
-it.each(['listen', 'admin'] as const)('%s: a checked config has the content of the files', (listener) => {
+it.each(['listen', 'admin', 'decisions'] as const)('%s: a checked config has the content of the files', (listener) => {
   const tls = { ...TLS, clientCa: join(folder, 'chain.crt') };
   expect(parse({ [listener]: { tls } })[listener]).toMatchObject({
     tls: { cert: good.cert, key: good.key, clientCa: files['chain.crt'], minVersion: '1.2' },
@@ -62,7 +62,7 @@ it('a chain, and one file for certificate and key, are accepted', () => {
   expect(issuesOf({ cert: 'both.pem', key: 'both.pem' })).toEqual([]);
 });
 
-describe.each(['listen', 'admin'])('%s: a fault', (listener) => {
+describe.each(['listen', 'admin', 'decisions'])('%s: a fault', (listener) => {
   it.each<[title: string, tls: unknown, ...issues: string[]]>([
     ['a missing file', { ...TLS, cert: 'none' }, 'cert: the file "none" does not exist'],
     [

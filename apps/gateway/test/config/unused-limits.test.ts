@@ -196,6 +196,29 @@ it.each([
   expect(issuesOf(config)).toEqual([issue]);
 });
 
+it.each([
+  [
+    ['20/1m'],
+    'limits: must be an object, such as { "default": { "allMethods": { "windows": ["60/1m"], "scope": "account" } } }, got an array',
+  ],
+  [
+    { default: ['20/1m'] },
+    'limits.default: must be an object, such as { "allMethods": { "windows": ["60/1m"], "scope": "account" } }, got an array',
+  ],
+  [
+    { default: {}, plans: { pro: ['20/1m'] } },
+    'limits.plans.pro: must be an object, such as { "allMethods": { "windows": ["60/1m"], "scope": "account" } }, got an array',
+  ],
+  [
+    { allMethods: ['20/1m'] },
+    'limits.allMethods: unknown option here: it belongs in a layer, as in "default": { "allMethods": … }',
+  ],
+  [{ routes: {} }, 'limits.routes: unknown option here: it belongs in a layer, as in "default": { "routes": … }'],
+  [{ defualt: {} }, 'limits.defualt: unknown option, did you mean "default"?'],
+])('limits in a form of the library say what to write: %j', (...[limits, issue]) => {
+  expect(issuesOf({ keys: KEYS, routes: BY_KEY, limits })).toEqual([issue]);
+});
+
 it('clientAddress: a proxy that is no address, and a header that is no name', () => {
   const clientAddress = { trustedProxies: ['loopback', '0.0.0.0/0', 'x'], header: 'a b' };
   expect(issuesOf({ clientAddress })).toEqual([
@@ -203,6 +226,13 @@ it('clientAddress: a proxy that is no address, and a header that is no name', ()
     expect.stringMatching(/^clientAddress\.trustedProxies\[2\]: must be an address, a CIDR block, or one of/),
     expect.stringMatching(/^clientAddress\.header: must be the name of a header, got "a b"/),
   ]);
+  const header = 'CF-Connecting-IP';
+  for (const given of [{ header }, { header, trustedProxies: 0 }, { header, trustedProxies: [] }])
+    expect(issuesOf({ clientAddress: given })).toEqual([
+      'clientAddress.header: is read only from trusted proxies: name yours in clientAddress.trustedProxies',
+    ]);
+  expect(issuesOf({ clientAddress: { header, trustedProxies: 1 } })).toEqual([]);
+  expect(issuesOf({ clientAddress: { header: 'X-Forwarded-For' } })).toEqual([]);
   expect(issuesOf({ clientAddress: { trustedProxies: -1 } })).toEqual([
     'clientAddress.trustedProxies: must be at least 0, got -1',
   ]);

@@ -23,6 +23,10 @@ export interface InProcess {
   readonly gateway: Gateway;
   readonly port: number;
   readonly adminPort: number;
+  /** Of the listener that decides for others; 0 without it. */
+  readonly decisionsPort: number;
+  /** Of Envoy's rate limit service; 0 without it. */
+  readonly rateLimitPort: number;
   lines(): Record<string, unknown>[];
   /** Sends a request with the standard key; `'x-api-key': undefined` leaves it out. */
   ask(method: string, path: string, headers?: OutgoingHttpHeaders, more?: Partial<Ask>): Promise<Reply>;
@@ -70,6 +74,8 @@ export async function startInProcess(config: Record<string, unknown>): Promise<I
     gateway,
     port,
     adminPort,
+    rateLimitPort: gateway.rateLimitServiceAddress?.port ?? 0,
+    decisionsPort: gateway.decisionsAddress?.port ?? 0,
     lines,
     ask: (method, path, headers = {}, more = {}) => {
       const all = Object.entries({ 'x-api-key': TOKEN, ...headers }).filter(([, value]) => value !== undefined);

@@ -53,12 +53,14 @@ type TextFieldProps = FieldProps & {
   /** Default: `text`. */
   readonly type?: 'text' | 'email' | 'password' | 'date' | 'url';
   readonly optional?: boolean;
-  readonly autocomplete?: 'name' | 'email' | 'username' | 'current-password' | 'new-password' | 'off';
+  readonly autocomplete?: 'name' | 'email' | 'username' | 'current-password' | 'new-password' | 'one-time-code' | 'off';
+  /** Whether only digits are entered. */
+  readonly isNumeric?: boolean;
 };
 
 /** An input with its label, its fault and its hint. A password is never shown again. */
 export function TextField(props: TextFieldProps): JSX.Element {
-  const { label, hint, value, type = 'text', optional = false, autocomplete = 'off' } = props;
+  const { label, hint, value, type = 'text', optional = false, autocomplete = 'off', isNumeric = false } = props;
   const { id, fault, attributes } = describe(props);
   return (
     <div class="field">
@@ -72,8 +74,9 @@ export function TextField(props: TextFieldProps): JSX.Element {
         value={type === 'password' ? undefined : value}
         required={!optional}
         autoComplete={autocomplete}
-        autoCapitalize={type === 'text' ? undefined : 'none'}
-        spellcheck={type === 'text'}
+        inputMode={isNumeric ? 'numeric' : undefined}
+        autoCapitalize={type === 'text' && !isNumeric ? undefined : 'none'}
+        spellcheck={type === 'text' && !isNumeric}
       />
       <Notes id={id} fault={fault} hint={hint} />
     </div>
@@ -89,12 +92,24 @@ export const EmailField = ({ value, faults }: LoginFieldProps & { readonly value
   <TextField name="email" label="Email address" type="email" autocomplete="username" value={value} faults={faults} />
 );
 
-type PasswordFieldProps = LoginFieldProps & Partial<Pick<TextFieldProps, 'name' | 'label' | 'hint'>>;
+type PasswordFieldProps = LoginFieldProps & Partial<Pick<TextFieldProps, 'name' | 'label' | 'hint' | 'prefix'>>;
 
 /** The password of a login that exists. */
-export const PasswordField = ({ label = 'Password', faults }: PasswordFieldProps): JSX.Element => (
-  <TextField name="password" label={label} type="password" autocomplete="current-password" faults={faults} />
+export const PasswordField = ({ label = 'Password', faults, prefix }: PasswordFieldProps): JSX.Element => (
+  <TextField
+    name="password"
+    label={label}
+    type="password"
+    autocomplete="current-password"
+    faults={faults}
+    prefix={prefix}
+  />
 );
+
+/** A code of the member's app. */
+export const CodeField = (
+  props: Pick<TextFieldProps, 'name' | 'label' | 'hint' | 'faults' | 'prefix'>,
+): JSX.Element => <TextField {...props} autocomplete="one-time-code" isNumeric />;
 
 /** @param props the hint begins with how long a password must be */
 export const NewPasswordField = (props: PasswordFieldProps): JSX.Element => {

@@ -67,7 +67,7 @@ export function Layout({ here, title, faulty, part, children }: LayoutProps): JS
     { name: 'domains', label: 'Domains', href: PATHS.domains, isShown: here.may('manage domains') },
     { name: 'members', label: 'Members', href: PATHS.members, isShown: here.may('read members') },
     { name: 'audit', label: 'Audit log', href: PATHS.audit, isShown: here.may('read audit log') },
-  ];
+  ].filter(({ isShown }) => isShown && !here.lacksSecondFactorFor('own login'));
   return (
     <Document title={title} faulty={faulty}>
       <header class="bar">
@@ -80,15 +80,13 @@ export function Layout({ here, title, faulty, part, children }: LayoutProps): JS
           </p>
           <nav aria-label="Dashboard">
             <ul>
-              {parts
-                .filter(({ isShown }) => isShown)
-                .map(({ name, label, href }) => (
-                  <li key={name}>
-                    <a href={href} aria-current={name === part ? 'page' : undefined}>
-                      {label}
-                    </a>
-                  </li>
-                ))}
+              {parts.map(({ name, label, href }) => (
+                <li key={name}>
+                  <a href={href} aria-current={name === part ? 'page' : undefined}>
+                    {label}
+                  </a>
+                </li>
+              ))}
             </ul>
           </nav>
           <div class="person">

@@ -4,7 +4,7 @@ import type { Fault } from '../inputs.ts';
 import { PATHS } from '../paths.ts';
 import { NewPasswordField, PasswordField } from './fields.tsx';
 import { FaultSummary, FormOf } from './forms.tsx';
-import { Layout, roleName } from './layout.tsx';
+import { LoginLayout } from './login-layout.tsx';
 import { Done } from './parts.tsx';
 
 interface LoginPageProps {
@@ -13,15 +13,12 @@ interface LoginPageProps {
   readonly isDone: boolean;
 }
 
-/** The login of the person who looks at it. */
+/** The password of the person who looks at it. */
 export const LoginPage = ({ here, faults, isDone }: LoginPageProps): JSX.Element => (
-  <Layout here={here} title="Your login" part="login" faulty={faults.length > 0}>
+  <LoginLayout here={here} title="Your login" part="password" faulty={faults.length > 0}>
     <FaultSummary faults={faults} />
     <Done text={isDone ? 'The password is changed. Other browsers are signed out.' : undefined} />
     <h1>Your login</h1>
-    <p class="soft">
-      {here.member.name}, {here.member.email}, {roleName(here.member.role)} of {here.organization.name}
-    </p>
     <section class="panel" aria-labelledby="password">
       <h2 id="password">Change the password</h2>
       <FormOf {...here.form(PATHS.login)}>
@@ -35,5 +32,5 @@ export const LoginPage = ({ here, faults, isDone }: LoginPageProps): JSX.Element
         <button type="submit">Change the password</button>
       </FormOf>
     </section>
-  </Layout>
+  </LoginLayout>
 );

@@ -1,19 +1,20 @@
 import type { JSX } from 'preact';
 import { newId } from '../../domain/ids.ts';
 import type { MemberRole } from '../../domain/member-roles.ts';
+import type { SecondFactorFor } from '../../domain/second-factor.ts';
 import type { Invitation } from '../../people/invitations.ts';
-import type { Member } from '../../people/members.ts';
+import type { ListedMember } from '../../people/members.ts';
 import type { Here } from '../here.ts';
 import type { Inputs } from '../inputs.ts';
 import { PATHS } from '../paths.ts';
 import { SelectField, TextField } from './fields.tsx';
 import { AskedButton, FaultSummary, FormOf } from './forms.tsx';
 import { Layout, roleName } from './layout.tsx';
-import { Day, Done, Time } from './parts.tsx';
+import { Badge, Day, Done, Time } from './parts.tsx';
 
 interface MembersPageProps {
   readonly here: Here;
-  readonly members: readonly Member[];
+  readonly members: readonly ListedMember[];
   readonly invitations: readonly Invitation[];
   /** The roles that the person may give and take away. */
   readonly roles: readonly MemberRole[];
@@ -45,6 +46,25 @@ export function MembersPage(props: MembersPageProps): JSX.Element {
         </ul>
         <InviteForm {...props} />
       </section>
+      {here.may('require second factor') ? (
+        <section class="panel" aria-labelledby="second-factor">
+          <h2 id="second-factor">Second factor</h2>
+          <p class="soft">
+            {members.filter(({ hasSecondFactor }) => hasSecondFactor).length} of {members.length} members have one.
+            Members without it are led to its set-up before they can go on. API keys are not affected.
+          </p>
+          <FormOf {...here.form(PATHS.requireSecondFactor)}>
+            <SelectField
+              name="second_factor_for"
+              label="Required for"
+              value={here.organization.second_factor_for}
+              options={REQUIRED_FOR}
+              faults={inputs.faults}
+            />
+            <button type="submit">Change</button>
+          </FormOf>
+        </section>
+      ) : null}
       {here.may('manage organization') ? (
         <section class="panel" aria-labelledby="organization">
           <h2 id="organization">Organization</h2>
@@ -67,16 +87,23 @@ export function MembersPage(props: MembersPageProps): JSX.Element {
   );
 }
 
+const REQUIRED_FOR: readonly { readonly value: SecondFactorFor; readonly label: string }[] = [
+  { value: 'nobody', label: 'Nothing: each member decides' },
+  { value: 'production', label: 'Production applications and the organization' },
+  { value: 'everything', label: 'Everything in the dashboard' },
+];
+
 const optionsOf = (roles: readonly MemberRole[]) => roles.map((value) => ({ value, label: roleName(value) }));
 
-function MemberRow({ here, roles, member }: MembersPageProps & { readonly member: Member }): JSX.Element {
-  const { id, name, email, role, created_at } = member;
+function MemberRow({ here, roles, member }: MembersPageProps & { readonly member: ListedMember }): JSX.Element {
+  const { id, name, email, role, created_at, hasSecondFactor } = member;
   const isSelf = id === here.member.id;
   return (
     <li>
       <div class="what">
         <span class="title">{name}</span>
         <span class={`badge ${role}`}>{roleName(role)}</span>
+        {hasSecondFactor ? <Badge label="Second factor" tone="good" /> : null}
         {isSelf ? <span class="soft">you</span> : null}
       </div>
       <p class="soft">
@@ -102,6 +129,7 @@ function MemberRow({ here, roles, member }: MembersPageProps & { readonly member
               </FormOf>
             </div>
           </details>
+          {isSelf ? null : <DeviceButtons here={here} member={member} />}
           <AskedButton
             {...here.form(`${PATHS.members}/${id}/remove`)}
             label="Remove"
@@ -117,6 +145,31 @@ function MemberRow({ here, roles, member }: MembersPageProps & { readonly member
     </li>
   );
 }
+
+const DeviceButtons = ({
+  here,
+  member: { id, name, hasSecondFactor },
+}: {
+  readonly here: Here;
+  readonly member: ListedMember;
+}): JSX.Element => (
+  <>
+    <AskedButton
+      {...here.form(`${PATHS.members}/${id}/sign-out`)}
+      label="Sign out"
+      subject={name}
+      consequence="Every session of this person ends at once. The person can sign in again."
+    />
+    {hasSecondFactor ? (
+      <AskedButton
+        {...here.form(`${PATHS.members}/${id}/reset-second-factor`)}
+        label="Reset the second factor"
+        subject={`of ${name}`}
+        consequence="This is for a lost device. Every session of this person ends, and the password alone is enough until a second factor is set up again. Make sure that it is this person who asks."
+      />
+    ) : null}
+  </>
+);
 
 function InvitationRow({
   here,

@@ -1,9 +1,9 @@
 import { z } from 'zod';
+import { type Operation, operation } from '../../api/operation.ts';
+import { MAX_NAME, next, paging } from '../../api/schemas.ts';
 import type { Account } from '../../config/schema.ts';
 import type { AdminContext } from '../context.ts';
-import { type Operation, operation } from '../operation.ts';
 import { pageOf } from '../paging.ts';
-import { MAX_NAME, next, paging } from '../schemas.ts';
 import { accountsWithPrefix, sortedAccounts } from '../sorted-accounts.ts';
 
 const account = z.object({

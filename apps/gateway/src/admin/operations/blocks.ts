@@ -1,13 +1,13 @@
 import { isHeadgateError } from 'headgate';
 import type { BlockTarget } from 'headgate/limits';
 import { z } from 'zod';
+import { blocksOf } from '../../api/block-state.ts';
+import { InputError } from '../../api/input.ts';
+import { type Caller, type Operation, operation } from '../../api/operation.ts';
+import { blocked, named, reason } from '../../api/schemas.ts';
 import type { Account } from '../../config/schema.ts';
 import { isRefusal, type Refusal, refuse } from '../../exchange/refusal.ts';
-import { blocksOf } from '../block-state.ts';
 import { type AdminContext, accountOf, audit, limitedRoutes, refuseRoute, subjectOf } from '../context.ts';
-import { InputError } from '../input.ts';
-import { type Caller, type Operation, operation } from '../operation.ts';
-import { blocked, named, reason } from '../schemas.ts';
 
 const tag = 'Limits';
 const YEAR_MS = 365 * 86_400_000;

@@ -3,14 +3,14 @@ import { storedResponse } from 'headgate/http';
 import { decodeResponse } from 'headgate/internal';
 import type { ClaimId, ClaimView } from 'headgate/stores';
 import { z } from 'zod';
+import { InputError } from '../../api/input.ts';
+import { type Caller, type Operation, operation } from '../../api/operation.ts';
+import { moment, named, next, paging, reason } from '../../api/schemas.ts';
 import { digestOfToken } from '../../config/token-digest.ts';
 import { type Refusal, refuse } from '../../exchange/refusal.ts';
 import { CLAIM_STATES, scanClaims, shownClaim } from '../claim-scan.ts';
 import { type AdminContext, audit } from '../context.ts';
-import { InputError } from '../input.ts';
-import { type Caller, type Operation, operation } from '../operation.ts';
 import { pageOf } from '../paging.ts';
-import { moment, named, next, paging, reason } from '../schemas.ts';
 
 const tag = 'Claims';
 const MAX_KEY = 255;

@@ -1,8 +1,8 @@
 import { z } from 'zod';
+import { type Operation, operation } from '../../api/operation.ts';
+import { reason } from '../../api/schemas.ts';
 import { refuse } from '../../exchange/refusal.ts';
 import { type AdminContext, audit } from '../context.ts';
-import { type Operation, operation } from '../operation.ts';
-import { reason } from '../schemas.ts';
 
 const tag = 'Process';
 const body = z.strictObject({ reason });

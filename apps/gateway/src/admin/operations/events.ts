@@ -1,10 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import { z } from 'zod';
+import { type Caller, type Operation, operation } from '../../api/operation.ts';
+import { named } from '../../api/schemas.ts';
 import { refuseForNow } from '../../exchange/refusal.ts';
 import { EVENT_TYPES, MAX_PER_TOKEN, MAX_SUBSCRIBERS, OUTCOMES } from '../../traffic/event-feed.ts';
 import type { AdminContext } from '../context.ts';
-import { type Caller, type Operation, operation } from '../operation.ts';
-import { named } from '../schemas.ts';
 
 const HEARTBEAT_MS = 15_000;
 /** A client that reads nothing for this long counts as gone. */

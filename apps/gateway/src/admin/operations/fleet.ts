@@ -1,8 +1,8 @@
 import { z } from 'zod';
+import { type Operation, operation } from '../../api/operation.ts';
+import { moment } from '../../api/schemas.ts';
 import type { AdminContext } from '../context.ts';
 import { type FleetProcess, listFleet } from '../fleet.ts';
-import { type Operation, operation } from '../operation.ts';
-import { moment } from '../schemas.ts';
 
 const unknown = 'null of a program with the library, and of another version of headgate that does not say it';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { createDocument, type DocumentedApi, errorOf, probe } from '../../api/openapi.ts';
+import { type Operation, operation } from '../../api/operation.ts';
 import type { AdminContext } from '../context.ts';
-import { createDocument } from '../openapi.ts';
-import { type Operation, operation } from '../operation.ts';
 import { accountOperations } from './accounts.ts';
 import { blockOperations } from './blocks.ts';
 import { claimOperations } from './claims.ts';
@@ -40,10 +40,26 @@ export function operationsOf(context: AdminContext): Operation[] {
       summary: 'This document',
       answer: z.record(z.string(), z.unknown()),
       run() {
-        document ??= createDocument(operations);
+        document ??= createDocument(operations, API);
         return document;
       },
     }),
   );
   return operations;
 }
+
+const API: DocumentedApi = {
+  title: 'headgate Admin API',
+  description:
+    'Shows and changes what a running gateway does. Every request needs a token of `admin.tokens` in its config. Moments are in ISO 8601 and UTC; spans have their unit in their names.',
+  securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
+  security: [{ token: [] }],
+  paths: {
+    '/metrics': probe(
+      'getMetrics',
+      'The metrics for Prometheus',
+      { 'text/plain': { schema: { type: 'string' } } },
+      { 500: errorOf(500) },
+    ),
+  },
+};

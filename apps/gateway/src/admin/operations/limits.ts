@@ -3,6 +3,8 @@ import type { AdjustTarget } from 'headgate/limits';
 import type { Changed, LimitChange } from 'headgate/shared-limits';
 import type { AdjustmentEntry } from 'headgate/stores';
 import { z } from 'zod';
+import { Answered, type AnswerFields, type Caller, type Operation, operation } from '../../api/operation.ts';
+import { named, next, paging, reason } from '../../api/schemas.ts';
 import { limit as limitSchema, limits as limitsSchema } from '../../config/schema/limits.ts';
 import { shownEntry } from '../../traffic/limit-entry.ts';
 import { previewAccounts } from '../account-preview.ts';
@@ -33,9 +35,7 @@ import {
   targetShape,
   windows,
 } from '../limit-schemas.ts';
-import { Answered, type AnswerFields, type Caller, type Operation, operation } from '../operation.ts';
 import { pageOf } from '../paging.ts';
-import { named, next, paging, reason } from '../schemas.ts';
 
 const tag = 'Limits';
 

@@ -1,5 +1,8 @@
 import type { ShadowCounts } from 'headgate/shadow';
 import { z } from 'zod';
+import { InputError } from '../../api/input.ts';
+import { type Operation, operation } from '../../api/operation.ts';
+import { reason } from '../../api/schemas.ts';
 import { shadowIssues } from '../../config/limit-checks.ts';
 import { unlimitedCandidateIssues } from '../../config/limits.ts';
 import { shadow as shadowSchema } from '../../config/schema/shadow.ts';
@@ -10,10 +13,7 @@ import { layersOf } from '../../shadow/candidate.ts';
 import type { RunningCandidate } from '../../shadow/shadow-runner.ts';
 import { type AdminContext, audit } from '../context.ts';
 import { listFleet } from '../fleet.ts';
-import { InputError } from '../input.ts';
-import { type Operation, operation } from '../operation.ts';
 import { promotionOf } from '../promotion.ts';
-import { reason } from '../schemas.ts';
 import { type ShadowState, shadowState } from '../shadow-schemas.ts';
 
 const tag = 'Limits';

@@ -1,11 +1,11 @@
 import { z } from 'zod';
+import { type Operation, operation } from '../../api/operation.ts';
+import { moment, next, paging } from '../../api/schemas.ts';
 import { ROLES } from '../../config/schema/admin.ts';
 import { version } from '../../operations/version.ts';
 import { COUNTED } from '../../traffic/series.ts';
 import type { AdminContext } from '../context.ts';
-import { type Operation, operation } from '../operation.ts';
 import { pageOf } from '../paging.ts';
-import { moment, next, paging } from '../schemas.ts';
 import { shadowCounts } from '../shadow-schemas.ts';
 import { shownConfig } from '../shown-config.ts';
 

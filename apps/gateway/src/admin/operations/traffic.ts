@@ -1,4 +1,7 @@
 import { z } from 'zod';
+import { type Operation, operation } from '../../api/operation.ts';
+import { moment, named, windowState } from '../../api/schemas.ts';
+import { stateOf } from '../../api/window-state.ts';
 import { inSlices } from '../../base/slices.ts';
 import { refuse } from '../../exchange/refusal.ts';
 import { OUTCOMES, outcomeOf } from '../../traffic/event-feed.ts';
@@ -7,9 +10,6 @@ import { COUNTED, SERIES_SECONDS } from '../../traffic/series.ts';
 import { RANKINGS, type Ranking } from '../../traffic/top-accounts.ts';
 import type { AdminContext } from '../context.ts';
 import { listFleet } from '../fleet.ts';
-import { type Operation, operation } from '../operation.ts';
-import { moment, named, windowState } from '../schemas.ts';
-import { stateOf } from '../window-state.ts';
 
 const tag = 'Traffic';
 const MAX_TOP = 100;

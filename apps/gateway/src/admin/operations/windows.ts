@@ -1,13 +1,13 @@
 import type { WindowStatus } from 'headgate';
 import { z } from 'zod';
+import { blocksOf } from '../../api/block-state.ts';
+import { type Caller, type Operation, operation } from '../../api/operation.ts';
+import { blocked as block, named, reason, windowState } from '../../api/schemas.ts';
+import { peekEach, rounded, stateOf } from '../../api/window-state.ts';
 import type { Account } from '../../config/schema.ts';
 import { isRefusal, type Refusal, refuse } from '../../exchange/refusal.ts';
-import { blocksOf } from '../block-state.ts';
 import { type AdminContext, accountOf, audit, limitedRoutes, refuseRoute, subjectOf } from '../context.ts';
 import { LAYERS, type LimitOrigin, originsOf } from '../limit-origins.ts';
-import { type Caller, type Operation, operation } from '../operation.ts';
-import { blocked as block, named, reason, windowState } from '../schemas.ts';
-import { peekEach, rounded, stateOf } from '../window-state.ts';
 
 const tag = 'Limits';
 

@@ -30,7 +30,15 @@ const scopedLimit = z.strictObject({
     .describe('route: each route has its own count. account: the routes of an account share one count'),
 });
 
-const layer = z.strictObject({
+const SHARED = '{ "allMethods": { "windows": ["60/1m"], "scope": "account" } }';
+
+/** What to write in place of another type, such as the list of windows that the library takes. */
+const suchAs =
+  (example: string) =>
+  ({ code }: z.core.$ZodRawIssue): string | undefined =>
+    code === 'invalid_type' ? `must be an object, such as ${example}` : undefined;
+
+const layerShape = {
   allMethods: z
     .union([limit, scopedLimit], { error: 'must be an array of windows, or { "windows": […], "scope": "account" }' })
     .optional()
@@ -39,20 +47,24 @@ const layer = z.strictObject({
     .record(z.string(), limit)
     .optional()
     .describe('Additional limits by route, as in { "POST /api/v1/emails": ["10/1m", "200/1d"] }'),
-});
+};
+const layer = z.strictObject(layerShape, { error: suchAs(SHARED) });
 
 /** The `limits` of the config. */
-export const limits = z.strictObject({
-  recommended: z
-    .boolean()
-    .default(false)
-    .describe("Starts each provider from headgate's recommended limits; `providers` overrides them by limit name"),
-  unlimited: z
-    .literal(true)
-    .optional()
-    .describe('Says that no request is limited. Without it, routes with an account need a window somewhere'),
-  default: layer.default({}),
-  plans: z.record(z.string(), layer).default({}),
-  providers: z.record(z.string(), layer).default({}),
-  accounts: z.record(z.string(), layer).default({}),
-});
+export const limits = z.strictObject(
+  {
+    recommended: z
+      .boolean()
+      .default(false)
+      .describe("Starts each provider from headgate's recommended limits; `providers` overrides them by limit name"),
+    unlimited: z
+      .literal(true)
+      .optional()
+      .describe('Says that no request is limited. Without it, routes with an account need a window somewhere'),
+    default: layer.default({}),
+    plans: z.record(z.string(), layer).default({}),
+    providers: z.record(z.string(), layer).default({}),
+    accounts: z.record(z.string(), layer).default({}),
+  },
+  { error: suchAs(`{ "default": ${SHARED} }`) },
+);

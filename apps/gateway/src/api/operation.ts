@@ -65,14 +65,24 @@ export interface OperationParts<
   readonly errors?: readonly ErrorStatus[];
   /** The statuses of answers with an `etag`. */
   readonly etagOn?: readonly number[];
+  /** Further header fields of its answers, by status. */
+  readonly fieldsOn?: Readonly<Record<number, readonly string[]>>;
   run(
     input: { readonly query: z.output<Query>; readonly body: z.output<Body>; readonly headers: z.output<Headers> },
     caller: Caller,
   ): MaybePromise<z.input<Answer> | Refusal | Streaming | Answered>;
 }
 
+/** What the document says about an operation. */
+export interface DescribedOperation
+  extends Omit<OperationParts<z.ZodObject, z.ZodObject, z.ZodType, z.ZodObject>, 'role' | 'run'> {
+  /** The least role of a token that it needs; `key`: an API key; `none`: neither. */
+  readonly role: AdminRole | 'key' | 'none';
+}
+
 /** An operation of any types. {@link operation} has checked that the types of its parts match. */
-export interface Operation extends Omit<OperationParts<z.ZodObject, z.ZodObject, z.ZodType, z.ZodObject>, 'run'> {
+export interface Operation extends DescribedOperation {
+  readonly role: AdminRole | 'none';
   run(input: { readonly query: unknown; readonly body: unknown; readonly headers: unknown }, caller: Caller): unknown;
 }
 

@@ -1,18 +1,28 @@
 import { createProblem } from 'headgate/http';
 import { z } from 'zod';
 import { version } from '../operations/version.ts';
-import type { Operation } from './operation.ts';
+import type { DescribedOperation } from './operation.ts';
 import { problem } from './schemas.ts';
 
 type Json = Record<string, unknown>;
 
-const DESCRIPTION =
-  'Shows and changes what a running gateway does. Every request needs a token of `admin.tokens` in its config. Moments are in ISO 8601 and UTC; spans have their unit in their names.';
+/** What a document describes besides its operations. */
+export interface DocumentedApi {
+  readonly title: string;
+  readonly description: string;
+  readonly securitySchemes: Json;
+  /** The security of an operation that needs a token or a key: one of these schemes is enough. */
+  readonly security: readonly Json[];
+  /** Answers of the listener beside the operations, by path. */
+  readonly paths?: Readonly<Record<string, Json>>;
+  /** Header fields of answers, by name, besides {@link FIELDS} or in place of them. */
+  readonly fields?: Json;
+}
 
 const ERROR = { $ref: '#/components/schemas/Problem' };
 
 /** The header fields of answers. */
-const FIELDS = {
+const FIELDS: Json = {
   'x-request-id': {
     description: 'Identifies the request, also in the log',
     required: true,
@@ -31,34 +41,35 @@ const FIELDS = {
 };
 
 /** The OpenAPI 3.1 document of the operations. The schemas that check requests describe them too. */
-export function createDocument(operations: readonly Operation[]): Json {
-  const paths: Record<string, Json> = { ...PROBES };
+export function createDocument(operations: readonly DescribedOperation[], api: DocumentedApi): Json {
+  const paths: Record<string, Json> = { ...PROBES, ...api.paths };
   for (const each of operations)
-    paths[each.path] = { ...paths[each.path], [each.method.toLowerCase()]: describe(each) };
+    paths[each.path] = { ...paths[each.path], [each.method.toLowerCase()]: describe(each, api) };
   return {
     openapi: '3.1.0',
-    info: { title: 'headgate Admin API', version, description: DESCRIPTION },
+    info: { title: api.title, version, description: api.description },
     servers: [{ url: '/' }],
     tags: [...new Set(operations.map(({ tag }) => tag))].map((name) => ({ name })),
     paths,
     components: {
-      securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
+      securitySchemes: api.securitySchemes,
       schemas: { Problem: schemaOf(problem, 'output') },
-      headers: FIELDS,
+      headers: { ...FIELDS, ...api.fields },
     },
   };
 }
 
-function describe(each: Operation): Json {
+function describe(each: DescribedOperation, { security }: DocumentedApi): Json {
   const { id, tag, summary, description, role, query, headers, body, answer, mediaType = 'application/json' } = each;
+  const text = [description, role === 'none' || role === 'key' ? undefined : `Role: ${role}.`]
+    .filter(Boolean)
+    .join(' ');
   return {
     operationId: id,
     tags: [tag],
     summary,
-    ...(description === undefined && role === 'none'
-      ? {}
-      : { description: [description, role === 'none' ? undefined : `Role: ${role}.`].filter(Boolean).join(' ') }),
-    security: role === 'none' ? [] : [{ token: [] }],
+    ...(text === '' ? {} : { description: text }),
+    security: role === 'none' ? [] : security,
     parameters: [...parametersIn('query', query), ...parametersIn('header', headers)],
     ...(body === undefined
       ? {}
@@ -90,8 +101,8 @@ function parametersIn(place: 'query' | 'header', parameters: z.ZodObject | undef
 }
 
 /** The header fields of an answer with this status that a client reads. */
-function fieldsOf({ etagOn = [] }: Operation, status: number): Json {
-  const names: (keyof typeof FIELDS)[] = ['x-request-id'];
+function fieldsOf({ etagOn = [], fieldsOn = {} }: DescribedOperation, status: number): Json {
+  const names = ['x-request-id', ...(fieldsOn[status] ?? [])];
   if (etagOn.includes(status)) names.push('etag');
   // The gateway answers 503 if it lacks room or its store for now.
   if (status === 429 || status === 503) names.push('retry-after');
@@ -105,12 +116,12 @@ interface ObjectSchema {
 }
 
 /** The statuses of an operation's errors. */
-function statusesOf({ role, query, body, errors = [] }: Operation): number[] {
+function statusesOf({ role, query, body, errors = [] }: DescribedOperation): number[] {
   return [
     ...new Set<number>([
-      ...(role === 'none' ? [] : [401, 429]),
-      // The name of the host, and the role.
-      403,
+      ...(role === 'none' ? [] : [401]),
+      // Of a token too many failures, the name of the host, and the role; of a key too many requests at a time.
+      ...(role === 'key' ? [503] : role === 'none' ? [403] : [403, 429]),
       ...(query === undefined && body === undefined ? [] : [400, 422]),
       ...(body === undefined ? [] : [413, 415]),
       500,
@@ -119,7 +130,7 @@ function statusesOf({ role, query, body, errors = [] }: Operation): number[] {
   ].sort((a, b) => a - b);
 }
 
-function errorOf(status: number): Json {
+export function errorOf(status: number): Json {
   const { title } = createProblem<Record<number, string>>(status, '');
   return { description: title, content: { 'application/json': { schema: ERROR } } };
 }
@@ -130,21 +141,19 @@ function schemaOf(schema: z.ZodType, io: 'input' | 'output'): Json {
 }
 
 const STATUS = { type: 'object', properties: { status: { type: 'string' } }, required: ['status'] };
-const probe = (operationId: string, summary: string, content: Json, others: Json = {}): Json => ({
-  get: { operationId, summary, security: [], responses: { 200: { description: 'Done', content }, ...others } },
-});
 const JSON_STATUS = { 'application/json': { schema: STATUS } };
 const NOT_READY = { 503: { description: 'It starts, or drains', content: JSON_STATUS } };
 
-/** The answers of the listener beside the operations. */
+/** An answer that needs no token and no key. */
+export function probe(operationId: string, summary: string, content: Json, others: Json = {}): Json {
+  return {
+    get: { operationId, summary, security: [], responses: { 200: { description: 'Done', content }, ...others } },
+  };
+}
+
+/** The answers of every listener beside its operations. */
 const PROBES: Record<string, Json> = {
   '/livez': probe('getLiveness', 'Whether the process lives', JSON_STATUS),
   '/readyz': probe('getReadiness', 'Whether the process is ready to serve', JSON_STATUS, NOT_READY),
   '/healthz': probe('getHealth', 'The same as `/readyz`', JSON_STATUS, NOT_READY),
-  '/metrics': probe(
-    'getMetrics',
-    'The metrics for Prometheus',
-    { 'text/plain': { schema: { type: 'string' } } },
-    { 500: errorOf(500) },
-  ),
 };

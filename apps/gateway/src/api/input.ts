@@ -1,10 +1,11 @@
 import type { IncomingMessage } from 'node:http';
+import { isHeadgateError } from 'headgate';
 import { decodeUtf8, fieldValues, parseMediaType, tooLarge } from 'headgate/internal';
 import { z } from 'zod';
 import { checkJson } from '../config/check-json.ts';
 import type { ConfigIssue } from '../config/config-error.ts';
 import { readJson } from '../config/json.ts';
-import { isRefusal, type Refusal, refuse, refuseBody } from '../exchange/refusal.ts';
+import { isRefusal, type Refusal, refuse, refuseBody, refuseForNow } from '../exchange/refusal.ts';
 
 /** Largest body, in bytes. */
 export const MAX_BODY_BYTES = 65_536;
@@ -17,6 +18,16 @@ export class InputError extends Error {
     super(textOf(issues));
     this.name = 'InputError';
   }
+}
+
+/** The 503 of such an error. */
+export const OUTAGE = refuseForNow('The store did not answer in time. A command that is late may still be executed.');
+
+/** Whether an error means that the store did not answer, or has no room. */
+export function isOutage(error: unknown): boolean {
+  return (['store_timeout', 'store_unavailable', 'store_full', 'result_unavailable'] as const).some((code) =>
+    isHeadgateError(error, code),
+  );
 }
 
 /** The 422 that names each place with its fault. */
@@ -50,13 +61,27 @@ export function readHeaders(schema: z.ZodObject = NOTHING, { headers }: Incoming
   return refuseInput(new InputError(issues));
 }
 
+/** Bounds of a body. */
+export interface BodyBounds {
+  /** In bytes. */
+  readonly maxBytes: number;
+  /** Counts bytes that are buffered. Returns false if there is no room for them. */
+  readonly add: (bytes: number) => boolean;
+}
+
+const BOUNDS: BodyBounds = { maxBytes: MAX_BODY_BYTES, add: () => true };
+
 /** Reads the body, which must be JSON. Reads nothing if the operation takes no body. */
-export async function readBody(schema: z.ZodObject | undefined, request: IncomingMessage): Promise<unknown> {
+export async function readBody(
+  schema: z.ZodObject | undefined,
+  request: IncomingMessage,
+  bounds = BOUNDS,
+): Promise<unknown> {
   if (schema === undefined) return undefined;
   const [type = '', another] = fieldValues(request.rawHeaders, 'content-type');
   if (another !== undefined || parseMediaType(type)?.essence !== 'application/json')
     return refuse(415, 'errors/unsupported_media_type', 'The body must be JSON: send content-type: application/json.');
-  const bytes = await bytesOf(request);
+  const bytes = await bytesOf(request, bounds);
   if (isRefusal(bytes)) return bytes;
   const text = decodeUtf8(bytes);
   const json = text === undefined ? { issue: { path: '', reason: 'not UTF-8' } } : readJson(text);
@@ -106,14 +131,18 @@ function isDecodable(query: string): boolean {
   }
 }
 
-async function bytesOf(request: IncomingMessage): Promise<Buffer | Refusal> {
-  if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) return refuseBody(tooLarge(MAX_BODY_BYTES));
+const NO_ROOM = refuseForNow('Too many bytes of bodies are buffered; nothing was done. Retry later.');
+
+async function bytesOf(request: IncomingMessage, { maxBytes, add }: BodyBounds): Promise<Buffer | Refusal> {
+  if (Number(request.headers['content-length'] ?? 0) > maxBytes) return refuseBody(tooLarge(maxBytes));
   const chunks: Buffer[] = [];
   let size = 0;
   try {
-    for await (const chunk of request) {
+    // The request is answered on its connection, so it must not be destroyed.
+    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
       size += (chunk as Buffer).length;
-      if (size > MAX_BODY_BYTES) return refuseBody(tooLarge(MAX_BODY_BYTES));
+      if (size > maxBytes) return refuseBody(tooLarge(maxBytes));
+      if (!add((chunk as Buffer).length)) return NO_ROOM;
       chunks.push(chunk as Buffer);
     }
   } catch {

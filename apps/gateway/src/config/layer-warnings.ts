@@ -1,0 +1,100 @@
+import { formatWindow, parseLimit } from 'headgate';
+import type { Limit } from 'headgate/limits';
+import { type ConfigIssue, formatPath } from './config-error.ts';
+import type { Config } from './schema.ts';
+
+type Layer = Config['limits']['default'];
+type Group = 'plans' | 'providers' | 'accounts';
+
+/** From the least specific layers to the most specific ones. */
+const GROUPS: readonly Group[] = ['plans', 'providers', 'accounts'];
+
+/** Warnings about the limits of one layer, or of a layer and the layer that it replaces. */
+export function layerWarnings(config: Config): ConfigIssue[] {
+  return [...otherScopes(config), ...idleWindows(config)];
+}
+
+/**
+ * Layers in which each route has its own count, although they replace a layer with one count for all routes: the
+ * account gets their windows once per route. One line, because there may be many such layers. A scope that is written
+ * down is meant.
+ */
+function otherScopes({ limits, accounts }: Config): ConfigIssue[] {
+  const planned = new Map(accounts.map((account) => [account.id, account]));
+  /** The layers that a layer replaces, for some account. */
+  const replacedBy = (group: Group, name: string): readonly (Layer | undefined)[] => {
+    if (group === 'plans') return [limits.default];
+    const owners = group === 'accounts' ? [planned.get(name)] : accounts.filter(({ provider }) => provider === name);
+    return [undefined, ...owners].map((owner) => {
+      const provider = group === 'accounts' ? limits.providers[owner?.provider ?? ''] : undefined;
+      return [provider, limits.plans[owner?.plan ?? '']].find((layer) => layer?.allMethods) ?? limits.default;
+    });
+  };
+  const found = GROUPS.flatMap((group) =>
+    Object.entries(limits[group])
+      .filter(([, { allMethods }]) => Array.isArray(allMethods) && allMethods.length > 0)
+      .filter(([name]) => replacedBy(group, name).some((layer) => scopeIn(layer) === 'account'))
+      .map(([name]) => formatPath(['limits', group, name, 'allMethods'])),
+  );
+  const [path] = found;
+  if (path === undefined) return [];
+  const others = found.length === 1 ? '' : `; and ${found.length - 1} more`;
+  const reason =
+    'each route has its own count here, although the routes share one count in the layer that this replaces: ' +
+    `write { "windows": […], "scope": "account" }, or "scope": "route" if this is meant${others}`;
+  return [{ path, reason }];
+}
+
+function scopeIn({ allMethods }: Layer = {}): 'route' | 'account' | undefined {
+  return allMethods && 'windows' in allMethods ? allMethods.scope : undefined;
+}
+
+/** Windows that can never reject, because another window that always applies too admits too few requests for that. */
+function idleWindows({ limits, perAddress }: Config): ConfigIssue[] {
+  const groups = GROUPS.map((group) =>
+    Object.entries(limits[group]).map(([name, layer]) => ({ path: [group, name], layer })),
+  );
+  const levels = [[{ path: ['default'], layer: limits.default }], ...groups];
+  const setsAllMethods = levels.map((level) => level.some(({ layer }) => layer.allMethods !== undefined));
+  // The recommended limits are layers of providers.
+  if (limits.recommended) setsAllMethods[2] = true;
+  const found = levels.flatMap((level, at) =>
+    level.flatMap(({ path, layer }) => {
+      const place = ['limits', ...path];
+      const own = layer.allMethods === undefined ? undefined : windowsIn(layer.allMethods);
+      const isReplaced = setsAllMethods.slice(at + 1).includes(true);
+      const isDefaults = !setsAllMethods.slice(1).includes(true);
+      const beside = isReplaced ? [] : (own ?? (isDefaults ? windowsIn(limits.default.allMethods) : []));
+      return [
+        ...idleIn([...place, 'allMethods'], own ?? [], []),
+        ...Object.entries(layer.routes ?? {}).flatMap(([route, limit]) =>
+          idleIn([...place, 'routes', route], parseLimit(limit), beside),
+        ),
+      ];
+    }),
+  );
+  if (perAddress) found.push(...idleIn(['perAddress'], parseLimit(perAddress.windows), []));
+  const [first] = found;
+  if (first === undefined) return [];
+  const others = found.length === 1 ? '' : `; and ${found.length - 1} more`;
+  return [{ path: first.path, reason: `${first.reason}${others}` }];
+}
+
+function windowsIn(allMethods: Layer['allMethods'] = []): Limit {
+  return parseLimit('windows' in allMethods ? allMethods.windows : allMethods);
+}
+
+/**
+ * A window begins with its first accepted request. So a shorter window can lie in two windows of the longer one, and
+ * meet twice its max.
+ */
+function idleIn(path: readonly string[], windows: Limit, beside: Limit): ConfigIssue[] {
+  return windows.flatMap((window) => {
+    const narrower = [...windows, ...beside].find(
+      ({ max, durationMs }) => max > 0 && durationMs >= window.durationMs && window.max >= 2 * max,
+    );
+    if (narrower === undefined) return [];
+    const reason = `${formatWindow(window)} never rejects a request, because ${formatWindow(narrower)} applies too and admits fewer`;
+    return [{ path: formatPath(path), reason: `${reason}: remove it, or correct one of the two` }];
+  });
+}
