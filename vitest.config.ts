@@ -65,7 +65,7 @@ const libraryProjects = [
     setupFiles: ['headgate-testbed/built'],
   }),
   project('postgres', POSTGRES, { exclude: POSTGRES_FAULTS, globalSetup: POSTGRES_SERVER }),
-  project('postgres-faults', POSTGRES_FAULTS, { ...SECOND_ATTEMPT, sequence: { groupOrder: 1 } }),
+  project('postgres-faults', POSTGRES_FAULTS, { ...SECOND_ATTEMPT, maxWorkers: 2, sequence: { groupOrder: 1 } }),
   project('random', RANDOM, { exclude: [...ADAPTERS, ...BENCH, ...POSTGRES, ...REDIS], testTimeout: 300_000 }),
   project('redis', REDIS, { exclude: REDIS_FAULTS, globalSetup: REDIS_SERVERS }),
   project('redis-faults', REDIS_FAULTS, {
