@@ -7,7 +7,7 @@ import type { ProblemMediaType } from '../http/problem.ts';
 import { type RateLimitFields, rateLimitStyles } from '../http/rate-limit-fields.ts';
 import type { KeepField } from '../http/stored-response.ts';
 import type { KeyOpener } from '../idempotency/idempotency.ts';
-import { layerFields, needsRoute } from '../limits/limiter-parts.ts';
+import { layerFields, needsRoute, partsOf } from '../limits/limiter-parts.ts';
 import type { Limiter } from '../limits/ports.ts';
 import { ROUTE_NEEDED } from '../limits/window-set-cache.ts';
 import type { GateEvent } from './events.ts';
@@ -171,6 +171,8 @@ export interface GateOptions<Request> {
 const NOT_RESOLVER = 'must be a function of the request';
 const NAMELESS_ROUTE =
   'must be given with limits of a route, which count it by its name: a text, or a function of the request such as routeOf';
+const SHARED_POOL =
+  'must have another client than the store of the limiter: open transactions would take the connections of the limits';
 const MEDIA_TYPES: readonly ProblemMediaType[] = ['application/json', 'application/problem+json'];
 /** The options of a gate that are functions of the request. */
 export const RESOLVERS = [
@@ -219,18 +221,7 @@ export function checkGateOptions<Request>(options: GateOptions<Request>, hasRout
     const reason = `${NOT_RESOLVER}: without it, limits.${ignored}s of the limiter would never apply`;
     throw new OptionError(ignored, undefined, `${reason}. () => undefined if only routes of this gate set it`);
   }
-  const { idempotency, idempotent } = options;
-  if (idempotency !== undefined && typeof idempotency?.open !== 'function') {
-    throw new OptionError('idempotency', idempotency, 'must be what createIdempotency() returns');
-  }
-  if ((idempotency === undefined) !== (idempotent === undefined)) {
-    throw new OptionError('idempotent', idempotent, 'must be given if idempotency is given, and only then');
-  }
-  const { requireKey = false } = options;
-  if (typeof requireKey !== 'boolean') throw new OptionError('requireKey', requireKey, 'must be true or false');
-  if (requireKey && idempotent === undefined) {
-    throw new OptionError('requireKey', requireKey, 'needs idempotency and idempotent, or no key is ever read');
-  }
+  checkIdempotency(options);
   checkFunctions(options, FUNCTIONS);
   const { providerAnswers = false } = options;
   if (typeof providerAnswers !== 'boolean' && typeof providerAnswers !== 'function') {
@@ -240,6 +231,25 @@ export function checkGateOptions<Request>(options: GateOptions<Request>, hasRout
   createMisuseLog(options);
   checkAnswers(options);
   checkOneOf('problemMediaType', problemMediaType, MEDIA_TYPES);
+}
+
+/** @throws OptionError */
+function checkIdempotency<Request>(options: GateOptions<Request>): void {
+  const { limiter, idempotency, idempotent } = options;
+  if (idempotency !== undefined && typeof idempotency?.open !== 'function') {
+    throw new OptionError('idempotency', idempotency, 'must be what createIdempotency() returns');
+  }
+  const { store } = partsOf(limiter) ?? {};
+  if (store !== undefined && idempotency?.sharesConnections?.(store))
+    throw new OptionError('idempotency', idempotency, SHARED_POOL);
+  if ((idempotency === undefined) !== (idempotent === undefined)) {
+    throw new OptionError('idempotent', idempotent, 'must be given if idempotency is given, and only then');
+  }
+  const { requireKey = false } = options;
+  if (typeof requireKey !== 'boolean') throw new OptionError('requireKey', requireKey, 'must be true or false');
+  if (requireKey && idempotent === undefined) {
+    throw new OptionError('requireKey', requireKey, 'needs idempotency and idempotent, or no key is ever read');
+  }
 }
 
 /** @throws OptionError */

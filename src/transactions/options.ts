@@ -69,7 +69,7 @@ export function fillOptions(options: TransactionalIdempotencyOptions) {
 
 /**
  * Puts the settings of one call over `defaults`.
- * @throws OptionError for a setting of claims with leases, because it would do nothing
+ * @throws OptionError also for a setting of claims with leases, because it would do nothing
  */
 export function settingsFor(given: SettingsInput, defaults: ClaimSettings): ClaimSettings {
   for (const name of SETTING_NAMES) {
@@ -77,5 +77,10 @@ export function settingsFor(given: SettingsInput, defaults: ClaimSettings): Clai
     if (!isOwn && given[name] !== undefined && given[name] !== defaults[name])
       throw new OptionError(name, given[name], 'must not be set: a key in a transaction has no lease, and no orphan');
   }
-  return settingsOf(given, defaults);
+  const settings = settingsOf(given, defaults);
+  const { retentionMs, maxRunMs = MAX_RUN_MS } = settings;
+  // The retention begins with the claim: a key that ended before its run could be executed twice.
+  if (retentionMs <= maxRunMs)
+    throw new OptionError('retentionMs', retentionMs, `must be longer than maxRunMs, which is ${maxRunMs}`);
+  return settings;
 }

@@ -1,7 +1,7 @@
 import { ClosedError, OptionError, SubjectError } from '../base/errors.ts';
 import { checkOptions } from '../base/options.ts';
 import type { KeptResult } from '../core/claim.ts';
-import type { ClaimId, ReadyOptions } from '../core/ports.ts';
+import type { ClaimId, LimitStore, ReadyOptions } from '../core/ports.ts';
 import { fingerprintOf } from '../idempotency/fingerprint.ts';
 import { checkId, codecFrom, type KeyOpener, OPEN_OPTIONS } from '../idempotency/idempotency.ts';
 import type { OpenedClaim, OpenRequest } from '../idempotency/open.ts';
@@ -130,16 +130,22 @@ export function createTransactionalIdempotency<Client extends PostgresClient>(
   options: TransactionalIdempotencyOptions = {},
 ): TransactionalIdempotency<TransactionOf<Client>> {
   const filled = fillOptions(options);
-  return new PostgresTransactions(new KeyOpenings(client, filled), filled.settings);
+  return new PostgresTransactions(client, new KeyOpenings(client, filled), filled.settings);
 }
 
 class PostgresTransactions<Transaction> implements TransactionalIdempotency<Transaction> {
   readonly settings: ClaimSettings;
   readonly #openings: KeyOpenings;
+  readonly #client: PostgresClient;
 
-  constructor(openings: KeyOpenings, settings: ClaimSettings) {
+  constructor(client: PostgresClient, openings: KeyOpenings, settings: ClaimSettings) {
+    this.#client = client;
     this.settings = settings;
     this.#openings = openings;
+  }
+
+  sharesConnections({ identity }: LimitStore): boolean {
+    return (identity as { readonly client?: unknown } | undefined)?.client === this.#client;
   }
 
   get held(): number {

@@ -258,7 +258,7 @@ describe('bounds', async () => {
 
   it('T1, I13: a full scope is refused for new keys, and others are not', async () => {
     const clock = createFakeClock();
-    const idempotency = make({ schema: fake, clock, maxClaimsPerScope: 3, retentionMs: 1_000 });
+    const idempotency = make({ schema: fake, clock, maxClaimsPerScope: 3, retentionMs: 1_000, maxRunMs: 900 });
     const run = (scope: string, key: string) => idempotency.run({ scope, key }, REQUEST, () => key);
     for (let i = 0; i < 3; i++) expect(await run('full', `k${i}`)).toMatchObject({ kind: 'executed' });
     let more = 0;
@@ -273,7 +273,7 @@ describe('bounds', async () => {
 
   it('I8: a key is free after its retention, and its row is used again', async () => {
     const clock = createFakeClock();
-    const idempotency = make({ schema: fake, clock, retentionMs: 1_000 });
+    const idempotency = make({ schema: fake, clock, retentionMs: 1_000, maxRunMs: 900 });
     expect(await idempotency.run('k', REQUEST, () => 1)).toMatchObject({ kind: 'executed' });
     clock.advance(999);
     expect(await idempotency.run('k', { other: 1 }, () => 2)).toMatchObject({ reason: 'mismatch' });
@@ -298,6 +298,7 @@ describe('bounds', async () => {
     [{ onOrphan: 'reexecute' }, /onOrphan/],
     [{ isolation: 'none' }, /isolation/],
     [{ waitMs: -1 }, /waitMs/],
+    [{ retentionMs: 60_000 }, /retentionMs: must be longer than maxRunMs, which is 60000/],
     [{ maxClaimsPerScope: 0 }, /maxClaimsPerScope/],
     [{ schema: 'a"b' }, /schema/],
   ])('refuses the options %j', (options, message) => {

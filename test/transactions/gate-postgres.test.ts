@@ -12,6 +12,7 @@ import { createGate } from '../../src/gate/create-gate.ts';
 import type { GateEvent } from '../../src/gate/events.ts';
 import type { Passage } from '../../src/gate/gate.ts';
 import { createLimiter } from '../../src/limits/limiter.ts';
+import { createPostgresStore } from '../../src/stores/postgres/limits.ts';
 import type { TransactionalIdempotencyOptions } from '../../src/transactions/options.ts';
 import {
   createTransactionalIdempotency,
@@ -300,4 +301,16 @@ describe('a connection that is lost', async () => {
     expect(retry.headers.get('idempotency-replayed')).toBe('true');
     expect(await rows()).toEqual(['a']);
   });
+});
+
+it('refuses a limiter whose store has the same pool, because open transactions would take its connections', () => {
+  const gate = (client: pg.Pool) =>
+    createGate<Request>({
+      ...common(),
+      limiter: createLimiter({ store: createPostgresStore(client, { schema, logger: false }), limits: ['20/1h'] }),
+      idempotency: createTransactionalIdempotency(pool, { schema: 'another' }),
+      idempotent: () => undefined,
+    });
+  expect(() => gate(pool)).toThrow(/^idempotency: must have another client than the store of the limiter/);
+  expect(gate(newPool())).toBeDefined();
 });

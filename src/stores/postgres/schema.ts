@@ -141,7 +141,7 @@ export class Schema {
     this.database = databaseOf('client', client);
     this.name = quotedSchema(schema);
     const ofClient = getOrCreate(identities, client, () => new Map<string, object>());
-    this.identity = getOrCreate(ofClient, this.name, () => ({ schema }));
+    this.identity = getOrCreate(ofClient, this.name, () => ({ schema, client }));
   }
 
   /**

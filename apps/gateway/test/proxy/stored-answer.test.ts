@@ -94,7 +94,7 @@ describe('a response that is stored for retries', () => {
     head(200, ['content-length', '5']);
     data(sink, 'abc');
     sink.end();
-    expect(stored).toEqual([{ status: 200, fields: ['content-length', '5'], body: undefined }]);
+    expect(stored).toEqual([{ status: 200, fields: ['content-length', '5'], body: undefined, isBroken: true }]);
   });
 
   it('I7: past the bound its outcome is stored at once, and the rest is streamed', async () => {
