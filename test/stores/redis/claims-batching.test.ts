@@ -123,10 +123,15 @@ describe('commands of one turn of the event loop', () => {
 
   it('I12: if the call fails, every command fails, and a late answer is counted for each', async () => {
     const own = new Redis({ port: server.port, host: '127.0.0.1' });
+    // Nothing else is sent over it: a write that waits for the end of the pause would hold up what ends it.
+    const operator = new Redis({ port: server.port, host: '127.0.0.1' });
     await own.ping();
     const store = createRedisClaimStore(own, { prefix: newPrefix(), deadlineMs: 50 });
-    await client.client('PAUSE', 60_000, 'WRITE');
-    onTestFinished(async () => void (await client.client('UNPAUSE')));
+    await operator.client('PAUSE', 60_000, 'WRITE');
+    onTestFinished(async () => {
+      await operator.client('UNPAUSE');
+      operator.disconnect();
+    });
     const replies = await Promise.allSettled(
       [0, 1, 2].map(async (n) => store.begin({ scope: 'app', key: `k${n}` }, begin)),
     );
@@ -134,7 +139,7 @@ describe('commands of one turn of the event loop', () => {
       expect(isHeadgateError((reply as PromiseRejectedResult).reason, 'store_timeout')).toBe(true);
     }
     expect(store.stats()).toMatchObject({ calls: 3, timeouts: 3 });
-    await client.client('UNPAUSE');
+    await operator.client('UNPAUSE');
     await expect.poll(() => store.stats().late, { timeout: 10_000 }).toBe(3);
     own.disconnect();
   });
