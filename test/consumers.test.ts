@@ -56,6 +56,11 @@ const CONSUMERS: Readonly<Record<string, Consumer>> = {
   koa: { beside: ['@types/koa', '@types/node', 'koa'], options: NODE, heavy: true },
   nest: { beside: [...NEST, '@types/express', 'express'], options: DECORATED, heavy: true },
   'nest-fastify': { beside: [...NEST, 'fastify'], options: DECORATED, heavy: true },
+  postgres: {
+    beside: ['@electric-sql/pglite', '@types/node', '@types/pg', 'pg', 'postgres'],
+    options: NODE,
+    heavy: true,
+  },
   redis: { beside: ['@types/node', 'ioredis', 'redis'], options: NODE, heavy: true },
   otel: { beside: ['@opentelemetry/api'], options: WEB },
   testing: { beside: ['@types/node', 'fast-check'], options: NODE, heavy: true },

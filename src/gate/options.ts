@@ -239,8 +239,8 @@ function checkIdempotency<Request>(options: GateOptions<Request>): void {
   if (idempotency !== undefined && typeof idempotency?.open !== 'function') {
     throw new OptionError('idempotency', idempotency, 'must be what createIdempotency() returns');
   }
-  const { store } = partsOf(limiter) ?? {};
-  if (store !== undefined && idempotency?.sharesConnections?.(store))
+  const { identity } = partsOf(limiter)?.store ?? {};
+  if (identity !== undefined && idempotency?.sharesConnections?.(identity))
     throw new OptionError('idempotency', idempotency, SHARED_POOL);
   if ((idempotency === undefined) !== (idempotent === undefined)) {
     throw new OptionError('idempotent', idempotent, 'must be given if idempotency is given, and only then');

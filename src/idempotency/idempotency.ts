@@ -3,7 +3,7 @@ import { createLogger, type Logger } from '../base/logger.ts';
 import { isPromise } from '../base/maybe-promise.ts';
 import { checkFunctions, checkMethods, checkOneOf, checkOptions } from '../base/options.ts';
 import type { KeptResult } from '../core/claim.ts';
-import type { ClaimId, ClaimStore, ClaimView, LimitStore } from '../core/ports.ts';
+import type { ClaimId, ClaimStore, ClaimView } from '../core/ports.ts';
 import type { IdempotencyEvent } from './events.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import { type OpenedClaim, type OpenRequest, open } from './open.ts';
@@ -44,8 +44,11 @@ export interface KeyOpener {
    * @throws OptionError, SubjectError
    */
   open(request: OpenRequest): Promise<OpenedClaim>;
-  /** Whether open claims could take every connection that the store needs. Absent if they hold none. */
-  sharesConnections?(store: LimitStore): boolean;
+  /**
+   * Whether open claims could take every connection that a store needs. Absent if they hold none.
+   * @param identity of the store
+   */
+  sharesConnections?(identity: object): boolean;
 }
 
 /** Executes the request of each key once, and returns the same result to every caller. */

@@ -1,7 +1,7 @@
 import { ClosedError, OptionError, SubjectError } from '../base/errors.ts';
 import { checkOptions } from '../base/options.ts';
 import type { KeptResult } from '../core/claim.ts';
-import type { ClaimId, LimitStore, ReadyOptions } from '../core/ports.ts';
+import type { ClaimId, ReadyOptions } from '../core/ports.ts';
 import { fingerprintOf } from '../idempotency/fingerprint.ts';
 import { checkId, codecFrom, type KeyOpener, OPEN_OPTIONS } from '../idempotency/idempotency.ts';
 import type { OpenedClaim, OpenRequest } from '../idempotency/open.ts';
@@ -144,8 +144,8 @@ class PostgresTransactions<Transaction> implements TransactionalIdempotency<Tran
     this.#openings = openings;
   }
 
-  sharesConnections({ identity }: LimitStore): boolean {
-    return (identity as { readonly client?: unknown } | undefined)?.client === this.#client;
+  sharesConnections(identity: object): boolean {
+    return (identity as { readonly client?: unknown }).client === this.#client;
   }
 
   get held(): number {
