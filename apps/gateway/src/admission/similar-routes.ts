@@ -17,11 +17,18 @@ export interface SimilarRoutes {
 export function createSimilarRoutes(names: readonly string[]): SimilarRoutes {
   const tree = createRouteTree<string>();
   const shapes = new Map<string, string>();
-  for (const name of names) {
-    const template = tolerantTemplate(parseRoute(name) as RouteTemplate);
+  const templates = names.map((name) => tolerantTemplate(parseRoute(name) as RouteTemplate));
+  for (const [i, template] of templates.entries()) {
     const shape = shapeOf(template);
-    shapes.set(name, shape);
+    shapes.set(names[i] as string, shape);
     tree.add(template, shape);
+  }
+  const own = new Set(shapes.values());
+  for (const template of templates) {
+    // `/pay/*` takes `/pay/`, which a tolerant server reads as `/pay`.
+    const withoutRest = { ...template, segments: template.segments.filter((segment) => !('wildcard' in segment)) };
+    if (withoutRest.segments.length < template.segments.length && !own.has(shapeOf(withoutRest)))
+      tree.add(withoutRest, shapeOf(template));
   }
   return {
     hides(route, method, segments) {

@@ -193,7 +193,7 @@ function siblingWarnings(routes: Config['routes']): ConfigIssue[] {
   // The pairs that do the most harm are never among those that are only counted.
   const sorted = [...pairs.filter(({ repeats }) => repeats), ...pairs.filter(({ repeats }) => !repeats)];
   const shown = sorted.slice(0, MAX_PAIRS).map(({ i, other, spelling, repeats }) => {
-    const slash = routes[other]?.route.endsWith('/') ? ', or without the slash at the end' : '';
+    const slash = /\/\*?$/.test(routes[other]?.route ?? '') ? ', or without the slash at the end' : '';
     const harm = repeats ? ': a retry with such a path runs a second time' : '';
     const reason = `also matches spellings such as ${spelling}${slash}, which many servers read as routes[${other}]${harm}: set strictSiblings to refuse them`;
     return { path: `routes[${i}].route`, reason };

@@ -259,4 +259,17 @@ describe('strictSiblings', () => {
       });
     }
   });
+
+  it('takes a wildcard without a rest for a route too: its other spellings do not pass the wildcard beside it', () => {
+    const routesOf = (...names: string[]) =>
+      createRoutes(checkConfig({ routes: names.map((route) => ({ route })), strictSiblings: true }, 'test'));
+    const routes = routesOf('POST /pay/*', 'POST /*');
+    const nameOf = (path: string) => routes.match('POST', path)?.route.name;
+    expect(['/pay/', '/pay/x'].map(nameOf)).toEqual(['POST /pay/*', 'POST /pay/*']);
+    expect(['/pay', '/PAY', '/PAY/', '/pay;a=1', '//pay'].map(nameOf)).toEqual(Array(5).fill(undefined));
+    expect(['/', '/other', '/payments'].map(nameOf)).toEqual(Array(3).fill('POST /*'));
+    const both = routesOf('POST /pay', 'POST /pay/*');
+    expect(both.match('POST', '/pay')?.route.name).toBe('POST /pay');
+    expect(both.match('POST', '/pay/')).toBeUndefined();
+  });
 });
