@@ -81,8 +81,11 @@ it('I9, I13: an unknown outcome stays after its retention, until its own full sc
   expect(await firstRefusal(begin)).toBeInstanceOf(ScopeFullError);
   clock.advance(1_000);
   expect(await begin('a', 'retry')).toEqual({ kind: 'orphan' });
-  expect(await begin('new')).toMatchObject({ kind: 'claimed' });
-  expect(forgotten).toHaveLength(1);
+  // A count that is under way may say that there is room.
+  let more = 0;
+  await expect
+    .poll(async () => (await begin(`new ${more++}`)).kind === 'claimed' && forgotten.length, { timeout: 10_000 })
+    .toBe(1);
   expect(store.stats().forgottenUnresolved).toBe(1);
   expect(await store.inspect(forgotten[0] as { scope: string; key: string })).toBeUndefined();
 });
