@@ -64,7 +64,7 @@ const libraryProjects = [
     globalSetup: ['headgate-testbed/build', REDIS_SERVERS, POSTGRES_SERVER],
     setupFiles: ['headgate-testbed/built'],
   }),
-  project('postgres', POSTGRES, { exclude: POSTGRES_FAULTS, globalSetup: POSTGRES_SERVER }),
+  project('postgres', POSTGRES, { ...SECOND_ATTEMPT, exclude: POSTGRES_FAULTS, globalSetup: POSTGRES_SERVER }),
   project('postgres-faults', POSTGRES_FAULTS, { ...SECOND_ATTEMPT, maxWorkers: 2, sequence: { groupOrder: 1 } }),
   project('random', RANDOM, { exclude: [...ADAPTERS, ...BENCH, ...POSTGRES, ...REDIS], testTimeout: 300_000 }),
   project('redis', REDIS, { exclude: REDIS_FAULTS, globalSetup: REDIS_SERVERS }),

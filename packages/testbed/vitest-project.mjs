@@ -9,7 +9,7 @@ export const NIGHTLY = process.env.HEADGATE_NIGHTLY === '1';
 const NIGHTLY_FILES = NIGHTLY ? [] : ['**/*.nightly.test.{ts,tsx}'];
 
 /** More than there are cores: many tests wait for a timer, a process or a server. */
-export const MAX_WORKERS = availableParallelism() + 2;
+export const MAX_WORKERS = availableParallelism() + 1;
 
 /** For tests of processes, browsers and servers: `second-attempts.ts` names those that needed it. */
 export const SECOND_ATTEMPT = { retry: 1 };

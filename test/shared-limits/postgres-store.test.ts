@@ -252,9 +252,10 @@ describe('adjustments in PostgreSQL', () => {
     const late = storeAt(schema, { deadlineMs: 100 }).append(head, entryAfter(head, {}, '6/1m'));
     // The server gives the lock up at about the same time.
     await expect(late).rejects.toMatchObject({ code: expect.stringMatching(/^store_(timeout|unavailable)$/) });
+    const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%${schema}%'`;
+    await expect.poll(async () => (await pool.query(waiting)).rows.length).toBe(0);
     await blocker.query('commit');
     blocker.release();
-    await new Promise((resolve) => setTimeout(resolve, 100));
     expect(await storeAt(schema).read(head)).toMatchObject({ kind: 'same' });
   });
 
