@@ -97,7 +97,7 @@ export default [
   row('createLimiter, with its default store (target: 6 kB)', limiter, 14_350),
   row('createLimiter, createMemoryStore', limiter + memory, 14_350),
   row('createJobWorker', some('./waiting', 'createJobWorker'), 3_800),
-  row('createGate', gate, 13_500),
+  row('createGate', gate, 14_400),
   ...Object.entries(ADAPTERS).map(([subpath, { mounts, limit }]) =>
     row(`createGate, { ${mounts} } of ${nameOf(subpath)}`, gate + some(subpath, mounts), limit),
   ),

@@ -4,6 +4,8 @@ import { SUBPATHS } from './scripts/subpaths.mjs';
 const DERIVED = {
   'headgate/memory.MemoryClaimStore': ['abandon', 'begin', 'complete', 'dispatch', 'extend', 'inspect', 'list'],
   'headgate/memory.MemoryStore': ['close', 'consume', 'peek', 'reset', 'settle'],
+  // The members by which the type knows a client.
+  'headgate/postgres.TransactionOf.__type': ['begin', 'connect', 'transaction'],
   'headgate/stores.SynchronousLimitStore': [
     ...['block', 'blocked', 'charge', 'close', 'consume', 'peek', 'ready', 'reset', 'settle', 'settleOnce', 'unblock'],
   ],
@@ -29,6 +31,9 @@ export default {
     'Synchronous',
     'AttemptAction',
     'ClaimEvent',
+    'CommonOptions',
+    'LimitStoreStats',
+    'OWN_SETTINGS',
     'ProblemArguments',
     'IoredisClient',
     'NodeRedisClient',

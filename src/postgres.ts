@@ -13,7 +13,7 @@ export {
   type PostgresClaimStore,
   type PostgresClaimStoreStats,
 } from './stores/postgres/claims.ts';
-export type { PgliteDatabase, PgPool, PostgresClient, PostgresJsSql } from './stores/postgres/client.ts';
+export type { Isolation, PgliteDatabase, PgPool, PostgresClient, PostgresJsSql } from './stores/postgres/client.ts';
 export { PostgresSetupError } from './stores/postgres/errors.ts';
 export {
   createPostgresStore,

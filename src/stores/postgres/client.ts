@@ -5,7 +5,9 @@ import { CommitError, codeOf, isOfStatement, NotSentError } from './errors.ts';
 
 /** The members of `Pool` of pg 8 that the stores use. The package itself is not imported. */
 export interface PgPool {
+  /** Takes a connection from the pool. */
   connect(): Promise<unknown>;
+  /** Runs a statement on any connection. */
   query(text: string): Promise<unknown>;
   readonly totalCount: number;
   readonly waitingCount: number;
@@ -13,6 +15,7 @@ export interface PgPool {
 
 /** The members of `sql` of postgres 3 (postgres.js) that the stores use. */
 export interface PostgresJsSql {
+  /** Runs a statement that is a text. */
   unsafe(text: string): PromiseLike<unknown>;
   /** A function: its types depend on the user's. */
   readonly begin: object;
@@ -21,7 +24,9 @@ export interface PostgresJsSql {
 
 /** The members of PGlite that the stores use. */
 export interface PgliteDatabase {
+  /** Runs one statement. */
   query(text: string): Promise<unknown>;
+  /** Runs any number of statements. */
   exec(text: string): Promise<unknown>;
   /** A function. */
   readonly transaction: object;
