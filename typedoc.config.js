@@ -32,6 +32,7 @@ export default {
     'AttemptAction',
     'ClaimEvent',
     'CommonOptions',
+    'ClaimStoreStats',
     'LimitStoreStats',
     'OWN_SETTINGS',
     'ProblemArguments',

@@ -36,4 +36,4 @@ export { notExecuted } from './idempotency/outcome.ts';
 export type { RunOptions, RunResult } from './idempotency/run.ts';
 export { createLimiter } from './limits/limiter.ts';
 export type { Limiter, LimiterOptions, LimitRequest } from './limits/ports.ts';
-export type { Limits, Subject } from './limits/window-sets.ts';
+export type { Limits, Subject } from './limits/window-set-source.ts';

@@ -32,7 +32,8 @@ export { RATE_LIMIT_STYLES, rateLimitStyles } from './http/rate-limit-fields.ts'
 export { fieldValues, forEachField } from './http/raw-fields.ts';
 export { decodeResponse } from './http/stored-response.ts';
 export { SETTINGS, settingsOf } from './idempotency/settings.ts';
-export { isWindowSetSource, placeOfTarget, WindowSets } from './limits/window-sets.ts';
+export { isWindowSetSource } from './limits/window-set-source.ts';
+export { placeOfTarget, WindowSets } from './limits/window-sets.ts';
 export { ShadowChecks } from './shadow/checks.ts';
 export { createShadowedLimiter } from './shadow/shadowed-limiter.ts';
 export { createUnshardedStore } from './stores/memory/limits.ts';

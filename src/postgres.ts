@@ -13,7 +13,8 @@ export {
   type PostgresClaimStore,
   type PostgresClaimStoreStats,
 } from './stores/postgres/claims.ts';
-export type { Isolation, PgliteDatabase, PgPool, PostgresClient, PostgresJsSql } from './stores/postgres/client.ts';
+export type { PostgresClient } from './stores/postgres/client.ts';
+export type { Isolation } from './stores/postgres/database.ts';
 export { PostgresSetupError } from './stores/postgres/errors.ts';
 export {
   createPostgresStore,
@@ -21,6 +22,9 @@ export {
   type PostgresStoreOptions,
   type PostgresStoreStats,
 } from './stores/postgres/limits.ts';
+export type { PgPool } from './stores/postgres/pg.ts';
+export type { PgliteDatabase } from './stores/postgres/pglite.ts';
+export type { PostgresJsSql } from './stores/postgres/postgres-js.ts';
 export { migrate, type SchemaOptions, sql } from './stores/postgres/schema.ts';
 export type { OnStoreFailure } from './stores/shared/failover.ts';
 export type { TransactionOf } from './transactions/client-transaction.ts';

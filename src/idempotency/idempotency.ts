@@ -151,7 +151,7 @@ class StoreIdempotency implements Idempotency {
   ): Promise<RunResult<T>> {
     if (this.#runtime.closed) throw new ClosedError('this idempotency instance');
     if (options !== NO_OPTIONS) checkOptions(options, RUN_OPTIONS, 'options');
-    const id = checkId(typeof key === 'string' ? { scope: '', key } : key);
+    const id = checkId(key);
     // Checked before anything is claimed; otherwise the error would be stored as the outcome.
     checkFunction('operation', operation);
     // The type of the values is known only to the author of the callback.
@@ -201,10 +201,7 @@ class StoreIdempotency implements Idempotency {
   }
 
   async close(options: { readonly timeoutMs?: number | undefined } = {}): Promise<void> {
-    checkOptions(options, ['timeoutMs'], 'options');
-    const { timeoutMs = CLOSE_TIMEOUT_MS } = options;
-    if (typeof timeoutMs !== 'number' || !(timeoutMs >= 0))
-      throw new OptionError('timeoutMs', timeoutMs, 'must be a number of milliseconds, 0 or more');
+    const timeoutMs = closeTimeoutOf(options);
     this.#closing ??= this.#close(timeoutMs);
     await this.#closing;
   }
@@ -239,8 +236,9 @@ function checkCall(dispatch: string, signal: AbortSignal | undefined): void {
   if (signal !== undefined) checkMethods('signal', signal, ['addEventListener'], ', as an AbortSignal does');
 }
 
-export function checkId(id: ClaimId): ClaimId {
-  const { scope, key } = id;
+/** @throws SubjectError, OptionError */
+export function checkId(id: string | ClaimId): ClaimId {
+  const { scope, key } = typeof id === 'string' ? { scope: '', key: id } : id;
   if (typeof scope !== 'string') throw new SubjectError('scope', scope);
   if (typeof key !== 'string') throw new SubjectError('key', key);
   if (key === '') throw new OptionError('key', key, 'must not be empty');
@@ -253,4 +251,13 @@ export function codecFrom<T>(options: Partial<ResultCodec<T>>): ResultCodec<T> {
   const { serialize, deserialize } = options;
   const codec = jsonCodec as ResultCodec<T>;
   return { serialize: serialize ?? codec.serialize, deserialize: deserialize ?? codec.deserialize };
+}
+
+/** @throws OptionError */
+export function closeTimeoutOf(options: { readonly timeoutMs?: number | undefined }): number {
+  checkOptions(options, ['timeoutMs'], 'options');
+  const { timeoutMs = CLOSE_TIMEOUT_MS } = options;
+  if (typeof timeoutMs !== 'number' || !(timeoutMs >= 0))
+    throw new OptionError('timeoutMs', timeoutMs, 'must be a number of milliseconds, 0 or more');
+  return timeoutMs;
 }

@@ -14,4 +14,4 @@ export type { LayeredLimits, LayerInput, LimitSet, ScopedLimitInput } from './la
 export type { Receipts } from './ports.ts';
 export { createReceipts, type ReceiptOptions } from './receipts.ts';
 export type { RouteUsage, Usage, UsageSubject } from './usage.ts';
-export type { NamedRoutes, WindowSetSource } from './window-sets.ts';
+export type { NamedRoutes, WindowSetSource } from './window-set-source.ts';

@@ -5,7 +5,8 @@ import type { MisuseLog } from '../core/misuse.ts';
 import type { LimitStore } from '../core/ports.ts';
 import { LatestLimiters } from './latest-limiters.ts';
 import type { LimitRequest } from './ports.ts';
-import { isWindowSetSource, type LayerField, type Limits, placeOfTarget, type WindowSetSource } from './window-sets.ts';
+import { isWindowSetSource, type LayerField, type Limits, type WindowSetSource } from './window-set-source.ts';
+import { placeOfTarget } from './window-sets.ts';
 
 /** Decisions after which every route with limits of its own should have been seen. */
 const DECISIONS = 1_000;

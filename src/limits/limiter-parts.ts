@@ -2,7 +2,7 @@ import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { LimitStore } from '../core/ports.ts';
 import type { WindowSet } from '../core/window-set.ts';
 import type { Limiter } from './ports.ts';
-import type { LayerField, Subject, WindowSetSource } from './window-sets.ts';
+import type { LayerField, Subject, WindowSetSource } from './window-set-source.ts';
 
 /** What a limiter is made of. */
 interface LimiterParts {

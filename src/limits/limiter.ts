@@ -24,14 +24,8 @@ import type { Limiter, LimiterOptions, LimitRequest, ReadReceipt, Receipts } fro
 import { receiptIdOf } from './receipts.ts';
 import { checkUsageSubject, distinctRoutes, type Usage, type UsageSubject, usageOf } from './usage.ts';
 import { ROUTE_NEEDED } from './window-set-cache.ts';
-import {
-  isWindowSetSource,
-  type NamedRoutes,
-  resolveWindowSet,
-  type Subject,
-  type WindowSetSource,
-  WindowSets,
-} from './window-sets.ts';
+import { isWindowSetSource, type NamedRoutes, type Subject, type WindowSetSource } from './window-set-source.ts';
+import { resolveWindowSet, WindowSets } from './window-sets.ts';
 
 /**
  * Creates a limiter.

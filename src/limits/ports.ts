@@ -7,7 +7,7 @@ import type { LimitStore, ResetTarget } from '../core/ports.ts';
 import type { WindowSet } from '../core/window-set.ts';
 import type { BlockOptions } from './blocks.ts';
 import type { Usage, UsageSubject } from './usage.ts';
-import type { Limits, Subject, WindowSetSource } from './window-sets.ts';
+import type { Limits, Subject, WindowSetSource } from './window-set-source.ts';
 
 /** Writes and reads the receipts of decisions, for the option `receipts` of `createLimiter`. */
 export interface Receipts {

@@ -69,8 +69,8 @@ class SignedReceipts implements Receipts {
     const secrets = Array.isArray(secret) ? secret : [secret];
     const isGood = (each: unknown): boolean => typeof each === 'string' && each.length >= LEAST_SECRET;
     // The message must not show a secret.
-    if (secrets.length === 0 || !secrets.every(isGood))
-      throw new OptionError('secret', secret, BAD_SECRET, typeof secret === 'string' ? 'a shorter one' : undefined);
+    const shown = typeof secret === 'string' ? 'a shorter one' : undefined;
+    if (secrets.length === 0 || !secrets.every(isGood)) throw new OptionError('secret', secret, BAD_SECRET, shown);
     this.#secrets = [...secrets];
   }
 

@@ -2,7 +2,7 @@ import { OptionError, SubjectError } from '../base/errors.ts';
 import { checkOptions, isPlainObject } from '../base/options.ts';
 import type { WindowStatus } from '../core/decision.ts';
 import { hasSharedCount, type WindowSet } from '../core/window-set.ts';
-import type { Subject } from './window-sets.ts';
+import type { Subject } from './window-set-source.ts';
 
 /** An account, and the routes to show beside those that the limits name. */
 export interface UsageSubject extends Pick<Subject, 'account' | 'provider' | 'plan'> {

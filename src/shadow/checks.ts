@@ -8,7 +8,8 @@ import type { LimitName } from '../core/limit.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
 import { EVERY_ROUTE, type WindowSet } from '../core/window-set.ts';
 import type { LimitRequest } from '../limits/ports.ts';
-import { resolveWindowSet, type WindowSetSource } from '../limits/window-sets.ts';
+import type { WindowSetSource } from '../limits/window-set-source.ts';
+import { resolveWindowSet } from '../limits/window-sets.ts';
 import { PendingCalls } from './calls.ts';
 import { type ShadowCounts, type ShadowFigures, type ShadowOutcome, ShadowTally } from './figures.ts';
 

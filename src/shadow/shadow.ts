@@ -10,7 +10,8 @@ import { checkFunctions, checkInteger, checkMethods, checkOptions } from '../bas
 import type { LimitStore } from '../core/ports.ts';
 import { partsOf } from '../limits/limiter-parts.ts';
 import type { Limiter } from '../limits/ports.ts';
-import { isWindowSetSource, type Limits, type WindowSetSource, WindowSets } from '../limits/window-sets.ts';
+import { isWindowSetSource, type Limits, type WindowSetSource } from '../limits/window-set-source.ts';
+import { WindowSets } from '../limits/window-sets.ts';
 import { ShadowChecks, type ShadowDecision } from './checks.ts';
 import type { ShadowFigures } from './figures.ts';
 import { createShadowedLimiter } from './shadowed-limiter.ts';

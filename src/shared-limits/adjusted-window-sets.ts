@@ -4,15 +4,8 @@ import { inSlices } from '../base/slices.ts';
 import { type Adjustment, type AdjustTarget, layerOf, targetKey } from '../core/adjustment.ts';
 import type { Limit } from '../core/limit.ts';
 import type { WindowSet } from '../core/window-set.ts';
-import {
-  areEqual,
-  type LayerField,
-  type Limits,
-  limitOf,
-  type NamedRoutes,
-  type Subject,
-  WindowSets,
-} from '../limits/window-sets.ts';
+import type { LayerField, Limits, NamedRoutes, Subject } from '../limits/window-set-source.ts';
+import { areEqual, limitOf, WindowSets } from '../limits/window-sets.ts';
 import { type CheckedChange, checkChanges, type LimitChange } from './change.ts';
 import { explainLimits, type LimitOrigin } from './explanation.ts';
 import { type LimitPreview, previewChange } from './preview.ts';

@@ -2,7 +2,8 @@ import { OptionError } from '../base/errors.ts';
 import { checkOptions } from '../base/options.ts';
 import { type AdjustTarget, targetKey } from '../core/adjustment.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
-import { placeOfTarget, type Subject } from '../limits/window-sets.ts';
+import type { Subject } from '../limits/window-set-source.ts';
+import { placeOfTarget } from '../limits/window-sets.ts';
 
 /** Who changes limits, why, and for how long. */
 export interface ChangeOptions {

@@ -4,7 +4,7 @@
  */
 
 export type { AdjustedLimit, Adjustment, AdjustmentEntry, AdjustTarget } from '../core/adjustment.ts';
-export type { WindowSetSource } from '../limits/window-sets.ts';
+export type { WindowSetSource } from '../limits/window-set-source.ts';
 export type { AccountSubject, ChangeOptions, KnownLimit, LimitChange, PutOptions } from './change.ts';
 export { createSharedLimits } from './create-shared-limits.ts';
 export { AdjustmentConflictError, ReadOnlyError, TooManyAdjustmentsError, UnconfirmedError } from './errors.ts';

@@ -1,7 +1,7 @@
 import type { Logger } from '../base/logger.ts';
 import type { AdjustedLimit, Adjustment, AdjustmentEntry, AdjustTarget } from '../core/adjustment.ts';
 import type { LimitInput } from '../core/limit.ts';
-import type { Limits, Subject, WindowSetSource } from '../limits/window-sets.ts';
+import type { Limits, Subject, WindowSetSource } from '../limits/window-set-source.ts';
 import type { ChangeOptions, LimitChange, PutOptions } from './change.ts';
 import type { LimitOrigin } from './explanation.ts';
 import type { AdjustmentStore, KeptFile } from './ports.ts';

@@ -6,7 +6,7 @@ import { type Adjustment, type AdjustmentEntry, type AdjustTarget, targetKey } f
 import { monotonicClock } from '../core/clock.ts';
 import type { LimitInput } from '../core/limit.ts';
 import type { WindowSet } from '../core/window-set.ts';
-import type { LayerField, Limits, NamedRoutes, Subject } from '../limits/window-sets.ts';
+import type { LayerField, Limits, NamedRoutes, Subject } from '../limits/window-set-source.ts';
 import { AdjustedWindowSets } from './adjusted-window-sets.ts';
 import { type ChangeOptions, checkChangeOptions, type LimitChange, type PutOptions } from './change.ts';
 import {

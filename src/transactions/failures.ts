@@ -3,6 +3,8 @@ import { codeOf, isOfStatement } from '../stores/postgres/errors.ts';
 
 /** SQLSTATEs of a transaction that failed only because of others: serialization_failure and deadlock_detected. */
 const CONFLICTS: readonly unknown[] = ['40001', '40P01'];
+/** How often a transaction is repeated that the server rolled back because of others. */
+export const MAX_RETRIES = 3;
 /** ORMs put the error of the server into an error of their own. */
 const MAX_CAUSES = 5;
 

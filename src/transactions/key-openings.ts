@@ -8,9 +8,10 @@ import type { Refused } from '../idempotency/refusal.ts';
 import { RolledBackError } from '../idempotency/rolled-back.ts';
 import type { ClaimSettings } from '../idempotency/settings.ts';
 import { ClaimTable } from '../stores/postgres/claim-table.ts';
-import type { Connection, PostgresClient } from '../stores/postgres/client.ts';
+import type { PostgresClient } from '../stores/postgres/client.ts';
+import type { Connection } from '../stores/postgres/database.ts';
 import { Server } from '../stores/postgres/server.ts';
-import { isConflict } from './failures.ts';
+import { isConflict, MAX_RETRIES } from './failures.ts';
 import { KeyTurns, type TakenTurn } from './key-turns.ts';
 import { type CommitResult, type OpenTransaction, openTransaction, type TransactionParts } from './open-transaction.ts';
 import type { fillOptions } from './options.ts';
@@ -20,7 +21,6 @@ import { TransactionalClaim } from './transactional-claim.ts';
 type Options = ReturnType<typeof fillOptions>;
 type NotClaimed = Exclude<KeyReply, { kind: 'claimed' }>;
 
-const MAX_RETRIES = 3;
 /** `retryAfterMs` of a duplicate that stops waiting, unless a lease ends earlier. */
 const RETRY_AFTER_MS = 1_000;
 /** Pause between two looks for a commit whose answer was lost, while the server is away. */

@@ -10,7 +10,7 @@ import {
   settingsOf,
 } from '../idempotency/settings.ts';
 import { createSystemTimers, type Timers } from '../idempotency/timers.ts';
-import type { Isolation } from '../stores/postgres/client.ts';
+import type { Isolation } from '../stores/postgres/database.ts';
 import { COMMON_OPTIONS, type CommonOptions, fillCommonOptions } from '../stores/postgres/options.ts';
 
 /** The settings of idempotency that apply to a key in a transaction. */

@@ -2,7 +2,7 @@ import type { KeptResult } from '../core/claim.ts';
 import type { ClaimId } from '../core/ports.ts';
 import { namesOf, packText, unpackText } from '../stores/postgres/claim-names.ts';
 import { fieldsOf, integer, parse, resultOf, unexpected } from '../stores/postgres/claim-reply.ts';
-import type { Connection } from '../stores/postgres/client.ts';
+import type { Connection } from '../stores/postgres/database.ts';
 import type { Schema } from '../stores/postgres/schema.ts';
 
 /** A key to claim in a transaction. */

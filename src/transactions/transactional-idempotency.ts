@@ -3,14 +3,15 @@ import { checkOptions } from '../base/options.ts';
 import type { KeptResult } from '../core/claim.ts';
 import type { ClaimId, ReadyOptions } from '../core/ports.ts';
 import { fingerprintOf } from '../idempotency/fingerprint.ts';
-import { checkId, codecFrom, type KeyOpener, OPEN_OPTIONS } from '../idempotency/idempotency.ts';
+import { checkId, closeTimeoutOf, codecFrom, type KeyOpener, OPEN_OPTIONS } from '../idempotency/idempotency.ts';
 import type { OpenedClaim, OpenRequest } from '../idempotency/open.ts';
 import { boundedResult, decodeOutcome, encodeValue, type ResultCodec } from '../idempotency/outcome.ts';
 import type { Refused, Unavailable } from '../idempotency/refusal.ts';
-import type { ClaimSettings, SettingsInput } from '../idempotency/settings.ts';
-import type { Connection, PostgresClient } from '../stores/postgres/client.ts';
+import type { ClaimSettings } from '../idempotency/settings.ts';
+import type { PostgresClient } from '../stores/postgres/client.ts';
+import type { Connection } from '../stores/postgres/database.ts';
 import type { TransactionOf } from './client-transaction.ts';
-import { isConflict } from './failures.ts';
+import { isConflict, MAX_RETRIES } from './failures.ts';
 import { KeyOpenings } from './key-openings.ts';
 import { fillOptions, settingsFor, type TransactionalIdempotencyOptions, type TransactionSettings } from './options.ts';
 import type { Ticket } from './statements.ts';
@@ -105,9 +106,7 @@ export interface TransactionalIdempotency<Transaction> extends KeyOpener {
   close(options?: { readonly timeoutMs?: number | undefined }): Promise<void>;
 }
 
-const MAX_RETRIES = 3;
 const EXECUTOR = 'must be a function (text, values) that runs a statement in your transaction and returns its rows';
-const CLOSE_TIMEOUT_MS = 5_000;
 const RUN_OPTIONS = ['waitMs', 'retentionMs', 'maxKeptBytes', 'maxRunMs', 'signal', 'serialize', 'deserialize'];
 const CLAIM_OPTIONS = ['waitMs', 'retentionMs', 'deserialize'];
 const COMPLETE_OPTIONS = ['maxKeptBytes', 'serialize'];
@@ -174,9 +173,9 @@ class PostgresTransactions<Transaction> implements TransactionalIdempotency<Tran
     if (this.#openings.closed) throw new ClosedError('this idempotency instance');
     checkOptions(options, RUN_OPTIONS, 'options');
     if (typeof operation !== 'function') throw new OptionError('operation', operation, 'must be a function');
-    const id = idOf(key);
+    const id = checkId(key);
     const codec = codecFrom(options);
-    const settings = settingsFor(settingsIn(options), this.settings);
+    const settings = settingsFor(options, this.settings);
     const fingerprint = await fingerprintOf(request);
     for (let retries = 0; ; retries++) {
       const opened = await this.#openings.open(id, fingerprint, settings, options.signal);
@@ -204,9 +203,9 @@ class PostgresTransactions<Transaction> implements TransactionalIdempotency<Tran
     options: Omit<TransactionSettings, 'maxRunMs' | 'maxKeptBytes'> & Pick<Partial<ResultCodec<T>>, 'deserialize'> = {},
   ): Promise<TransactionTicket | { readonly kind: 'replayed'; readonly value: T } | Refused> {
     checkOptions(options, CLAIM_OPTIONS, 'options');
-    const id = idOf(key);
+    const id = checkId(key);
     const codec = codecFrom<T>(options);
-    const settings = settingsFor(settingsIn(options), this.settings);
+    const settings = settingsFor(options, this.settings);
     const fingerprint = await fingerprintOf(request);
     const claimed = await this.#openings.claimIn(connectionOf(executor), id, fingerprint, settings);
     return claimed.kind === 'replay' ? replay(claimed.result, codec) : claimed;
@@ -214,14 +213,16 @@ class PostgresTransactions<Transaction> implements TransactionalIdempotency<Tran
 
   async complete<T>(
     executor: Executor,
-    { ticket }: TransactionTicket,
+    claimed: TransactionTicket,
     value: T,
     options: Pick<TransactionSettings, 'maxKeptBytes'> & Pick<Partial<ResultCodec<T>>, 'serialize'> = {},
   ): Promise<void> {
+    if (claimed?.kind !== 'claimed')
+      throw new OptionError('claim', claimed, 'must be what claim() returned: a claimed key');
     checkOptions(options, COMPLETE_OPTIONS, 'options');
-    const { maxKeptBytes } = settingsFor(settingsIn(options), this.settings);
+    const { maxKeptBytes } = settingsFor(options, this.settings);
     const result = boundedResult(encodeValue(value, codecFrom<T>(options)), maxKeptBytes);
-    await this.#openings.completeIn(connectionOf(executor), ticket, result);
+    await this.#openings.completeIn(connectionOf(executor), claimed.ticket, result);
   }
 
   transactionOf(passage: { readonly transaction?: object | undefined } | undefined): Transaction | undefined {
@@ -237,11 +238,7 @@ class PostgresTransactions<Transaction> implements TransactionalIdempotency<Tran
   }
 
   async close(options: { readonly timeoutMs?: number | undefined } = {}): Promise<void> {
-    checkOptions(options, ['timeoutMs'], 'options');
-    const { timeoutMs = CLOSE_TIMEOUT_MS } = options;
-    if (typeof timeoutMs !== 'number' || !(timeoutMs >= 0))
-      throw new OptionError('timeoutMs', timeoutMs, 'must be a number of milliseconds, 0 or more');
-    await this.#openings.close(timeoutMs);
+    await this.#openings.close(closeTimeoutOf(options));
   }
 }
 
@@ -271,12 +268,10 @@ async function execute<T>(
       return { kind: 'refused', reason: 'lost' };
     case 'pending':
       return { kind: 'unavailable', error: completion.error };
-    case 'undone': {
-      const { error, isRefused } = completion;
-      if (isConflict(error)) return { conflict: error };
-      if (isRefused) throw error;
-      return { kind: 'unavailable', error };
-    }
+    case 'undone':
+      if (isConflict(completion.error)) return { conflict: completion.error };
+      if (completion.isRefused) throw completion.error;
+      return { kind: 'unavailable', error: completion.error };
   }
 }
 
@@ -289,14 +284,6 @@ function replay<T>(
   const outcome = decodeOutcome(value, status, codec);
   if (outcome.kind === 'failed') throw outcome.error;
   return outcome;
-}
-
-function idOf(key: string | ClaimId): ClaimId {
-  return checkId(typeof key === 'string' ? { scope: '', key } : key);
-}
-
-function settingsIn({ waitMs, retentionMs, maxKeptBytes, maxRunMs }: TransactionSettings): SettingsInput {
-  return { waitMs, retentionMs, maxKeptBytes, maxRunMs };
 }
 
 function connectionOf(executor: Executor): Connection {

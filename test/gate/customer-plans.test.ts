@@ -3,7 +3,7 @@ import type { GateEntry, GateEvent } from '../../src/gate/index.ts';
 import { fingerprint } from '../../src/http/fingerprint/fingerprint.ts';
 import { createGate, createIdempotency, createLimiter, type GateOptions } from '../../src/index.ts';
 import type { LimiterOptions } from '../../src/limits/ports.ts';
-import type { WindowSetSource } from '../../src/limits/window-sets.ts';
+import type { WindowSetSource } from '../../src/limits/window-set-source.ts';
 import { createMemoryAdjustments } from '../../src/memory.ts';
 import { createSharedLimits } from '../../src/shared-limits/index.ts';
 import { createMemoryClaimStore } from '../../src/stores/memory/claims.ts';

@@ -5,7 +5,8 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, beforeEach, describe, expect, expectTypeOf, it, vi } from 'vitest';
 import { createIdempotency } from '../../src/idempotency/idempotency.ts';
 import { createPostgresClaimStore } from '../../src/stores/postgres/claims.ts';
-import { type Connection, databaseOf } from '../../src/stores/postgres/client.ts';
+import { databaseOf } from '../../src/stores/postgres/client.ts';
+import type { Connection } from '../../src/stores/postgres/database.ts';
 import type { TransactionOf } from '../../src/transactions/client-transaction.ts';
 import type { TransactionalIdempotencyOptions } from '../../src/transactions/options.ts';
 import {
@@ -254,6 +255,8 @@ describe.each(Object.entries(CLIENTS))('%s', (name, create) => {
         .claim(query, 'no transaction', REQUEST)
         .then((claim) => idempotency.complete(query, claim as never, 1)),
     ).rejects.toMatchObject({ code: 'rolled_back' });
+    for (const other of [undefined, { kind: 'replayed', value: 7 }])
+      await expect(idempotency.complete(query, other as never, 1)).rejects.toThrow(/^claim: must be what claim\(\)/);
     const forgetful = await inTransaction((executor) => idempotency.claim(executor, 'forgotten', REQUEST));
     expect(forgetful).toMatchObject({ kind: 'claimed' });
     expect(await idempotency.run('forgotten', REQUEST, () => 1)).toMatchObject({ reason: 'not_kept' });

@@ -1,6 +1,6 @@
 import { inSlices } from '../../base/slices.ts';
 import type { Adjustment, AdjustmentEntry, AdjustmentState, Head } from '../../core/adjustment.ts';
-import type { Row } from '../../stores/postgres/client.ts';
+import type { Row } from '../../stores/postgres/database.ts';
 import type { AdjustmentReply } from '../lineage.ts';
 import type { AdjustmentInstance } from '../ports.ts';
 import { readAdjustment, readEach, readEntry } from './json.ts';

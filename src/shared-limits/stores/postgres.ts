@@ -1,7 +1,8 @@
 import { checkOptions } from '../../base/options.ts';
 import { inSlices } from '../../base/slices.ts';
 import { type AdjustmentEntry, type AdjustmentState, type Head, MAX_RECENT, targetKey } from '../../core/adjustment.ts';
-import type { PostgresClient, Row } from '../../stores/postgres/client.ts';
+import type { PostgresClient } from '../../stores/postgres/client.ts';
+import type { Row } from '../../stores/postgres/database.ts';
 import { COMMON_OPTIONS, type CommonOptions, fillCommonOptions } from '../../stores/postgres/options.ts';
 import { Server } from '../../stores/postgres/server.ts';
 import type { AdjustmentReply } from '../lineage.ts';

@@ -7,7 +7,7 @@ import type { Check } from '../shared/check-batcher.ts';
 import { CheckDecider, type CheckDeciderParts, type FoundBlock, type Reading } from '../shared/check-decider.ts';
 import { traceCall } from '../shared/store-tracer.ts';
 import { CheckQueue, type QueuedCheck } from './check-queue.ts';
-import type { Row } from './client.ts';
+import type { Row } from './database.ts';
 import { NotSentError, PostgresSetupError } from './errors.ts';
 import { type Layout, layoutOf } from './layout.ts';
 import { arrayOf, digest, fromText } from './names.ts';

@@ -8,7 +8,7 @@ import { traceCall } from '../shared/store-tracer.ts';
 import { namesOf } from './claim-names.ts';
 import type { FilledClaimOptions } from './claim-options.ts';
 import { type Fields, fieldsOf, parse, type Timed, unexpected } from './claim-reply.ts';
-import type { Row } from './client.ts';
+import type { Row } from './database.ts';
 import { setupErrorOf } from './errors.ts';
 import type { Server } from './server.ts';
 

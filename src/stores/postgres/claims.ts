@@ -12,6 +12,7 @@ import type {
 } from '../../core/claim.ts';
 import type { ClaimId, ClaimPage, ClaimStore, ClaimView, ReadyOptions } from '../../core/ports.ts';
 import { wrongCursor } from '../shared/claim-cursor.ts';
+import type { ClaimStoreStats, ServerClaimStore } from '../shared/server-claim-store.ts';
 import { ClaimCalls, MAX_SMALL_BYTES } from './claim-calls.ts';
 import { packText } from './claim-names.ts';
 import { fillClaimOptions, type PostgresClaimStoreOptions } from './claim-options.ts';
@@ -21,35 +22,7 @@ import type { PostgresClient } from './client.ts';
 import { Server } from './server.ts';
 
 /** Figures of a PostgreSQL claim store since its start, for operators. */
-export interface PostgresClaimStoreStats {
-  /** Commands that were sent. */
-  readonly calls: number;
-  /** Commands that were given up at the deadline. */
-  readonly timeouts: number;
-  /** `begin` commands that did nothing, because they reached the server after the deadline that they carry. */
-  readonly lateBegins: number;
-  /** New keys that were refused because their scope was full. */
-  readonly refusedInScope: number;
-  /**
-   * Claims of unknown outcome that this process forgot, after their retention, because their scope had too many. A retry
-   * of such a request is executed again.
-   */
-  readonly forgottenUnresolved: number;
-  /** The circuit breaker. `open`: calls fail at once, and one call every 500 ms tests whether PostgreSQL is back. */
-  readonly breaker: 'closed' | 'open' | 'half-open';
-  /** Results of more than 8 KiB. They use their own deadline, by size, and their own circuit breaker. */
-  readonly large: {
-    /** Bytes that wait or are under way now. */
-    readonly bytes: number;
-    /** Calls that were given up at their deadline. */
-    readonly timeouts: number;
-    /** Calls that were not sent, because of the budget of their scope or because their turn came too late. */
-    readonly refused: number;
-    /** Outcomes that were stored without their value, because it could not be stored in time (I7). */
-    readonly dropped: number;
-    readonly breaker: 'closed' | 'open' | 'half-open';
-  };
-}
+export type PostgresClaimStoreStats = ClaimStoreStats;
 
 /**
  * A {@link ClaimStore} in PostgreSQL, which any number of processes can share. Its methods throw `StoreTimeoutError`, or
@@ -57,15 +30,7 @@ export interface PostgresClaimStoreStats {
  * error is false. They throw `PostgresSetupError` if the set-up is wrong, and `ResultUnavailableError` if the claim is
  * completed, but its large result cannot be read.
  */
-export interface PostgresClaimStore extends ClaimStore {
-  begin(id: ClaimId, command: BeginCommand): Promise<BeginReply>;
-  extend(id: ClaimId, command: HeldCommand): Promise<HeldReply>;
-  dispatch(id: ClaimId, command: HeldCommand): Promise<HeldReply>;
-  complete(id: ClaimId, command: CompleteCommand): Promise<CompleteReply>;
-  abandon(id: ClaimId, command: AbandonCommand): Promise<AbandonReply>;
-  inspect(id: ClaimId): Promise<ClaimView | undefined>;
-  onForgotten(listener: (id: ClaimId) => void): () => void;
-  list(cursor: string | undefined, count: number): Promise<ClaimPage>;
+export interface PostgresClaimStore extends ServerClaimStore {
   /**
    * Resolves after the first answer of PostgreSQL.
    * @throws PostgresSetupError at once, StoreUnavailableError after `timeoutMs`, or the reason of the signal

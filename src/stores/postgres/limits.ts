@@ -8,7 +8,8 @@ import { DEFAULT_MAX_KEYS } from '../memory/options.ts';
 import { Denials } from '../shared/denials.ts';
 import { createFailover } from '../shared/failover.ts';
 import { KnownBlocks } from '../shared/known-blocks.ts';
-import { effectOf, type LimitStoreStats } from '../shared/limit-store-options.ts';
+import { effectOf } from '../shared/limit-store-options.ts';
+import type { LimitStoreStats, ServerLimitStore } from '../shared/server-limit-store.ts';
 import { CheckCalls, integerOf, type LimitStoreParts } from './check-calls.ts';
 import type { PostgresClient } from './client.ts';
 import { layoutOf, windowName } from './layout.ts';
@@ -22,20 +23,13 @@ export type { PostgresStoreOptions } from './options.ts';
 export type PostgresStoreStats = LimitStoreStats;
 
 /** A {@link LimitStore} in PostgreSQL, which any number of processes can share. */
-export interface PostgresStore extends LimitStore {
-  settleOnce(decision: Decision, cost: number, receipt: string): Promise<boolean>;
-  charge(account: string, route: string, windowSet: WindowSet, cost: number): Promise<readonly WindowStatus[]>;
-  block(target: BlockTarget, block: Block, fresh?: FreshStart): Promise<void>;
-  unblock(target: BlockTarget): Promise<void>;
-  blocked(target: BlockTarget): Promise<Block | undefined>;
+export interface PostgresStore extends ServerLimitStore {
   /**
    * Resolves after the first answer of PostgreSQL, if the schema is there and its user may use it. Await it when the
    * program starts.
    * @throws PostgresSetupError at once, StoreUnavailableError after `timeoutMs`, or the reason of the signal
    */
   ready(options?: ReadyOptions): Promise<void>;
-  /** Returns the current figures. */
-  stats(): PostgresStoreStats;
 }
 
 /** Rows that one statement of a reset looks at, so that none of them takes long. */

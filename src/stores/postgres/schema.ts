@@ -1,7 +1,8 @@
 import { OptionError } from '../../base/errors.ts';
 import { getOrCreate } from '../../base/get-or-create.ts';
 import { checkOptions } from '../../base/options.ts';
-import { type Connection, type Database, databaseOf, type PostgresClient, type Row } from './client.ts';
+import { databaseOf, type PostgresClient } from './client.ts';
+import type { Connection, Database, Row } from './database.ts';
 import { PostgresSetupError, setupProblemOf } from './errors.ts';
 import adjustments from './sql/adjustments.sql';
 import blocks from './sql/blocks.sql';

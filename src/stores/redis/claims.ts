@@ -16,6 +16,7 @@ import { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import { LargeValues } from '../shared/large-values.ts';
 import { OutageLog } from '../shared/outage-log.ts';
 import { waitUntilReady } from '../shared/ready.ts';
+import type { ClaimStoreStats, ServerClaimStore } from '../shared/server-claim-store.ts';
 import { traceCall } from '../shared/store-tracer.ts';
 import { ClaimCalls, type ClaimStoreParts, MAX_SMALL_BYTES } from './claim-calls.ts';
 import { fillClaimOptions, type RedisClaimStoreOptions } from './claim-options.ts';
@@ -39,36 +40,9 @@ import { UnresolvedClaims } from './unresolved-claims.ts';
 const LIST_DEADLINES = 4;
 
 /** Figures of a Redis claim store since its start, for operators. */
-export interface RedisClaimStoreStats {
-  /** Commands that were sent. */
-  readonly calls: number;
-  /** Commands that were given up at the deadline. */
-  readonly timeouts: number;
+export interface RedisClaimStoreStats extends ClaimStoreStats {
   /** Answers that arrived after the deadline. Their commands are also counted in `timeouts`. */
   readonly late: number;
-  /** `begin` commands that did nothing, because they reached the server after the deadline that they carry. */
-  readonly lateBegins: number;
-  /** New keys that were refused because their scope was full. */
-  readonly refusedInScope: number;
-  /**
-   * Claims of unknown outcome that this process forgot, after their retention, because their scope had too many. A retry
-   * of such a request is executed again.
-   */
-  readonly forgottenUnresolved: number;
-  /** The circuit breaker. `open`: calls fail at once, and one call every 500 ms tests whether Redis is back. */
-  readonly breaker: 'closed' | 'open' | 'half-open';
-  /** Results of more than 8 KiB. They use their own deadline, by size, and their own circuit breaker. */
-  readonly large: {
-    /** Bytes that wait or are under way now. */
-    readonly bytes: number;
-    /** Calls that were given up at their deadline. */
-    readonly timeouts: number;
-    /** Calls that were not sent, because of the budget of their scope or because their turn came too late. */
-    readonly refused: number;
-    /** Outcomes that were stored without their value, because it could not be stored in time (I7). */
-    readonly dropped: number;
-    readonly breaker: 'closed' | 'open' | 'half-open';
-  };
 }
 
 /**
@@ -77,14 +51,7 @@ export interface RedisClaimStoreStats {
  * anyway, unless `sent` of the error is false. If the claim is completed, but its large result cannot be read, they
  * throw `ResultUnavailableError`.
  */
-export interface RedisClaimStore extends ClaimStore {
-  begin(id: ClaimId, command: BeginCommand): Promise<BeginReply>;
-  extend(id: ClaimId, command: HeldCommand): Promise<HeldReply>;
-  dispatch(id: ClaimId, command: HeldCommand): Promise<HeldReply>;
-  complete(id: ClaimId, command: CompleteCommand): Promise<CompleteReply>;
-  abandon(id: ClaimId, command: AbandonCommand): Promise<AbandonReply>;
-  inspect(id: ClaimId): Promise<ClaimView | undefined>;
-  onForgotten(listener: (id: ClaimId) => void): () => void;
+export interface RedisClaimStore extends ServerClaimStore {
   /** The calls of a list use their own circuit breaker, and four times the deadline. */
   list(cursor: string | undefined, count: number): Promise<ClaimPage>;
   /**

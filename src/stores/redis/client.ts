@@ -1,5 +1,5 @@
-import type { EventEmitter } from 'node:events';
 import { OptionError } from '../../base/errors.ts';
+import { listenTo } from '../shared/ready.ts';
 import { glob } from './keys.ts';
 
 /** The methods of ioredis 5 or 6, and of its Cluster, that the stores use. The package itself is not imported. */
@@ -191,13 +191,6 @@ export async function* scanAll(commands: Commands, pattern: string): AsyncGenera
 function addressOf(where: unknown): string {
   const { host, port } = (where ?? {}) as { readonly host?: unknown; readonly port?: unknown };
   return `${host}:${port}`;
-}
-
-/** Both clients are event emitters. */
-function listenTo(client: object, listener: (error: unknown) => void): () => void {
-  const { on, off } = client as Partial<EventEmitter>;
-  on?.call(client, 'error', listener);
-  return () => void off?.call(client, 'error', listener);
 }
 
 /** The client with its usual reply types: its own mapping can turn keys into bytes. */

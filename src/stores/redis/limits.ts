@@ -1,4 +1,5 @@
 import { OptionError, StoreFullError } from '../../base/errors.ts';
+import { getOrCreate } from '../../base/get-or-create.ts';
 import type { Block, BlockTarget, FreshStart } from '../../core/block.ts';
 import { monotonicClock } from '../../core/clock.ts';
 import { Decision, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
@@ -10,9 +11,10 @@ import { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import { Denials } from '../shared/denials.ts';
 import { createFailover } from '../shared/failover.ts';
 import { KnownBlocks } from '../shared/known-blocks.ts';
-import { effectOf, type LimitStoreStats } from '../shared/limit-store-options.ts';
+import { effectOf } from '../shared/limit-store-options.ts';
 import { OutageLog } from '../shared/outage-log.ts';
 import { waitUntilReady } from '../shared/ready.ts';
+import type { LimitStoreStats, ServerLimitStore } from '../shared/server-limit-store.ts';
 import { traceCall } from '../shared/store-tracer.ts';
 import { CheckCalls, type LimitStoreParts } from './check-calls.ts';
 import { commandsOf, type RedisClient, scanAll } from './client.ts';
@@ -32,20 +34,13 @@ export type { RedisStoreOptions } from './options.ts';
 export type RedisStoreStats = LimitStoreStats;
 
 /** A {@link LimitStore} in Redis or Redis Cluster, which any number of processes can share. */
-export interface RedisStore extends LimitStore {
-  settleOnce(decision: Decision, cost: number, receipt: string): Promise<boolean>;
-  charge(account: string, route: string, windowSet: WindowSet, cost: number): Promise<readonly WindowStatus[]>;
-  block(target: BlockTarget, block: Block, fresh?: FreshStart): Promise<void>;
-  unblock(target: BlockTarget): Promise<void>;
-  blocked(target: BlockTarget): Promise<Block | undefined>;
+export interface RedisStore extends ServerLimitStore {
   /**
    * Resolves after the first answer of Redis, when the client is connected and the script is loaded. Await it when the
    * program starts: without a connection, `onStoreFailure` decides.
    * @throws StoreUnavailableError after `timeoutMs`, or the reason of the signal
    */
   ready(options?: ReadyOptions): Promise<void>;
-  /** Returns the current figures. */
-  stats(): RedisStoreStats;
 }
 
 /** Plan and subject of a call that only tests the server. It charges nothing. */
@@ -73,14 +68,8 @@ export function createRedisStore(client: RedisClient | UpstashClient, options: R
     fillOptions(options);
   const commands = isUpstash(client) ? fromUpstash(client) : commandsOf('client', client);
   const { isReady } = commands;
-  const outages = new OutageLog({
-    what: 'rate limits',
-    effect: effectOf(onStoreFailure),
-    isReady,
-    log,
-    onError,
-    isHarmless,
-  });
+  const effect = effectOf(onStoreFailure);
+  const outages = new OutageLog({ what: 'rate limits', effect, isReady, log, onError, isHarmless });
   return new RedisLimitStore({
     commands,
     names: createKeyNames(prefix),
@@ -102,14 +91,11 @@ export function createRedisStore(client: RedisClient | UpstashClient, options: R
 
 /** An object for each client and prefix, which stores with the same counters share. */
 function identityOf(client: RedisClient | UpstashClient, prefix: string): object {
-  let byPrefix = identities.get(client);
-  if (byPrefix === undefined) {
-    byPrefix = new Map();
-    identities.set(client, byPrefix);
-  }
-  const identity = byPrefix.get(prefix) ?? { prefix };
-  byPrefix.set(prefix, identity);
-  return identity;
+  return getOrCreate(
+    getOrCreate(identities, client, () => new Map()),
+    prefix,
+    () => ({ prefix }),
+  );
 }
 
 class RedisLimitStore implements RedisStore {

@@ -2,24 +2,6 @@ import { OptionError } from '../../base/errors.ts';
 import { checkInteger, checkOptions, isPlainObject } from '../../base/options.ts';
 import type { OnStoreFailure } from './failover.ts';
 
-/** Figures of a limit store on a server since its start, for operators. */
-export interface LimitStoreStats {
-  /** Calls that were sent to decide. */
-  readonly calls: number;
-  /** Decisions that shared another decision's call. */
-  readonly coalesced: number;
-  /** Rejections that were repeated without asking the server (S20). */
-  readonly localRejections: number;
-  /** Calls that were given up at the deadline. */
-  readonly timeouts: number;
-  /** Answers that arrived after the deadline. Their calls are also counted in `timeouts`. */
-  readonly late: number;
-  /** Decisions that `onStoreFailure` made. */
-  readonly degraded: number;
-  /** The circuit breaker. `open`: calls fail at once, and one call every 500 ms tests whether the server is back. */
-  readonly breaker: 'closed' | 'open' | 'half-open';
-}
-
 /** The options of a limit store on a server that do not depend on the server. */
 export interface LimitOptions {
   readonly onStoreFailure?: OnStoreFailure;

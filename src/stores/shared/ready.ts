@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events';
 import { OptionError, StoreUnavailableError } from '../../base/errors.ts';
 import { checkOptions } from '../../base/options.ts';
 import { describeThrown } from '../../base/thrown.ts';
@@ -84,4 +85,11 @@ function within(ms: number, signal: AbortSignal | undefined, attempt?: Promise<b
     if (signal?.aborted) giveUp();
     attempt?.then(end);
   });
+}
+
+/** Listens to the errors of a client that is an event emitter. Returns what stops it. */
+export function listenTo(client: object, listener: (error: unknown) => void): () => void {
+  const { on, off } = client as Partial<EventEmitter>;
+  on?.call(client, 'error', listener);
+  return () => void off?.call(client, 'error', listener);
 }

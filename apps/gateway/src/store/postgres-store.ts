@@ -1,10 +1,5 @@
 import { createKeptFile } from 'headgate/file';
-import {
-  createPostgresAdjustments,
-  createPostgresClaimStore,
-  createPostgresStore,
-  type PostgresStoreStats,
-} from 'headgate/postgres';
+import { createPostgresAdjustments, createPostgresClaimStore, createPostgresStore } from 'headgate/postgres';
 import type { Pool } from 'pg';
 import { MAX_TIMER_MS } from '../config/schema/values.ts';
 import type { Config } from '../config/schema.ts';
@@ -18,7 +13,7 @@ import { openShadowInMemory } from './memory-store.ts';
 import { postgresBoard } from './postgres-board.ts';
 import { answersQuery, createPostgresPool } from './postgres-pool.ts';
 import { checkSchemas, migrateSchemas, quoted, StoreSetupError, schemasOf } from './postgres-schemas.ts';
-import { logFindings, START_MS, serverHealth, storeLog } from './server-store.ts';
+import { logFindings, START_MS, serverHealth, storeLog, sumOf } from './server-store.ts';
 
 /** Longest silence of PostgreSQL while a statement waits. */
 const SILENCE_MS = 5_000;
@@ -122,17 +117,4 @@ async function migrateLater(
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
     }
   }
-}
-
-/** @param limits with the circuit breaker that counts: that of addresses may wait for a request */
-function sumOf(limits: PostgresStoreStats, addresses: PostgresStoreStats): PostgresStoreStats {
-  return {
-    calls: limits.calls + addresses.calls,
-    coalesced: limits.coalesced + addresses.coalesced,
-    localRejections: limits.localRejections + addresses.localRejections,
-    timeouts: limits.timeouts + addresses.timeouts,
-    late: limits.late + addresses.late,
-    degraded: limits.degraded + addresses.degraded,
-    breaker: limits.breaker,
-  };
 }

@@ -1,11 +1,5 @@
 import { createKeptFile } from 'headgate/file';
-import {
-  createRedisAdjustments,
-  createRedisClaimStore,
-  createRedisStore,
-  MIN_BYTES_PER_MS,
-  type RedisStoreStats,
-} from 'headgate/redis';
+import { createRedisAdjustments, createRedisClaimStore, createRedisStore, MIN_BYTES_PER_MS } from 'headgate/redis';
 import { routesOf } from '../config/routes.ts';
 import { MAX_TIMER_MS } from '../config/schema/values.ts';
 import type { Config } from '../config/schema.ts';
@@ -18,7 +12,7 @@ import { type GatewayStore, MAX_ADDRESSES, MAX_PAIRS } from './gateway-store.ts'
 import { openShadowInMemory } from './memory-store.ts';
 import { redisBoard } from './redis-board.ts';
 import { answers, connected, createRedisClient } from './redis-client.ts';
-import { logFindings, START_MS, serverHealth, storeLog } from './server-store.ts';
+import { logFindings, START_MS, serverHealth, storeLog, sumOf } from './server-store.ts';
 
 /** Prefix of a candidate's keys. The prefix of all other keys is `headgate`. */
 const SHADOW_PREFIX = 'headgate-shadow';
@@ -81,19 +75,6 @@ export async function openRedis(config: Config, url: RedisUrl, log: Log): Promis
       client.disconnect();
       largeClient.disconnect();
     },
-  };
-}
-
-/** @param limits with the circuit breaker that counts: that of addresses may wait for a request */
-function sumOf(limits: RedisStoreStats, addresses: RedisStoreStats): RedisStoreStats {
-  return {
-    calls: limits.calls + addresses.calls,
-    coalesced: limits.coalesced + addresses.coalesced,
-    localRejections: limits.localRejections + addresses.localRejections,
-    timeouts: limits.timeouts + addresses.timeouts,
-    late: limits.late + addresses.late,
-    degraded: limits.degraded + addresses.degraded,
-    breaker: limits.breaker,
   };
 }
 

@@ -1,4 +1,5 @@
 import { parseLimit } from 'headgate';
+import type { RedisStoreStats } from 'headgate/redis';
 import type { ClaimStore, LimitStore } from 'headgate/stores';
 import { createWindowSet } from 'headgate/stores';
 import { createErrorLog, type ErrorFields } from '../base/error-log.ts';
@@ -49,4 +50,20 @@ export async function logFindings(config: Config, log: Log): Promise<void> {
   for (const { verdict, subject, text } of await examineStore(config)) {
     if (verdict !== 'ok') log.logger.warn({ subject, verdict }, `store: ${text}`);
   }
+}
+
+/**
+ * The figures of two stores on one server.
+ * @param limits with the circuit breaker that counts: that of addresses may wait for a request
+ */
+export function sumOf(limits: RedisStoreStats, addresses: RedisStoreStats): RedisStoreStats {
+  return {
+    calls: limits.calls + addresses.calls,
+    coalesced: limits.coalesced + addresses.coalesced,
+    localRejections: limits.localRejections + addresses.localRejections,
+    timeouts: limits.timeouts + addresses.timeouts,
+    late: limits.late + addresses.late,
+    degraded: limits.degraded + addresses.degraded,
+    breaker: limits.breaker,
+  };
 }

@@ -4,6 +4,7 @@ import { type ApplicationAction, mayInApplication } from '../../domain/member-ro
 import type { Here } from '../here.ts';
 import { applicationPath, PATHS } from '../paths.ts';
 import { Layout } from './layout.tsx';
+import { PartLinks } from './part-links.tsx';
 import { EnvironmentBadge } from './parts.tsx';
 
 interface Part {
@@ -52,17 +53,12 @@ export const ApplicationLayout = ({
         <EnvironmentBadge environment={application.environment} />
       </p>
       <nav aria-label={`Application ${application.name}`} class="tabs">
-        <ul>
-          {PARTS.filter(({ action }) => mayInApplication(here.member.role, action, application.environment)).map(
-            ({ name, label, below }) => (
-              <li key={name}>
-                <a href={applicationPath(application.id, below)} aria-current={name === part ? 'page' : undefined}>
-                  {label}
-                </a>
-              </li>
-            ),
+        <PartLinks
+          parts={PARTS.filter(({ action }) => mayInApplication(here.member.role, action, application.environment)).map(
+            ({ name, label, below }) => ({ name, label, href: applicationPath(application.id, below) }),
           )}
-        </ul>
+          current={part}
+        />
       </nav>
     </div>
     {children}

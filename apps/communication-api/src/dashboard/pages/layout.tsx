@@ -4,6 +4,7 @@ import { initialOf } from '../../wizard/pages/layout.tsx';
 import type { Here } from '../here.ts';
 import { PATHS } from '../paths.ts';
 import { FormOf } from './forms.tsx';
+import { PartLinks } from './part-links.tsx';
 import { Note } from './parts.tsx';
 
 interface DocumentProps {
@@ -79,15 +80,7 @@ export function Layout({ here, title, faulty, part, children }: LayoutProps): JS
             {organization.name}
           </p>
           <nav aria-label="Dashboard">
-            <ul>
-              {parts.map(({ name, label, href }) => (
-                <li key={name}>
-                  <a href={href} aria-current={name === part ? 'page' : undefined}>
-                    {label}
-                  </a>
-                </li>
-              ))}
-            </ul>
+            <PartLinks parts={parts} current={part} />
           </nav>
           <div class="person">
             <a href={PATHS.login} aria-current={part === 'login' ? 'page' : undefined}>

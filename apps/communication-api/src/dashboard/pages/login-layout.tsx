@@ -2,6 +2,7 @@ import type { ComponentChildren, JSX } from 'preact';
 import type { Here } from '../here.ts';
 import { PATHS } from '../paths.ts';
 import { Layout, roleName } from './layout.tsx';
+import { PartLinks } from './part-links.tsx';
 
 const PARTS = [
   { name: 'password', label: 'Password', href: PATHS.login },
@@ -27,15 +28,7 @@ export const LoginLayout = ({ here, title, part, faulty, children }: LoginLayout
       </p>
       {here.lacksSecondFactorFor('own login') ? null : (
         <nav aria-label="Your login" class="tabs">
-          <ul>
-            {PARTS.map(({ name, label, href }) => (
-              <li key={name}>
-                <a href={href} aria-current={name === part ? 'page' : undefined}>
-                  {label}
-                </a>
-              </li>
-            ))}
-          </ul>
+          <PartLinks parts={PARTS} current={part} />
         </nav>
       )}
     </div>
