@@ -47,6 +47,27 @@ export function evaluate(windowSet: WindowSet, counters: Counters, at: number, c
   return FITS;
 }
 
+/**
+ * How many of `requests` equal requests fit every window, one after the other: what {@link evaluate} and {@link charge}
+ * come to if they are called for each of them.
+ */
+export function countFitting(
+  windowSet: WindowSet,
+  counters: Counters,
+  at: number,
+  cost: number,
+  requests: number,
+  now: number,
+): number {
+  const { maxes, durations } = windowSet;
+  let fitting = requests;
+  for (let i = 0, place = at; i < maxes.length; i++, place += SLOTS_PER_WINDOW) {
+    const count = isOver(counters[place] as number, durations[i] as number, now) ? 0 : (counters[place + 1] as number);
+    fitting = Math.min(fitting, Math.max(0, Math.floor(((maxes[i] as number) - count) / cost)));
+  }
+  return fitting;
+}
+
 /** Adds `cost` to every window, once {@link evaluate} returned FITS (S5). Returns whether an instance was started. */
 export function charge(windowSet: WindowSet, counters: Counters, at: number, cost: number, now: number): boolean {
   const { durations } = windowSet;

@@ -23,7 +23,7 @@ export interface LimitStoreStats {
 
 /** A limit store on a server: what changes something is a promise. */
 export interface ServerLimitStore extends LimitStore {
-  settleOnce(decision: Decision, cost: number, receipt: string): Promise<boolean>;
+  settleOnce(decision: Decision, cost: number, receipt: string, until?: number): Promise<boolean>;
   charge(account: string, route: string, windowSet: WindowSet, cost: number): Promise<readonly WindowStatus[]>;
   block(target: BlockTarget, block: Block, fresh?: FreshStart): Promise<void>;
   unblock(target: BlockTarget): Promise<void>;
