@@ -14,7 +14,7 @@ const start = (): Promise<AdminGateway> =>
   startAdminGateway(upstream.url, {
     store: server.store(),
     storeDeadlineMs: 10_000,
-    leases: { leaseMs: 2_000 },
+    leases: { leaseMs: 500 },
     accounts: ['busy', 'blocked'].map((id) => ({ id, application: 'app_1', provider: 'mock' })),
     limits: { default: { allMethods: [`${MAX}/1h`] } },
   });
