@@ -1,9 +1,10 @@
 import { StoreUnavailableError } from '../../base/errors.ts';
 import { monotonicClock } from '../../core/clock.ts';
 import type { Decision, WindowStatus } from '../../core/decision.ts';
+import type { LeaseGrant } from '../../core/ports.ts';
 import { type Counters, NEVER, SLOTS_PER_WINDOW } from '../../core/window.ts';
 import type { WindowSet } from '../../core/window-set.ts';
-import type { Check } from '../shared/check-batcher.ts';
+import { type Check, requestsOf } from '../shared/check-batcher.ts';
 import { CheckDecider, type CheckDeciderParts, type FoundBlock, type Reading } from '../shared/check-decider.ts';
 import { traceCall } from '../shared/store-tracer.ts';
 import { CheckQueue, type QueuedCheck } from './check-queue.ts';
@@ -66,10 +67,25 @@ export class CheckCalls {
 
   /** Decides one request. */
   decide(account: string, route: string, windowSet: WindowSet, cost: number, pair: string): Promise<Decision> {
-    const keys = layoutOf(windowSet).shared ? [pair, digest(account)] : [pair];
     return traceCall('limits', 'consume', this.#parts.server.breaker, (call) =>
-      this.#decisions.add({ keys, account, route, windowSet, cost, call }),
+      this.#decisions.add({ keys: keysOf(account, windowSet, pair), account, route, windowSet, cost, call }),
     );
+  }
+
+  /** Decides so many equal requests, one after the other. */
+  async lease(
+    account: string,
+    route: string,
+    windowSet: WindowSet,
+    cost: number,
+    requests: number,
+    pair: string,
+  ): Promise<LeaseGrant> {
+    const lease = { requests, granted: 0 };
+    const decision = await traceCall('limits', 'lease', this.#parts.server.breaker, (call) =>
+      this.#decisions.add({ keys: keysOf(account, windowSet, pair), account, route, windowSet, cost, call, lease }),
+    );
+    return { decision, granted: lease.granted };
   }
 
   /**
@@ -100,9 +116,10 @@ export class CheckCalls {
 
   /** Sends checks, and decides their requests. */
   async #decide(checks: readonly QueuedCheck<Decision>[]): Promise<void> {
+    this.coalesced += checks.reduce((sum, { waiting }) => sum + waiting.length, -1);
     try {
       const sentAt = monotonicClock.now();
-      const { now, found } = await this.#consume(checks, ({ waiting }) => waiting.length);
+      const { now, found } = await this.#consume(checks, requestsOf);
       const times = { now, sentAt, receivedAt: monotonicClock.now() };
       for (const [i, check] of checks.entries())
         this.decider.decide(check, check, found[i] as Counters | FoundBlock, times);
@@ -136,14 +153,13 @@ export class CheckCalls {
     return new StoreUnavailableError(cause, { sent: false });
   }
 
-  /** @param requestsOf the number of requests of a check, or {@link READ} or {@link FORCED} */
+  /** @param numberOf the number of requests of a check, or {@link READ} or {@link FORCED} */
   async #consume<Result>(
     checks: readonly QueuedCheck<Result>[],
-    requestsOf: (check: QueuedCheck<Result>) => number,
+    numberOf: (check: QueuedCheck<Result>) => number,
   ): Promise<ConsumeReply> {
-    const requests = checks.map(requestsOf);
+    const requests = checks.map(numberOf);
     this.count++;
-    this.coalesced += Math.max(0, requests.reduce((sum, number) => sum + number) - 1);
     const values = valuesOf(checks, requests);
     const { server, durable } = this.#parts;
     const end = (checks[0] as QueuedCheck<Result>).addedAt + server.deadlineMs;
@@ -152,6 +168,11 @@ export class CheckCalls {
     const parameters = [...values, server.now(), String(left), durable];
     return server.query(CONSUME, parameters, left, ([row]) => readConsumeReply(row, checks));
   }
+}
+
+/** Names the rows of a check. */
+export function keysOf(account: string, windowSet: WindowSet, pair: string): readonly string[] {
+  return layoutOf(windowSet).shared ? [pair, digest(account)] : [pair];
 }
 
 function rejectAll(checks: readonly Check<never>[], error: unknown): void {

@@ -1,6 +1,6 @@
 import { monotonicClock } from '../../core/clock.ts';
 import type { WindowSet } from '../../core/window-set.ts';
-import type { Check, CheckRequest } from '../shared/check-batcher.ts';
+import { type Check, type CheckRequest, requestsOf } from '../shared/check-batcher.ts';
 
 /** Equal requests that wait for one call. */
 export interface QueuedCheck<Result> extends Check<Result> {
@@ -26,6 +26,8 @@ export interface CheckQueueOptions<Result> {
 const MAX_CHECKS = 64;
 /** Fewer checks are not worth a separate call. */
 const MIN_CHECKS = 8;
+/** Most requests per check: they are an integer of PostgreSQL. */
+const MAX_REQUESTS = 2_147_483_647;
 /** Checks that are looked at per call. Those that others must come before are left out. */
 const MAX_LOOKED = 1_024;
 
@@ -49,9 +51,13 @@ export class CheckQueue<Result> {
   }
 
   /** Resolves with the result. */
-  add({ keys, account, route, windowSet, cost, call }: CheckRequest): Promise<Result> {
+  add({ keys, account, route, windowSet, cost, call, lease }: CheckRequest): Promise<Result> {
     const last = this.#last.get(keys[0] as string);
-    const isEqual = last?.windowSet === windowSet && last.cost === cost && this.#isLastOfAll(keys, last);
+    const isEqual =
+      last?.windowSet === windowSet &&
+      last.cost === cost &&
+      this.#isLastOfAll(keys, last) &&
+      (lease === undefined || requestsOf(last) + lease.requests <= MAX_REQUESTS);
     const check = isEqual
       ? last
       : { keys, account, route, windowSet, cost, addedAt: monotonicClock.now(), waiting: [] };
@@ -60,7 +66,7 @@ export class CheckQueue<Result> {
       for (const key of keys) this.#last.set(key, check);
       this.#schedule();
     }
-    return new Promise((resolve, reject) => check.waiting.push({ call, resolve, reject }));
+    return new Promise((resolve, reject) => check.waiting.push({ call, lease, resolve, reject }));
   }
 
   #isLastOfAll(keys: readonly string[], check: QueuedCheck<Result>): boolean {

@@ -1,7 +1,7 @@
 import type { Block, BlockTarget, FreshStart } from '../../core/block.ts';
 import { monotonicClock } from '../../core/clock.ts';
 import { Decision, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
-import type { LimitStore, ReadyOptions, ResetTarget } from '../../core/ports.ts';
+import type { LeaseGrant, LimitStore, ReadyOptions, ResetTarget } from '../../core/ports.ts';
 import { SLOTS_PER_WINDOW } from '../../core/window.ts';
 import type { WindowSet } from '../../core/window-set.ts';
 import { DEFAULT_MAX_KEYS } from '../memory/options.ts';
@@ -101,6 +101,23 @@ class PostgresLimitStore implements PostgresStore {
     const pair = pairOf(account, route);
     const denied = this.#parts.denials.get(pair, account, route, windowSet, cost, monotonicClock.now());
     return denied ?? this.#calls.decide(account, route, windowSet, cost, pair);
+  }
+
+  lease(
+    account: string,
+    route: string,
+    windowSet: WindowSet,
+    cost: number,
+    requests: number,
+  ): LeaseGrant | Promise<LeaseGrant> {
+    // The requests are not limited.
+    if (windowSet.windows.length === 0)
+      return { decision: this.consume(account, route, windowSet, cost) as Decision, granted: requests };
+    const pair = pairOf(account, route);
+    const denied = this.#parts.denials.get(pair, account, route, windowSet, cost, monotonicClock.now());
+    return denied === undefined
+      ? this.#calls.lease(account, route, windowSet, cost, requests, pair)
+      : { decision: denied, granted: 0 };
   }
 
   async peek(account: string, route: string, windowSet: WindowSet): Promise<readonly WindowStatus[]> {
