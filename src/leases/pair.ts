@@ -1,8 +1,10 @@
 import { type Counters, isOver, NEVER, SLOTS_PER_WINDOW } from '../core/window.ts';
 import type { WindowSet } from '../core/window-set.ts';
 
-/** A lease is sized for this many times the requests that were seen. */
-const AHEAD = 1.2;
+/** If requests come at random, so many standard deviations more than usual are rare: a lease has room for them. */
+const DEVIATIONS = 2;
+/** With fewer units per lease, a pair has none: what it would give back costs as much as it saves. */
+const LEAST_USE = 1;
 /** A lease takes at most this part of what remains, so that the last units are asked for one by one. */
 const PART_OF_REMAINING = 8;
 /** A burst shows no speed: what was seen within this part of a lease counts as if it took this part. */
@@ -64,8 +66,10 @@ export class Pair {
   /** Units that this process should have for a whole lease from now on; at most a part of what remains. */
   wanted(now: number, leaseMs: number): number {
     const elapsedMs = Math.max(now - this.askedSince, leaseMs / SHORTEST_PART);
-    const seen = Math.min(this.asked * MOST_GROWTH, (this.asked * leaseMs * AHEAD) / elapsedMs);
-    return seen < 2 ? 0 : Math.floor(Math.min(seen, this.#remaining(now) / PART_OF_REMAINING));
+    const usual = (this.asked * leaseMs) / elapsedMs;
+    if (usual < LEAST_USE) return 0;
+    const ahead = Math.min(this.asked * MOST_GROWTH, usual + DEVIATIONS * Math.sqrt(usual));
+    return Math.floor(Math.min(ahead, this.#remaining(now) / PART_OF_REMAINING));
   }
 
   /** Forgets what it saw longer ago than a lease. */

@@ -1,5 +1,6 @@
 /** S32: random histories of a fleet with leases. */
 import fc from 'fast-check';
+import { NIGHTLY } from 'headgate-testbed/nightly';
 import { describe, expect, it } from 'vitest';
 import type { FreshStart } from '../../src/core/block.ts';
 import type { Decision } from '../../src/core/decision.ts';
@@ -8,7 +9,7 @@ import { type Fate, Fleet, type Process, settled } from '../support/leases/fleet
 
 const LEASE_MS = 64;
 const FRESH: FreshStart = { longestMs: 10_000 };
-const RUNS = Number(process.env.LEASE_HISTORIES ?? 150);
+const RUNS = NIGHTLY ? 50_000 : 400;
 
 type Step =
   | { type: 'requests'; process: number; account: string; route: string; cost: number; count: number }
