@@ -218,6 +218,9 @@ class HistoryOfFleet {
   #decided(process: Process, decision: Decision): void {
     if (!decision.accepted || !this.fleet.processes.includes(process)) return;
     this.#decisions.push({ process, decision, cost: decision.cost });
+    // A decision shows no instance if it came after the end.
+    if (decision.trace.some(({ startedAt }) => startedAt === undefined) && !this.#setBack.has(process))
+      this.#problems.push({ late: decision.toJSON() });
     for (const key of this.#keysOf(decision)) {
       const instance = this.#instances.get(key.name) ?? { admitted: 0, max: 0 };
       instance.admitted += decision.cost;
