@@ -159,6 +159,14 @@ export class Decision {
   }
 
   /**
+   * Whether the process decided by itself, from units that it had charged in the store before (S32). What other
+   * processes used meanwhile is not in `remaining`.
+   */
+  get leased(): boolean {
+    return false;
+  }
+
+  /**
    * A text with which another process settles or refunds this decision: `limiter.settle(receipt, cost)` (S37). It is
    * URL-safe, at most 8 KiB long, signed, and worthless once the windows that the decision charged are over. Reading it
    * again returns the same text.
@@ -190,8 +198,8 @@ export class Decision {
 
   /** All readable fields, for logs. */
   toJSON(): object {
-    const { accepted, degraded, account, route, cost, decidedAt, shown, trace, impossible, blocked } = this;
-    return { accepted, degraded, account, route, cost, decidedAt, shown, trace, impossible, blocked };
+    const { accepted, degraded, leased, account, route, cost, decidedAt, shown, trace, impossible, blocked } = this;
+    return { accepted, degraded, leased, account, route, cost, decidedAt, shown, trace, impossible, blocked };
   }
 
   /** Of the last window of each limit the one with the least remaining; if they are equal, the route's. */
