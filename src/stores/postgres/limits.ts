@@ -12,10 +12,11 @@ import { effectOf } from '../shared/limit-store-options.ts';
 import type { LimitStoreStats, ServerLimitStore } from '../shared/server-limit-store.ts';
 import { CheckCalls, integerOf, type LimitStoreParts } from './check-calls.ts';
 import type { PostgresClient } from './client.ts';
-import { layoutOf, windowName } from './layout.ts';
-import { arrayOf, digest, fromText, toText, ZERO } from './names.ts';
+import { layoutOf } from './layout.ts';
+import { digest, fromText, toText, ZERO } from './names.ts';
 import { fillOptions, type PostgresStoreOptions } from './options.ts';
 import { isNotExecuted, Server } from './server.ts';
+import { type Receipted, SettleCalls } from './settle-calls.ts';
 
 export type { PostgresStoreOptions } from './options.ts';
 
@@ -35,8 +36,6 @@ export interface PostgresStore extends ServerLimitStore {
 /** Rows that one statement of a reset looks at, so that none of them takes long. */
 const ROWS_PER_PAGE = 2_000;
 
-const SETTLE = `select headgate.settle_1($1::text::uuid, $2::text::uuid[], $3::text::bigint[], $4::text::bigint[],
-  $5::text::bigint, $6::text, $7::text::bigint, $8::text::bigint, $9::text::boolean) as settled`;
 /** The rows are locked in the order of consume_1, and deleted by their keys: a row can change before it is locked. */
 const resetPage = (which: string): string => `with page as materialized (
     select account, route from headgate.counters where ${which} order by account, route limit ${ROWS_PER_PAGE}
@@ -87,10 +86,12 @@ class PostgresLimitStore implements PostgresStore {
   readonly identity: object;
   readonly #parts: LimitStoreParts;
   readonly #calls: CheckCalls;
+  readonly #settlements: SettleCalls;
 
   constructor(parts: LimitStoreParts) {
     this.#parts = parts;
     this.#calls = new CheckCalls(parts);
+    this.#settlements = new SettleCalls(parts);
     this.identity = parts.server.schema.identity;
   }
 
@@ -127,28 +128,22 @@ class PostgresLimitStore implements PostgresStore {
   }
 
   settle(decision: Decision, cost: number): Promise<boolean> {
-    return this.#settle(decision, cost, null);
+    return this.#settle(decision, cost);
   }
 
-  settleOnce(decision: Decision, cost: number, receipt: string): Promise<boolean> {
-    return this.#settle(decision, cost, receipt);
+  settleOnce(decision: Decision, cost: number, receipt: string, until?: number): Promise<boolean> {
+    return this.#settle(decision, cost, { receipt, until });
   }
 
-  async #settle(decision: Decision, cost: number, receipt: string | null): Promise<boolean> {
-    const { server, failover, durable } = this.#parts;
+  async #settle(decision: Decision, cost: number, receipted?: Receipted): Promise<boolean> {
+    const { denials, failover } = this.#parts;
     if (decision.degraded) return failover.settle(decision, cost);
     if (!decision.takeCharge()) return false;
-    const { account, route, windowSet, trace } = decision;
-    const { own, shared } = layoutOf(windowSet);
-    const routes = [...(shared ? [ZERO] : []), ...(own ? [digest(route)] : [])];
-    const values = [
-      ...[digest(account), arrayOf(routes), arrayOf(trace.map((window) => windowName(window, shared)))],
-      ...[arrayOf(trace.map(({ startedAt }) => startedAt as number)), String(cost - decision.cost), receipt],
-      ...[server.now(), String(server.deadlineMs), durable],
-    ];
+    const pair = pairOf(decision.account, decision.route);
     try {
-      const [row] = await this.#changing(shared ? undefined : pairOf(account, route), 'settle', SETTLE, values);
-      const isSettled = row?.settled === true;
+      const isSettled = await denials.forgetDuring(layoutOf(decision.windowSet).shared ? undefined : pair, () =>
+        this.#settlements.settle(decision, cost - decision.cost, pair, receipted),
+      );
       if (!isSettled) decision.returnCharge();
       return isSettled;
     } catch (error) {
