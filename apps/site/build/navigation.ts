@@ -63,6 +63,7 @@ export const GROUPS: readonly Group[] = [
       'docs/reference.md',
       'docs/shared-limits.md',
       'docs/leases.md',
+      'docs/scale.md',
       'docs/limits-in-a-table.md',
       'docs/sign-in.md',
       'packages/simulate/docs/simulate.md',
