@@ -8,6 +8,7 @@ import adjustments from './sql/adjustments.sql';
 import blocks from './sql/blocks.sql';
 import claims from './sql/claims.sql';
 import limits from './sql/limits.sql';
+import rows from './sql/rows.sql';
 import shared from './sql/schema.sql';
 import settle from './sql/settle.sql';
 
@@ -31,6 +32,7 @@ interface Migration {
 /** The migration at index 0 makes version 1. */
 const MIGRATIONS: readonly Migration[] = [
   { text: [shared, limits, blocks, settle, claims, adjustments].join('\n'), oldest: 1 },
+  { text: rows, oldest: 1 },
 ];
 
 /** The version of the schema that this version of the library uses. It works on later ones, too, if they say so. */
