@@ -223,13 +223,22 @@ class StoreIdempotency implements Idempotency {
 
   async reconcile(id: ClaimId, reconcile = this.#reconcile): Promise<OrphanReconciliation> {
     checkFunction('reconcile', reconcile);
-    return this.reconcileWith(id, encodeReconciled(reconcile as Reconcile<unknown>, jsonCodec));
+    return this.#reconcileOrphan(id, encodeReconciled(reconcile as Reconcile<unknown>, jsonCodec), this.settings);
   }
 
   async reconcileWith(id: ClaimId, reconcile: Reconcile<KeptResult>): Promise<OrphanReconciliation> {
     checkFunction('reconcile', reconcile);
+    // Its caller encoded the value, as the caller of `completeWith` did.
+    return this.#reconcileOrphan(id, reconcile, { ...this.settings, maxKeptBytes: Number.MAX_SAFE_INTEGER });
+  }
+
+  async #reconcileOrphan(
+    id: ClaimId,
+    reconcile: Reconcile<KeptResult>,
+    settings: ClaimSettings,
+  ): Promise<OrphanReconciliation> {
     if (this.#runtime.closed) throw new ClosedError('this idempotency instance');
-    return reconcileOrphan(this.#runtime, checkId(id), this.settings, reconcile);
+    return reconcileOrphan(this.#runtime, checkId(id), settings, reconcile);
   }
 
   idle(): Promise<void> {

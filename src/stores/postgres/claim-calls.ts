@@ -168,7 +168,7 @@ export class ClaimCalls {
     }
   }
 
-  async #query(
+  #query(
     server: Server,
     commands: string,
     value: string | null,
@@ -179,11 +179,7 @@ export class ClaimCalls {
     const until = monotonicClock.now() + deadlineMs;
     const values = [commands, value, maxBytes, String(deadlineMs), server.now()];
     if (!hasNotes) return schema.query(CLAIMS, values, until);
-    try {
-      return await schema.query(CLAIMS_WITH_ROWS, [...values, JSON.stringify(this.#options.rows)], until);
-    } catch (error) {
-      throw rowsErrorOf(error) ?? error;
-    }
+    return schema.query(CLAIMS_WITH_ROWS, [...values, JSON.stringify(this.#options.rows)], until);
   }
 
   #noted<Reply>(timed: Timed<Reply>): Timed<Reply> {

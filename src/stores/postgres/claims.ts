@@ -176,8 +176,7 @@ class PostgresClaims implements PostgresClaimStore {
       await server.query(CHECK_ROWS, [JSON.stringify(rows)], server.deadlineMs);
     } catch (error) {
       const failure = rowsErrorOf(error);
-      if (failure === undefined) throw error;
-      throw new PostgresSetupError(failure.message, failure);
+      throw failure === undefined ? error : new PostgresSetupError(failure.message, failure);
     }
   }
 

@@ -3,7 +3,7 @@ import { getOrCreate } from '../../base/get-or-create.ts';
 import { checkOptions } from '../../base/options.ts';
 import { databaseOf, type PostgresClient } from './client.ts';
 import type { Connection, Database, Row } from './database.ts';
-import { PostgresSetupError, setupProblemOf } from './errors.ts';
+import { PostgresSetupError, rowsErrorOf, setupProblemOf } from './errors.ts';
 import adjustments from './sql/adjustments.sql';
 import blocks from './sql/blocks.sql';
 import claims from './sql/claims.sql';
@@ -151,7 +151,7 @@ export class Schema {
    * Runs one statement.
    * @param until by the monotonic clock: the statement is not sent later than this
    * @param connection an open transaction
-   * @throws PostgresSetupError, NotSentError, or the client's error
+   * @throws PostgresSetupError, RowsFailedError, NotSentError, or the client's error
    */
   async query(
     text: string,
@@ -168,7 +168,7 @@ export class Schema {
     try {
       return await connection.query(named, values, until);
     } catch (error) {
-      throw await this.#explained(error);
+      throw rowsErrorOf(error) ?? (await this.#explained(error));
     }
   }
 
