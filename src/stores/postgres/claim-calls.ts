@@ -1,4 +1,4 @@
-import { isHeadgateError, ResultUnavailableError, StoreUnavailableError } from '../../base/errors.ts';
+import { isHeadgateError, OptionError, ResultUnavailableError, StoreUnavailableError } from '../../base/errors.ts';
 import { monotonicClock } from '../../core/clock.ts';
 import type { ClaimId } from '../../core/ports.ts';
 import { ClaimBatcher, type PendingCommand } from '../shared/claim-batcher.ts';
@@ -77,10 +77,12 @@ export class ClaimCalls {
 
   /**
    * @param again the command that asks again for a large value that the reply left out
-   * @throws PostgresSetupError, StoreTimeoutError, StoreUnavailableError, ResultUnavailableError
+   * @throws PostgresSetupError, RowsFailedError, StoreTimeoutError, StoreUnavailableError, ResultUnavailableError
    */
   async run<Reply>(id: ClaimId, command: Command, read: Read<Reply>, again = command): Promise<Reply> {
     const { note } = command;
+    if (note !== undefined && !Object.hasOwn(this.#options.rows ?? {}, command.command))
+      throw new OptionError('note', undefined, `must not be given without rows.${command.command}`, 'a note');
     if (note !== undefined && note.length >= MAX_SMALL_BYTES)
       return this.runLarge(id, command, null, read, Buffer.byteLength(note));
     this.count++;
