@@ -105,7 +105,9 @@ export class GatePassage implements Passage {
     }
     owner.#dispatching ??= owner.#dispatch(note);
     if ((await owner.#dispatching) !== undefined)
-      throw new NotDispatchedError('another attempt owns the idempotency key, or the store could not record the dispatch');
+      throw new NotDispatchedError(
+        'another attempt owns the idempotency key, or the store could not record the dispatch',
+      );
   }
 
   noteOutcome(note: unknown): void {
