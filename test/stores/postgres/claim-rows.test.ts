@@ -122,6 +122,54 @@ describe('exactly once', () => {
   });
 });
 
+/** A pool that loses the answers to statements with rows, as often as `lose` says; the server executes them. */
+function losing(lose: { left: number }) {
+  const real = newPool({ connectionString: url });
+  return Object.assign(Object.create(real) as typeof real, {
+    async connect() {
+      const client = await real.connect();
+      const query = client.query.bind(client) as (config: { text: string }) => Promise<unknown>;
+      return Object.assign(Object.create(client) as typeof client, {
+        async query(config: { text: string }) {
+          const answer = await query(config);
+          if (config.text.includes('.claims_2(') && lose.left-- > 0) throw new Error('read ECONNRESET');
+          return answer;
+        },
+        release: (isBroken: boolean) => client.release(isBroken),
+      });
+    },
+  });
+}
+
+describe('lost answers', () => {
+  it.each([1, 2, 3])('%i in a row: each row is written once, and an undispatched claim leaves none', async (lost) => {
+    const lose = { left: lost };
+    const store = createPostgresClaimStore(losing(lose), { rows: ROWS, deadlineMs: 20_000, logger: false });
+    const idempotency = createIdempotency({ store, logger: false });
+    const dispatched = await (await claimed(idempotency, 'k')).dispatch({ id: 'k' });
+    await idempotency.close({ timeoutMs: 0 });
+    lose.left = 0;
+    const again = createIdempotency({ store, logger: false });
+    if (lost === 1) {
+      expect(dispatched).toEqual({ kind: 'ok' });
+      expect(await states()).toEqual([{ id: 'k', state: 'dispatched' }]);
+    } else {
+      // Two tries failed. The release in the background deletes the row, whose insert the server committed.
+      expect(dispatched).toMatchObject({ kind: 'unavailable' });
+      await expect.poll(states).toEqual([]);
+    }
+    const claim = await claimed(again, 'other');
+    await claim.dispatch({ id: 'other' });
+    lose.left = lost;
+    const completion = await claim.complete(RESULT, { note: { id: 'other', state: 'sent' } });
+    expect(completion).toMatchObject({ kind: 'pending' });
+    await again.idle();
+    expect(await all(`select state from mails.emails where id = 'other'`)).toEqual([{ state: 'sent' }]);
+    expect(await all('select email from mails.outbox')).toEqual([{ email: 'other' }]);
+    await again.close();
+  });
+});
+
 describe('notes', () => {
   it.each([
     ['quotes, brackets and statements', `'; drop table mails.emails; -- " \\ ) $1 $$ step`],
