@@ -215,6 +215,7 @@ class StoreIdempotency implements Idempotency {
 
   async completeWith(id: ClaimId, result: KeptResult, options: NoteOptions = {}): Promise<OperatorCompletion> {
     checkOptions(options, ['note'], 'options');
+    checkResult(result);
     const { retentionMs } = this.settings;
     const completion = await completeByOperator(this.#runtime.store, checkId(id), retentionMs, result, options.note);
     if (completion === 'completed') this.#runtime.waiters.wake(id);
@@ -228,8 +229,13 @@ class StoreIdempotency implements Idempotency {
 
   async reconcileWith(id: ClaimId, reconcile: Reconcile<KeptResult>): Promise<OrphanReconciliation> {
     checkFunction('reconcile', reconcile);
+    const checked: Reconcile<KeptResult> = async (about) => {
+      const answer = await reconcile(about);
+      if (Object(answer).done === true) checkResult((answer as { readonly result: unknown }).result);
+      return answer;
+    };
     // Its caller encoded the value, as the caller of `completeWith` did.
-    return this.#reconcileOrphan(id, reconcile, { ...this.settings, maxKeptBytes: Number.MAX_SAFE_INTEGER });
+    return this.#reconcileOrphan(id, checked, { ...this.settings, maxKeptBytes: Number.MAX_SAFE_INTEGER });
   }
 
   async #reconcileOrphan(
@@ -274,6 +280,13 @@ class StoreIdempotency implements Idempotency {
 
 function checkFunction(option: string, value: unknown, reason = 'must be a function'): void {
   if (typeof value !== 'function') throw new OptionError(option, value, reason);
+}
+
+/** @throws OptionError that does not show the result, which is a client's data */
+function checkResult(result: unknown): void {
+  const { status, value } = Object(result) as Partial<KeptResult>;
+  if (typeof status !== 'string' || (value !== undefined && typeof value !== 'string'))
+    throw new OptionError('result', undefined, 'must be { status, value }, as storedResponse() returns', typeof result);
 }
 
 function checkCall(dispatch: string, signal: AbortSignal | undefined): void {

@@ -225,6 +225,9 @@ describe('an operator', () => {
     expect(completed.line.noted).toEqual(['complete "c"']);
     expect(await completed.idempotency.completeWith(ID, RESULT, { note: 'c' })).toBe('already_completed');
     await expect(completed.idempotency.complete(ID, 1, { more: 1 } as object)).rejects.toThrow(/more/);
+    await expect(completed.idempotency.completeWith(ID, 'secret' as never)).rejects.toThrow(
+      /^result: must be \{ status, value \}, as storedResponse\(\) returns, got string$/,
+    );
   });
 });
 
@@ -256,6 +259,7 @@ describe('reconcile of a job', () => {
     ['unknown', () => 'unknown'],
     ['undefined', () => undefined],
     ['an error', () => Promise.reject(new Error('provider'))],
+    ['another result than that of open', () => ({ done: true, result: 'sent' })],
     ['a note that cannot be written', () => ({ done: true, result: RESULT, note: 'a\0b' })],
   ])('%s: leaves the orphan as it was, and the next job asks again', async (_, answer) => {
     const { idempotency, line } = noting(await orphaned());
