@@ -93,7 +93,7 @@ export class Attempt {
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       const sentAt = runtime.timers.now();
       try {
-        const reply = await runtime.store.dispatch(id, { ...this.#ownerCommand(generation), note });
+        const reply = await runtime.store.dispatch(id, this.#ownerCommand(generation, note));
         if (reply.kind !== 'ok' || runtime.timers.now() - sentAt < settings.leaseMs) return reply;
         error = new StoreUnavailableError('the lease expired before the reply arrived');
         mayBeDispatched = true;
@@ -168,9 +168,9 @@ export class Attempt {
     });
   }
 
-  #ownerCommand(generation: number): HeldCommand {
+  #ownerCommand(generation: number, note?: string): HeldCommand {
     const { leaseMs, retentionMs } = this.settings;
-    return { token: this.#token, fingerprint: this.fingerprint, retentionMs, generation, leaseMs };
+    return { token: this.#token, fingerprint: this.fingerprint, retentionMs, generation, leaseMs, note };
   }
 }
 
