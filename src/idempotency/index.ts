@@ -6,7 +6,7 @@
 export type { KeptResult, NotedStep, OnOrphan } from '../core/claim.ts';
 export type { Claim, ClaimCompletion, ClaimDispatch, ClaimRelease } from './claim.ts';
 export type { IdempotencyEvent } from './events.ts';
-export type { KeyOpener } from './idempotency.ts';
+export type { KeyOpener, ReleaseOptions } from './idempotency.ts';
 export type { NoteOptions } from './note.ts';
 export type { OpenedClaim, OpenRequest } from './open.ts';
 export type { OperatorCompletion, OperatorRelease } from './operator.ts';

@@ -81,13 +81,11 @@ export class ClaimCalls {
    */
   async run<Reply>(id: ClaimId, command: Command, read: Read<Reply>, again = command): Promise<Reply> {
     const { note } = command;
-    if (note !== undefined && !Object.hasOwn(this.#options.rows ?? {}, command.command))
-      throw new OptionError('note', undefined, `must not be given without rows.${command.command}`, 'a note');
     if (note !== undefined && note.length >= MAX_SMALL_BYTES)
       return this.runLarge(id, command, null, read, Buffer.byteLength(note));
     this.count++;
     const names = namesOf(id);
-    const text = textOf(names, command);
+    const text = this.#textOf(names, command);
     const hasNote = note !== undefined;
     const { reply, omittedBytes } = await traceCall(
       'claims',
@@ -122,7 +120,7 @@ export class ClaimCalls {
   ): Promise<Reply> {
     const { largeServer } = this.#options;
     this.count++;
-    const text = `[${textOf(namesOf(id), command)}]`;
+    const text = `[${this.#textOf(namesOf(id), command)}]`;
     try {
       return await traceCall('large_values', command.command, largeServer.breaker, () =>
         this.large.run(id.scope, bytes, async () => {
@@ -184,6 +182,18 @@ export class ClaimCalls {
     return schema.query(CLAIMS_WITH_ROWS, [...values, JSON.stringify(this.#options.rows)], until);
   }
 
+  /**
+   * The command as JSON. Its note is JSON already.
+   * @throws OptionError for a note without rows
+   */
+  #textOf(names: ClaimNames, command: Command): string {
+    const { note, command: step } = command;
+    if (note === undefined) return JSON.stringify({ ...names, ...command });
+    if (!Object.hasOwn(this.#options.rows ?? {}, step))
+      throw new OptionError('note', undefined, `must not be given without rows.${step}`, 'a note');
+    return `${JSON.stringify({ ...names, ...command, note: undefined }).slice(0, -1)},"note":${note}}`;
+  }
+
   #noted<Reply>(timed: Timed<Reply>): Timed<Reply> {
     this.#serverTime.report('', timed.now, monotonicClock.now());
     return timed;
@@ -195,13 +205,6 @@ export class ClaimCalls {
     if (clock !== undefined) return clock.now() + deadlineMs;
     return this.#serverTime.deadline('', monotonicClock.now(), deadlineMs);
   }
-}
-
-/** The command as JSON. Its note is JSON already. */
-function textOf(names: ClaimNames, command: Command): string {
-  const { note } = command;
-  if (note === undefined) return JSON.stringify({ ...names, ...command });
-  return `${JSON.stringify({ ...names, ...command, note: undefined }).slice(0, -1)},"note":${note}}`;
 }
 
 function repliesOf(rows: readonly Row[], count: number): Fields[] {

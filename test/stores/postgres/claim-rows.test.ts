@@ -189,6 +189,8 @@ describe('notes', () => {
   it('are refused without rows for their step, also by the store itself', async () => {
     const store = storeWith({ rows: undefined });
     await expect(store.dispatch(ID, HELD)).rejects.toMatchObject({ code: 'invalid_option', option: 'note' });
+    const large = { status: 'ok', value: 'v'.repeat(20_000) };
+    await expect(store.complete(ID, { ...COMPLETE, result: large })).rejects.toMatchObject({ option: 'note' });
     const claim = await claimed(idempotencyWith({ rows: { complete: ROWS.complete } }), 'k');
     await expect(claim.dispatch({ id: 'k' })).rejects.toThrow(/no rows.dispatch/);
     expect(await claim.abandon()).toEqual({ kind: 'released' });
