@@ -44,7 +44,8 @@ export interface ClientIpOptions {
   readonly ipv6Prefix?: number | undefined;
   /**
    * Whether a warning is logged if requests seem to come through a proxy that is not trusted, or if trusted proxies do
-   * not write the header (`HG_PROXY_NOT_TRUSTED` and `HG_PROXY_FIELD_MISSING` in `docs/misuse.md`).
+   * not write the header, or are fewer than their number (`HG_PROXY_NOT_TRUSTED`, `HG_PROXY_FIELD_MISSING` and
+   * `HG_TOO_FEW_PROXIES` in `docs/misuse.md`).
    * @default true
    */
   readonly validate?: boolean | undefined;
@@ -76,6 +77,7 @@ const NAMED: Readonly<Record<string, readonly string[]>> = {
   uniquelocal: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
 };
 
+const NOT_LIST = 'must be the one address of the connection, not a list: trustedProxies reads the list of the proxies';
 const FORWARDED = 'forwarded';
 const USUAL_FIELD = 'x-forwarded-for';
 const TOKEN = "[!#$%&'*+.^_`|~\\w-]+";
@@ -115,7 +117,7 @@ export function createClientIp(options: ClientIpOptions = {}): ClientIp {
   const trustsNone = trustedProxies === 0 || (Array.isArray(trustedProxies) && trustedProxies.length === 0);
   if (trustsNone && name !== USUAL_FIELD)
     throw new OptionError('header', header, 'needs trustedProxies: it is read only from proxies that are trusted');
-  const checks = misuse && new ProxyChecks(misuse, name, trustsNone);
+  const checks = misuse && new ProxyChecks(misuse, name, trustedProxies);
   return (connected, fields) => {
     let hop = 0;
     let address = parsePeer(connected);
@@ -126,7 +128,7 @@ export function createClientIp(options: ClientIpOptions = {}): ClientIp {
       return address && blockName(address, ipv6Prefix);
     }
     const entries = listOf(fields, name);
-    checks?.trusted(entries.some((entry) => entry !== ''));
+    checks?.trusted(entries);
     for (let at = entries.length - 1; at >= 0; at--) {
       const next = parseIp(read(entries[at] as string) ?? '');
       if (next === undefined) break;
@@ -193,7 +195,11 @@ function forwardedFor(element: string): string | undefined {
 
 /** @throws OptionError */
 function parsePeer(connected: unknown): IpAddress | undefined {
-  if (typeof connected === 'string') return parseIp(connected);
+  if (typeof connected === 'string') {
+    // Read as no address, it would let every client share one allowance, or pass.
+    if (connected.includes(',')) throw new OptionError('connected', connected, NOT_LIST);
+    return parseIp(connected);
+  }
   if (connected === undefined || connected === null) return undefined;
   throw new OptionError('connected', connected, 'must be an address: clientIp(socket.remoteAddress, headers)');
 }

@@ -10,6 +10,7 @@ import { checkCost } from '../limits/limiter.ts';
 import type { Limiter } from '../limits/ports.ts';
 import type { GateEmitter } from './events.ts';
 import type { GateOutcome, Passage, Settlement } from './gate.ts';
+import type { GateChecks } from './gate-checks.ts';
 import type { GateOptions } from './options.ts';
 import type { CapturedResponse, ResponseRecording } from './recording.ts';
 
@@ -43,6 +44,7 @@ export class GatePassage implements Passage {
     readonly requestId: string,
     private readonly options: Pick<GateOptions<never>, 'limiter' | 'providerAnswers' | 'finalCost'>,
     private readonly events: GateEmitter,
+    private readonly checks?: GateChecks | undefined,
   ) {}
 
   /**
@@ -214,6 +216,7 @@ export class GatePassage implements Passage {
     if (finalCost === undefined || this.decision === undefined) return;
     try {
       const cost: unknown = finalCost({ status, header });
+      this.checks?.finalCost(cost, status);
       if (cost === undefined) return;
       if (isPromise(cost)) {
         // An unhandled rejection would end the process.

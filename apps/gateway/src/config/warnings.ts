@@ -2,6 +2,7 @@ import type { RouteTemplate } from 'headgate-simulate/routes';
 import { isLimited, isNamed } from './account-source.ts';
 import { type ConfigIssue, formatPath } from './config-error.ts';
 import { withoutSecrets } from './hide-secrets.ts';
+import { idempotencyWarnings } from './idempotency-warnings.ts';
 import { layerWarnings } from './layer-warnings.ts';
 import { layerHasWindows } from './limits.ts';
 import { isLoopback } from './loopback.ts';
@@ -72,6 +73,7 @@ export function warningsFor(config: Config): ConfigIssue[] {
     ...unlimitedRoutes(config),
     ...unlimitedRequests(config),
     ...layerWarnings(config),
+    ...idempotencyWarnings(config),
     ...warnIf(
       config.store === 'memory' && routes.some(({ idempotent }) => Boolean(idempotent)),
       'store',
