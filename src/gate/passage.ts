@@ -10,7 +10,6 @@ import { checkCost } from '../limits/limiter.ts';
 import type { Limiter } from '../limits/ports.ts';
 import type { GateEmitter } from './events.ts';
 import type { GateOutcome, Passage, Settlement } from './gate.ts';
-import type { GateChecks } from './gate-checks.ts';
 import type { GateOptions } from './options.ts';
 import type { CapturedResponse, ResponseRecording } from './recording.ts';
 
@@ -44,7 +43,8 @@ export class GatePassage implements Passage {
     readonly requestId: string,
     private readonly options: Pick<GateOptions<never>, 'limiter' | 'providerAnswers' | 'finalCost'>,
     private readonly events: GateEmitter,
-    private readonly checks?: GateChecks | undefined,
+    /** Looks for signs of a mistake. */
+    private readonly checks?: { finalCost(cost: unknown, status: number): void } | undefined,
   ) {}
 
   /**
