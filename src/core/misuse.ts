@@ -5,6 +5,7 @@ import { createLogger, type Logger } from '../base/logger.ts';
 export type MisuseCode =
   | 'HG_ACCOUNT_NEVER_SEEN'
   | 'HG_ADJUSTMENT_HIDES'
+  | 'HG_DECISION_IGNORED'
   | 'HG_GATE_TWICE'
   | 'HG_LIMITER_PER_REQUEST'
   | 'HG_MEMORY_IN_CLUSTER'
@@ -22,6 +23,7 @@ export type MisuseCode =
   | 'HG_SHARED_PREFIX'
   | 'HG_TOO_FEW_PROXIES'
   | 'HG_TOO_MANY_ROUTES'
+  | 'HG_UNDEFINED_IN_ACCOUNT'
   | 'HG_UNKNOWN_FIELD'
   | 'HG_WINDOW_WITHOUT_EFFECT';
 

@@ -1,7 +1,9 @@
 import { builtinModule } from '../base/builtin-module.ts';
 import { describe } from '../base/errors.ts';
+import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import type { AdjustTarget } from '../core/adjustment.ts';
 import { countersOf } from '../core/counters.ts';
+import type { Decision } from '../core/decision.ts';
 import { formatWindow, type Limit } from '../core/limit.ts';
 import { isSeconds, type MisuseCode, type MisuseLog } from '../core/misuse.ts';
 import type { LimitStore } from '../core/ports.ts';
@@ -18,6 +20,10 @@ const DECISIONS = 1_000;
 const MAX_ROUTES = 1_000;
 /** After the first {@link DECISIONS}, only every 64th decision is looked at, so that the others cost nothing. */
 const LOOKED_AT = 64;
+/** So many rejections among the first {@link DECISIONS} that nothing looks at are probably a mistake. */
+const IGNORED = 10;
+/** What a missing field becomes in a text. */
+const MISSING = /(?:^|\W)(undefined|null|NaN)(?:\W|$)|\[object \w+\]/;
 /** Most names that a warning shows. */
 const SHOWN_NAMES = 5;
 /** The fields of a request. */
@@ -83,6 +89,9 @@ export class LimiterChecks {
   /** Names of the routes so far. Undefined after they were too many. */
   #routes: Set<string> | undefined = new Set();
   #decisions = 0;
+  #rejections = 0;
+  /** Whether nothing has read `accepted` of a rejection so far. False after the first {@link DECISIONS}. */
+  areUnread = true;
   readonly createdAfter: number;
 
   constructor(misuse: MisuseLog, limits: NamedLimits, latest = latestLimiters) {
@@ -107,6 +116,16 @@ export class LimiterChecks {
     if (decisions <= DECISIONS || decisions % LOOKED_AT === 0) this.#look(request, route, windowSet, decisions);
   }
 
+  /** Call it with each decision while they are unread. */
+  decided(decided: MaybePromise<Decision>): void {
+    if (!isPromise(decided)) this.#watch(decided);
+    else
+      decided.then(
+        (decision) => this.#watch(decision),
+        () => {},
+      );
+  }
+
   /** Call it with a request whose fields may be misspelt. Others are no mistake: a job can be passed as it is. */
   looksAtFields(request: LimitRequest): void {
     for (const name of Object.keys(request)) {
@@ -123,8 +142,14 @@ export class LimiterChecks {
     }
   }
 
-  /** Call it with every limit of the limiter. */
-  listed(limits: readonly Limit[]): void {
+  /**
+   * Call it with every limit of the limiter.
+   * @param given as the user wrote them
+   */
+  listed(limits: readonly Limit[], given: unknown): void {
+    // Not in the text '5/900ms', where the unit is written.
+    for (const [, ms] of (JSON.stringify(given) ?? '').matchAll(/"durationMs":(\d+)/g))
+      if (isSeconds(Number(ms))) this.#misuse.warn('HG_SECONDS', `durationMs of a window is ${ms}: are seconds meant?`);
     for (const limit of limits) {
       limit.forEach((window, i) => {
         const longer = limit[i + 1];
@@ -182,9 +207,12 @@ export class LimiterChecks {
 
   #lookAtFirst(request: LimitRequest, windowSet: WindowSet, decisions: number): void {
     this.looksAtFields(request);
-    if (this.#unmet.length === 0) return;
-    this.#unmet = this.#unmet.filter(({ isMet }) => !isMet(request, windowSet));
+    const missing = MISSING.exec(request.account);
+    if (missing !== null) this.#warnOfMissing(missing[1]);
+    if (this.#unmet.length > 0) this.#unmet = this.#unmet.filter(({ isMet }) => !isMet(request, windowSet));
     if (decisions < DECISIONS) return;
+    if (this.areUnread && this.#rejections >= IGNORED) this.#warnOfIgnored();
+    this.areUnread = false;
     for (const { code, instead } of this.#unmet)
       this.#misuse.warn(code, `All of the first ${DECISIONS} requests ${instead}.`);
   }
@@ -210,6 +238,26 @@ export class LimiterChecks {
     if (unseen.length === 0) return;
     const reason = `The first ${DECISIONS} requests had none of these routes of \`limits\`: ${listOf(unseen)}`;
     this.#misuse.warn('HG_ROUTE_NEVER_SEEN', `${reason}. They had ${listOf([...routes])}.`);
+  }
+
+  #watch(decision: Decision): void {
+    if (decision.accepted || !this.areUnread) return;
+    this.#rejections++;
+    const get = (): boolean => {
+      this.areUnread = false;
+      return false;
+    };
+    Object.defineProperty(decision, 'accepted', { get, enumerable: true, configurable: true });
+  }
+
+  #warnOfIgnored(): void {
+    const reason = `${this.#rejections} of the first ${DECISIONS} requests were rejected, and nothing read \`accepted\``;
+    this.#misuse.warn('HG_DECISION_IGNORED', `${reason}: consume() resolves to a decision, and throws no rejection.`);
+  }
+
+  #warnOfMissing(missing = 'an object'): void {
+    const reason = `An account has ${missing} in it: is a field missing?`;
+    this.#misuse.warn('HG_UNDEFINED_IN_ACCOUNT', `${reason} All such requests share one allowance.`);
   }
 
   #warnOfRequest(): void {

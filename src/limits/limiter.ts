@@ -54,7 +54,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
   const checks = misuse && new LimiterChecks(misuse, windowSets);
   checks?.created(store, limits, receipts !== undefined);
   if (checks !== undefined && windowSets instanceof WindowSets) {
-    checks.listed(windowSets.limits);
+    checks.listed(windowSets.limits, limits);
     windowSets.onUnknownProvider = (provider) => {
       windowSets.onUnknownProvider = undefined;
       checks.unknownProvider(provider);
@@ -252,7 +252,9 @@ class StoreLimiter implements Limiter {
     const { account, route = EVERY_ROUTE, cost = 1 } = request;
     checkCost(cost);
     this.#checks?.decides(request, route, windowSet);
-    return this.#store.consume(account, route, windowSet, cost);
+    const decided = this.#store.consume(account, route, windowSet, cost);
+    if (this.#checks?.areUnread) this.#checks.decided(decided);
+    return decided;
   }
 
   #namedRoutes(account: Subject): MaybePromise<NamedRoutes> {

@@ -1,6 +1,8 @@
 import { Pool } from 'pg';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createAddressGate } from '../../src/address/gate.ts';
+import type { Decision } from '../../src/core/decision.ts';
+import { decorateStore } from '../../src/core/decorate-store.ts';
 import { MisuseLog, type MisuseWarning } from '../../src/core/misuse.ts';
 import type { LimitStore } from '../../src/core/ports.ts';
 import { createWindowSet } from '../../src/core/window-set.ts';
@@ -304,6 +306,69 @@ describe('HG_NOTHING_LIMITED', () => {
   });
 });
 
+describe('HG_DECISION_IGNORED', () => {
+  const ask = async (max: number, look: (decision: Decision) => unknown, validate = true) => {
+    const { limiter, codes } = watched({ limits: [`${max}/1m`], validate });
+    for (let i = 0; i < 1_500; i++)
+      look(i % 2 ? await limiter.consume({ account: 'a' }) : limiter.consumeSync({ account: 'a' }));
+    return codes();
+  };
+
+  it('is logged if nothing read accepted of ten rejections among the first 1,000 requests', async () => {
+    expect(await ask(980, ({ cost }) => cost)).toEqual(['HG_DECISION_IGNORED']);
+  });
+
+  it('is not logged if a rejection was read, directly or by its windows, or if there were fewer', async () => {
+    expect(await ask(980, ({ accepted }) => accepted)).toEqual([]);
+    expect(await ask(980, ({ shown }) => shown)).toEqual([]);
+    expect(await ask(995, ({ cost }) => cost)).toEqual([]);
+    expect(await ask(1, ({ cost }) => cost, false)).toEqual([]);
+  });
+
+  it('is also known of a store that returns promises, whose errors stay its own', async () => {
+    const memory = createMemoryStore();
+    let calls = 0;
+    const store = decorateStore(memory, {
+      consume:
+        (consume) =>
+        async (...args) => {
+          if (++calls === 5) throw new Error('away');
+          return consume(...args);
+        },
+    });
+    const { limiter, codes } = watched({ limits: ['1/1m'], store: { ...store, synchronous: false } as LimitStore });
+    for (let i = 0; i < 1_000; i++)
+      await limiter.consume({ account: 'a' }).catch((error) => expect(error.message).toBe('away'));
+    expect(codes()).toEqual(['HG_DECISION_IGNORED']);
+  });
+
+  it('S19: a rejection that is watched reads and prints as any other', () => {
+    const { limiter } = watched({ limits: ['0/1m'] });
+    const decision = limiter.consumeSync({ account: 'a' });
+    expect(JSON.parse(JSON.stringify(decision))).toMatchObject({ accepted: false, account: 'a', route: '*' });
+    expect([decision.accepted, Object.keys(decision).includes('accepted')]).toEqual([false, true]);
+  });
+});
+
+describe('HG_UNDEFINED_IN_ACCOUNT', () => {
+  const codesOf = (...accounts: string[]) => {
+    const { limiter, codes } = watched();
+    for (const account of accounts) limiter.consumeSync({ account, route: 'r' });
+    return codes();
+  };
+
+  it.each(['undefined', 'user:undefined', 'acc_1 null', 'NaN', 'user:[object Object]'])(
+    'is logged for %s',
+    (account) => {
+      expect(codesOf(account, account)).toEqual(['HG_UNDEFINED_IN_ACCOUNT']);
+    },
+  );
+
+  it('is not logged for other names', () => {
+    expect(codesOf('acc_1', 'nullable', 'hannah.undefinedson', 'NaNa', '')).toEqual([]);
+  });
+});
+
 describe('HG_MEMORY_IN_CLUSTER', () => {
   const inWorker = (isWorker: boolean) =>
     vi.spyOn(process, 'getBuiltinModule').mockImplementation((name: string) => {
@@ -338,6 +403,12 @@ describe('HG_SECONDS and HG_ROUTE_OF_NO_REQUEST', () => {
     expect(codes()).toEqual([]);
     await block(limiter, 15 * 60);
     expect(codes()).toEqual(['HG_SECONDS']);
+  });
+
+  it('a window of seconds is logged, unless a text names its unit', () => {
+    const window = { max: 5, durationMs: 900 };
+    expect(watched({ limits: { default: LIMITS, plans: { pro: [window] } } }).codes()).toEqual(['HG_SECONDS']);
+    expect(watched({ limits: ['5/900s', '1/300ms', { max: 9, durationMs: 3_600_000 }] }).codes()).toEqual([]);
   });
 
   it('a block or reset of a route is logged if requests came, and none named its route', async () => {
