@@ -9,6 +9,7 @@ import { isLoopback } from './loopback.ts';
 import { isObeyed } from './request-fields.ts';
 import { parseRoute } from './routes.ts';
 import type { Config } from './schema.ts';
+import { secondsWarnings } from './seconds-warnings.ts';
 import { avoidingSpelling, tolerantTemplate } from './sibling-routes.ts';
 import { parseStore } from './store-url.ts';
 import { didYouMean } from './suggest.ts';
@@ -74,6 +75,7 @@ export function warningsFor(config: Config): ConfigIssue[] {
     ...unlimitedRequests(config),
     ...layerWarnings(config),
     ...idempotencyWarnings(config),
+    ...secondsWarnings(config),
     ...warnIf(
       config.store === 'memory' && routes.some(({ idempotent }) => Boolean(idempotent)),
       'store',

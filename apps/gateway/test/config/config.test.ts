@@ -564,6 +564,23 @@ describe('warnings', () => {
     expect(warningsOf({ routes, idempotency, decisions: { secret } }, /^idempotency/)).toEqual([]);
   });
 
+  it('a window that is probably in seconds is a warning, unless a text names its unit', () => {
+    const limit = (durationMs: number) => [{ max: 5, durationMs }];
+    const of = (windows: object) => ({
+      routes: [{ route: 'GET /x' }],
+      keys: [{ sha256: 'a'.repeat(64), application: 'a' }],
+      perAddress: windows,
+      limits: { default: { allMethods: windows } },
+    });
+    const reason = 'a window of 900 ms: are seconds meant? Multiply by 1000';
+    expect(warningsOf(of(limit(900)), /^(limits|perAddress)$/)).toEqual([
+      { path: 'limits', reason },
+      { path: 'perAddress', reason },
+    ]);
+    for (const windows of [limit(60_000), ['5/900s'], ['5/900ms']])
+      expect(warningsOf(of(windows), /^(limits|perAddress)$/)).toEqual([]);
+  });
+
   it('a retention that is probably in seconds is a warning', () => {
     const routes = [
       { route: 'POST /x', idempotent: { retentionMs: 3_600 } },
