@@ -54,8 +54,7 @@ export class ProxyChecks {
   #warnOfCount(written: number): void {
     this.#isOver = true;
     const reason = `trustedProxies is ${this.#counted}, but a request has ${written} in ${this.#field}`;
-    const harm = 'it passed fewer proxies, and a client that writes the field itself can choose its address';
-    this.#misuse.warn('HG_TOO_FEW_PROXIES', `${reason}: ${harm}.`);
+    this.#misuse.warn('HG_TOO_FEW_PROXIES', `${reason}: a client that writes more can choose its address.`);
   }
 
   /** Call it with each other request, while it looks at them. */

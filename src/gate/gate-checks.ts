@@ -66,7 +66,7 @@ export class GateChecks {
     // A gate that only counts errors refunds any number of other responses.
     if (!(++this.#refunded >= REFUNDED && this.#hasRefundedError)) return;
     this.#refunded = Number.NaN;
-    const reason = '`finalCost` returned 0 for every response so far, also for errors, so each request was refunded';
+    const reason = '`finalCost` returned 0 for every response so far, also for errors';
     this.#misuse.warn('HG_NOTHING_LIMITED', `${reason}: does it read \`status\`?`, 'finalCost');
   }
 

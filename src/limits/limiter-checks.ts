@@ -73,7 +73,7 @@ function expectationsOf({ layerFields = [], namedAccounts = [], isLimited = fals
     isLimited && {
       code: 'HG_NOTHING_LIMITED',
       isMet: (_, { windows }) => windows.length > 0,
-      instead: 'met no window: the limits of their plan, provider, account and route are empty',
+      instead: 'met no window, so none was limited',
     },
   ];
   return expectations.filter((each) => each !== false);
@@ -163,8 +163,8 @@ export class LimiterChecks {
   /** Call it with a block or a reset of one route. */
   targetsRoute(): void {
     if (this.#decisions === 0 || this.#hasNamedRoute) return;
-    const reason = 'A block or reset names a route, but the requests so far did not, so it is not about them';
-    this.#misuse.warn('HG_ROUTE_OF_NO_REQUEST', `${reason}: leave the route out, or name it in each request.`);
+    const reason = 'A block or reset names a route, but no request did so far';
+    this.#misuse.warn('HG_ROUTE_OF_NO_REQUEST', `${reason}: leave it out, or name it in each request.`);
   }
 
   /** Call it with the time of a block, in milliseconds. */
@@ -201,8 +201,8 @@ export class LimiterChecks {
     if (hasReceipts)
       this.#misuse.warn('HG_RECEIPTS_IN_MEMORY', 'Receipts of a memory store settle only in this process.');
     if (builtinModule<{ readonly isWorker: boolean }>('node:cluster')?.isWorker !== true) return;
-    const reason = 'Each worker of the cluster counts in its own memory, so the limits allow more with each worker';
-    this.#misuse.warn('HG_MEMORY_IN_CLUSTER', `${reason}: give the limiter a store in Redis or PostgreSQL.`);
+    const reason = 'Each worker of the cluster counts in its own memory';
+    this.#misuse.warn('HG_MEMORY_IN_CLUSTER', `${reason}: use a store in Redis or PostgreSQL.`);
   }
 
   #lookAtFirst(request: LimitRequest, windowSet: WindowSet, decisions: number): void {
@@ -251,17 +251,16 @@ export class LimiterChecks {
   }
 
   #warnOfIgnored(): void {
-    const reason = `${this.#rejections} of the first ${DECISIONS} requests were rejected, and nothing read \`accepted\``;
-    this.#misuse.warn('HG_DECISION_IGNORED', `${reason}: consume() resolves to a decision, and throws no rejection.`);
+    const reason = `Nothing read \`accepted\` of ${this.#rejections} rejections`;
+    this.#misuse.warn('HG_DECISION_IGNORED', `${reason}: consume() resolves to a decision, and does not throw it.`);
   }
 
   #warnOfMissing(missing = 'an object'): void {
-    const reason = `An account has ${missing} in it: is a field missing?`;
-    this.#misuse.warn('HG_UNDEFINED_IN_ACCOUNT', `${reason} All such requests share one allowance.`);
+    this.#misuse.warn('HG_UNDEFINED_IN_ACCOUNT', `An account contains ${missing}: is a field missing?`);
   }
 
   #warnOfRequest(): void {
-    const reason = 'Limiters are created one after the other, and decide one request each, of the same accounts';
+    const reason = 'Limiters are created one by one for the same accounts, and decide one request each';
     this.#misuse.warn('HG_LIMITER_PER_REQUEST', `${reason}: create the limiter once, at the start.`);
   }
 }

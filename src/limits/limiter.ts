@@ -68,8 +68,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
 
 /** A store that must remember a fresh start can only forget it too early. */
 const UNKNOWN_LONGEST_MS = 400 * 86_400_000;
-const NO_STORE =
-  'must be a store, such as createRedisStore(client) returns, or left out: then each process counts in its own memory';
+const NO_STORE = 'must be a store, or left out: then each process counts in its own memory';
 const ONE_ARGUMENT = "must be absent; the cost is a field of the first: { account: 'acc_1', cost: 5 }";
 const NO_SECRET = 'must be given to settle a receipt, with the secret of the limiter that issued it';
 const NOT_SUBJECT = "must be an object such as { account: 'acc_1', route: 'POST /emails' }";

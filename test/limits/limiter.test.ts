@@ -267,7 +267,7 @@ describe('invalid input', () => {
       /^store: must have settle\(\), as createMemoryStore\(\) does, got /,
     );
     expect(() => createLimiter({ store: undefined as never, limits: { allMethods: ['1/1m'] } })).toThrow(
-      /^store: must be a store, .* or left out: .* in its own memory, got undefined$/,
+      /^store: must be a store, or left out: .* in its own memory, got undefined$/,
     );
   });
 
