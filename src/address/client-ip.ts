@@ -77,7 +77,6 @@ const NAMED: Readonly<Record<string, readonly string[]>> = {
   uniquelocal: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
 };
 
-const NOT_LIST = 'must be the one address of the connection, not a list: trustedProxies reads the list of the proxies';
 const FORWARDED = 'forwarded';
 const USUAL_FIELD = 'x-forwarded-for';
 const TOKEN = "[!#$%&'*+.^_`|~\\w-]+";
@@ -195,11 +194,7 @@ function forwardedFor(element: string): string | undefined {
 
 /** @throws OptionError */
 function parsePeer(connected: unknown): IpAddress | undefined {
-  if (typeof connected === 'string') {
-    // Read as no address, it would let every client share one allowance, or pass.
-    if (connected.includes(',')) throw new OptionError('connected', connected, NOT_LIST);
-    return parseIp(connected);
-  }
+  if (typeof connected === 'string') return parseIp(connected);
   if (connected === undefined || connected === null) return undefined;
   throw new OptionError('connected', connected, 'must be an address: clientIp(socket.remoteAddress, headers)');
 }
