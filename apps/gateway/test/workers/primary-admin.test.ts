@@ -48,6 +48,15 @@ it('if no worker answers: 503 for figures, and the answer for what is in the sto
   }
   expect((await read('/v1/limits')).limits.length).toBeGreaterThan(0);
   expect((await read('/v1/accounts')).accounts).toHaveLength(9);
+  const none = { counted: 0, of: 2, missing: [1, 2] };
+  const windows = await read('/v1/windows?account=acc_1');
+  expect(windows).toMatchObject({ perMinute: { accepted: 0, rejected: 0 }, workers: none });
+  expect(windows.routes.length).toBeGreaterThan(0);
+  // A candidate that was put is stored, so the answer must not say that it was not.
+  const json = { limits: { default: { allMethods: ['1/1m'] } }, store: 'same', sample: 1 };
+  const put = await askAdmin(port, 'PUT', '/v1/shadow', { json });
+  expect(put.status).toBe(200);
+  expect(JSON.parse(put.text).figures).toMatchObject({ total: { none: 0 }, workers: none });
 });
 
 it('a worker that does not answer is named, also where an answer says that there is nothing', async () => {
