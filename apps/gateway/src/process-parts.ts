@@ -71,6 +71,8 @@ export async function openParts(
     store: store.claims,
     reconcile: undefined,
     onEvent: onIdempotency,
+    // The config is checked separately.
+    validate: false,
     logger: (message, err) => log.logger.error({ err }, message),
   });
   const details = (): ProcessDetails => ({
