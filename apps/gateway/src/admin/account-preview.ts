@@ -66,7 +66,7 @@ export async function previewAccounts(context: AdminContext, changes: readonly L
   const busiest = touched.filter(({ effect }) => hasWindows(effect)).slice(0, MAX_PEEKED);
   const ids = busiest.map(({ account }) => account.id);
   const rates = sumOfRates((await figures('rates', ids)).each);
-  const rateOf = new Map(ids.map((id, i) => [id, rates[i] as AccountRate]));
+  const rateOf = new Map(ids.map((id, i) => [id, rates[i] ?? { accepted: 0, rejected: 0 }]));
   const now = await peekEach(busiest, async ({ account: { id, provider, plan }, effect }) => {
     const { allMethodsScope } = sharedLimits.windowSet({ account: id, route: effect.route, provider, plan });
     const counting = planOf(effect, allMethodsScope);

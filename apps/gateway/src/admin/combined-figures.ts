@@ -16,7 +16,7 @@ export interface CountedWorkers {
 
 /** The figures of each process of the gateway. */
 export interface Answers<Figures> {
-  /** At least one. */
+  /** At least one, except of figures that an answer only shows beside others. */
   readonly each: readonly Figures[];
   /** Undefined if this process is the gateway. */
   readonly workers?: CountedWorkers | undefined;

@@ -3,7 +3,7 @@ import { createClientIp } from 'headgate/client-ip';
 import { createShadowedLimiter } from 'headgate/internal';
 import { type AdminApi, createAdminApi } from '../admin/admin-api.ts';
 import { type Answers, NoAnswerError } from '../admin/combined-figures.ts';
-import type { Figure } from '../admin/figures.ts';
+import type { Figure, FigureName } from '../admin/figures.ts';
 import { operationsOf } from '../admin/operations/index.ts';
 import { createAccounts } from '../admission/accounts.ts';
 import type { Config } from '../config/schema.ts';
@@ -30,6 +30,9 @@ export interface PrimaryAdminOptions {
   readonly health: Health;
   readonly pool: Pick<WorkerPool, 'ask' | 'obey'>;
 }
+
+/** Figures that an answer shows beside what the store says. Without any worker, the rest is still right. */
+const BESIDE: readonly FigureName[] = ['candidate', 'rates'];
 
 /**
  * The primary opens the store itself, so it reads and changes there whatever its workers do. It asks the workers for the
@@ -80,7 +83,7 @@ export async function openPrimaryAdmin(
     accounts: () => current.accounts,
     async figures(name, ...args) {
       const { each, workers } = await pool.ask('figures', { name, args });
-      if (each.length === 0) throw new NoAnswerError();
+      if (each.length === 0 && !BESIDE.includes(name)) throw new NoAnswerError();
       return { each, workers } as Answers<Figure<typeof name>>;
     },
     subscribe,

@@ -17,7 +17,8 @@ it('covers both workers, names one that does not answer, survives the end of one
     ...configOf(upstream.url, { ...listeners, store: server.store(), storeDeadlineMs: 10_000, workers: 2 }),
     log: { account: true },
   };
-  const file = writeConfig(config);
+  const withTokens = (tokens: readonly object[]) => ({ ...config, admin: { ...listeners.admin, tokens } });
+  const file = writeConfig(withTokens([]));
   const gateway = await serve(['--config', file], port, adminPort);
   const workers = () =>
     gateway.log().filter(({ msg }) => msg === 'worker listening') as unknown as { worker: number; pid: number }[];
@@ -39,6 +40,15 @@ it('covers both workers, names one that does not answer, survives the end of one
     return replies;
   };
   const both = { counted: 2, of: 2, missing: [] };
+  const reload = async (next: object, count: number) => {
+    writeFileSync(file, JSON.stringify(next));
+    gateway.signal('SIGHUP');
+    await eventually(() => gateway.log().filter(({ msg }) => msg === 'config reloaded').length === count, 'the reload');
+  };
+
+  // Without tokens there is no Admin API. The first ones open it.
+  expect((await admin('GET', '/v1/status')).status).toBe(404);
+  await reload(config, 1);
 
   // The console is there, and asks for a token.
   expect((await send(adminPort, { path: '/' })).text).toContain('<title>');
@@ -131,10 +141,7 @@ it('covers both workers, names one that does not answer, survives the end of one
 
   // A reload applies to the next request.
   const token = 'another-admin-token-0123';
-  const reloaded = { ...config, admin: { ...listeners.admin, tokens: [{ name: 'new', role: 'viewer', token }] } };
-  writeFileSync(file, JSON.stringify(reloaded));
-  gateway.signal('SIGHUP');
-  await eventually(() => gateway.log().some(({ msg }) => msg === 'config reloaded'), 'the reload');
+  await reload(withTokens([{ name: 'new', role: 'viewer', token }]), 2);
   expect((await admin('GET', '/v1/status')).status).toBe(401);
   const renewed = await read('/v1/status', { as: undefined, headers: { authorization: `Bearer ${token}` } });
   expect(renewed).toMatchObject({ caller: { name: 'new', role: 'viewer' }, workers: both });

@@ -60,6 +60,8 @@ const explanation = z.object({
 });
 export type Explanation = z.output<typeof explanation>;
 
+const NO_RATE: AccountRate = { accepted: 0, rejected: 0 };
+
 /** The limits that apply to an account, and how full its windows are. */
 export function windowOperations(context: AdminContext): Operation[] {
   const { config, limiter, sharedLimits, traffic } = context;
@@ -110,7 +112,7 @@ export function windowOperations(context: AdminContext): Operation[] {
         const names = limitedRoutes(config(), of, query.route);
         const blockOn = await blocksOf(limiter(), of);
         const { each, workers } = await context.figures('rates', [of.id]);
-        const { accepted, rejected } = sumOfRates(each)[0] as AccountRate;
+        const { accepted, rejected } = sumOfRates(each)[0] ?? NO_RATE;
         const perMinute = { accepted: rounded(accepted), rejected: rounded(rejected) };
         const routes = await peekEach(names, (name) => peek(of, name, blockOn));
         return { ...namesOf(of), perMinute, blocked: await blockOn(), routes, ...(workers && { workers }) };
