@@ -211,21 +211,20 @@ describe('S32: leases', () => {
   });
 
   it('a call under way brings no lease past a block', async () => {
-    const { limiter, warmUp, advance, state, leases } = start();
+    const { limiter, warmUp, advance, state, leases, calls } = start();
     await warmUp(50);
     await advance(1_000);
     state.held = [];
     const asked = limiter.consume(SUBJECT);
     await settled();
-    const blocked = limiter.block({ account: 'a' }, { forMs: 500 });
-    await settled();
-    for (let i = 0; i < 10; i++) {
-      for (const go of state.held.splice(0)) go();
-      await settled();
-    }
+    const [answer] = state.held.splice(0);
+    expect(calls.at(-1)).toMatch(/^lease (?!1$)/);
     state.held = undefined;
-    await blocked;
+    await limiter.block({ account: 'a' }, { forMs: 500 });
+    // The store granted it before the block, and its answer comes afterwards.
+    answer?.();
     expect((await asked).accepted).toBe(true);
+    await settled();
     expect((await limiter.consume(SUBJECT)).blocked).toBeDefined();
     expect(leases.stats().held).toBe(0);
   });

@@ -1,5 +1,6 @@
 /** S32: random histories of a fleet with leases. */
 import fc from 'fast-check';
+import { NIGHTLY } from 'headgate-testbed/nightly';
 import { describe, expect, it } from 'vitest';
 import type { FreshStart } from '../../src/core/block.ts';
 import type { Decision } from '../../src/core/decision.ts';
@@ -8,7 +9,7 @@ import { type Fate, Fleet, type Process, settled } from '../support/leases/fleet
 
 const LEASE_MS = 64;
 const FRESH: FreshStart = { longestMs: 10_000 };
-const RUNS = Number(process.env.LEASE_HISTORIES ?? 150);
+const RUNS = NIGHTLY ? 50_000 : 400;
 
 type Step =
   | { type: 'requests'; process: number; account: string; route: string; cost: number; count: number }
@@ -217,6 +218,9 @@ class HistoryOfFleet {
   #decided(process: Process, decision: Decision): void {
     if (!decision.accepted || !this.fleet.processes.includes(process)) return;
     this.#decisions.push({ process, decision, cost: decision.cost });
+    // A decision shows no instance if it came after the end.
+    if (decision.trace.some(({ startedAt }) => startedAt === undefined) && !this.#setBack.has(process))
+      this.#problems.push({ late: decision.toJSON() });
     for (const key of this.#keysOf(decision)) {
       const instance = this.#instances.get(key.name) ?? { admitted: 0, max: 0 };
       instance.admitted += decision.cost;
