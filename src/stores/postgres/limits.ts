@@ -5,7 +5,7 @@ import type { LeaseGrant, LimitStore, ReadyOptions, ResetTarget } from '../../co
 import { SLOTS_PER_WINDOW } from '../../core/window.ts';
 import type { WindowSet } from '../../core/window-set.ts';
 import { DEFAULT_MAX_KEYS } from '../memory/options.ts';
-import { Denials } from '../shared/denials.ts';
+import { type Changed, Denials } from '../shared/denials.ts';
 import { createFailover } from '../shared/failover.ts';
 import { KnownBlocks } from '../shared/known-blocks.ts';
 import { effectOf } from '../shared/limit-store-options.ts';
@@ -139,9 +139,10 @@ class PostgresLimitStore implements PostgresStore {
     const { denials, failover } = this.#parts;
     if (decision.degraded) return failover.settle(decision, cost);
     if (!decision.takeCharge()) return false;
-    const pair = pairOf(decision.account, decision.route);
+    const { account, route, windowSet } = decision;
+    const pair = pairOf(account, route);
     try {
-      const isSettled = await denials.forgetDuring(layoutOf(decision.windowSet).shared ? undefined : pair, () =>
+      const isSettled = await denials.forgetDuring(layoutOf(windowSet).shared ? { account } : { pair }, () =>
         this.#settlements.settle(decision, cost - decision.cost, pair, receipted),
       );
       if (!isSettled) decision.returnCharge();
@@ -159,14 +160,14 @@ class PostgresLimitStore implements PostgresStore {
 
   async reset({ account, route }: ResetTarget): Promise<void> {
     if (account !== undefined && route !== undefined) {
-      await this.#changing(pairOf(account, route), 'reset', RESET_PAIR, [digest(account), digest(route)]);
+      await this.#changing({ pair: pairOf(account, route) }, 'reset', RESET_PAIR, [digest(account), digest(route)]);
       return;
     }
     const text = account === undefined ? RESET_ALL : RESET_ACCOUNT;
     const only = route === undefined ? null : digest(route);
     let after = account === undefined ? [ZERO, ZERO] : [digest(account), null];
     for (;;) {
-      const [last] = await this.#changing(undefined, 'reset', text, [...after, only]);
+      const [last] = await this.#changing({ account }, 'reset', text, [...after, only]);
       if (last === undefined) return;
       after = [String(last.account), String(last.route)];
     }
@@ -175,12 +176,12 @@ class PostgresLimitStore implements PostgresStore {
   async block(target: BlockTarget, block: Block, fresh?: FreshStart): Promise<void> {
     const { server, knownBlocks } = this.#parts;
     const values = [String(block.forMs), toText(block.reason), server.now(), String(fresh !== undefined)];
-    await this.#changing(pairOfTarget(target), 'block', BLOCK, [...placeOf(target), ...values]);
+    await this.#changing(changedBy(target), 'block', BLOCK, [...placeOf(target), ...values]);
     knownBlocks.add(target, block);
   }
 
   async unblock(target: BlockTarget): Promise<void> {
-    await this.#changing(pairOfTarget(target), 'unblock', UNBLOCK, placeOf(target));
+    await this.#changing(changedBy(target), 'unblock', UNBLOCK, placeOf(target));
     this.#parts.knownBlocks.delete(target);
   }
 
@@ -208,9 +209,9 @@ class PostgresLimitStore implements PostgresStore {
   }
 
   /** Runs a statement that can make rejections wrong. */
-  #changing(pair: string | undefined, operation: string, text: string, values: readonly (string | null)[]) {
+  #changing(changed: Changed, operation: string, text: string, values: readonly (string | null)[]) {
     const { denials, server } = this.#parts;
-    return denials.forgetDuring(pair, () => server.run(operation, text, values));
+    return denials.forgetDuring(changed, () => server.run(operation, text, values));
   }
 }
 
@@ -219,8 +220,8 @@ function pairOf(account: string, route: string): string {
   return digest(account) + digest(route);
 }
 
-function pairOfTarget({ account, route }: BlockTarget): string | undefined {
-  return route === undefined ? undefined : pairOf(account, route);
+function changedBy({ account, route }: BlockTarget): Changed {
+  return route === undefined ? { account } : { pair: pairOf(account, route) };
 }
 
 /** The account and the route of a block's row. */
