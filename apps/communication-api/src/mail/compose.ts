@@ -7,6 +7,7 @@ import { bodyTypeOf, type CustomHeader, headerOf } from '../domain/custom-header
 import { isMessageId } from '../domain/message-id.ts';
 import { withLineBreaks } from './line-breaks.ts';
 import type { Attachment, ComposedMail, Mailbox } from './mail.ts';
+import { textMessage } from './text-message.ts';
 
 /** The parts that an email is made from. */
 export interface Draft {
@@ -112,7 +113,7 @@ async function* bytesOf(draft: Draft, keepBcc: boolean, textOf: (body: string) =
   const message = new MailComposer(messageOf(draft, opened, textOf)).compile();
   message.keepBcc = keepBcc;
   try {
-    yield* message.createReadStream();
+    yield* contents.length === 0 ? [textMessage(message)] : message.createReadStream();
   } finally {
     // The composer would read the files to their end, even if its reader left and the files are closed.
     for (const content of contents) content.destroy();
