@@ -8,11 +8,13 @@ import type { Net } from '../../security/net.ts';
 import type { MailAccount, ProviderError } from '../provider.ts';
 import type { ImapCredentials } from './credentials.ts';
 import { endFloods, MAX_SMTP_BYTES } from './end-floods.ts';
-import { type Handover, isConnectionLost, smtpError } from './smtp-error.ts';
+import { type Handover, isConnectionLost, isConnectionRefused, smtpError } from './smtp-error.ts';
 
 const MAX_POOLS = 200;
 const MAX_WORKED = 10_000;
-const CONNECTIONS_PER_ACCOUNT = 2;
+const CONNECTIONS_PER_ACCOUNT = 5;
+/** So long a pool opens no more connections than its server took. */
+const CROWDED_MS = 60_000;
 const IDLE_MS = 30_000;
 /** For the way to the server, the greeting and TLS together. */
 const CONNECT_MS = 20_000;
@@ -85,13 +87,20 @@ class OutgoingMessage extends MimeNode {
 /** The outcome of an attempt. */
 type Outcome =
   | { readonly rejected: readonly string[] }
-  | { readonly error: ProviderError; readonly isUntouched: boolean };
+  | {
+      readonly error: ProviderError;
+      /** The server took no further connection, or no login, and may take another one later. */
+      readonly isCrowded: boolean;
+      /** The connection ended before anything of the email was read. */
+      readonly isUntouched: boolean;
+    };
 
 /** The connections of one account. They log in at the first email, and end 30 seconds after the last one. */
 class AccountPool {
   readonly #pool: SMTPPool;
   #pending = 0;
   #isRetired = false;
+  #crowdedUntil = 0;
 
   /**
    * @param net their way out
@@ -139,12 +148,15 @@ class AccountPool {
    */
   async send(mail: ComposedMail, signal: AbortSignal, hasWorked: boolean): Promise<readonly string[]> {
     this.#pending++;
+    if (performance.now() >= this.#crowdedUntil) this.#pool.options.maxConnections = CONNECTIONS_PER_ACCOUNT;
     try {
-      for (let isLast = false; ; isLast = true) {
+      for (let isLast = false; ; ) {
         const outcome = await this.#attempt(mail, signal, hasWorked);
         if ('rejected' in outcome) return outcome.rejected;
+        if (outcome.isCrowded && this.#lowerMost()) continue;
         // An idle connection may have ended. Nothing of the email was read, so it goes out over another connection.
         if (isLast || !outcome.isUntouched) throw outcome.error;
+        isLast = true;
       }
     } finally {
       this.#pending--;
@@ -161,9 +173,23 @@ class AccountPool {
       const { handover } = message;
       return {
         error: smtpError(error, { handover, credentials: this.credentials, hasWorked }),
+        isCrowded: handover === 'none' && isConnectionRefused(error),
         isUntouched: handover === 'none' && isConnectionLost(error),
       };
     }
+  }
+
+  /**
+   * A server may allow fewer connections per user: Exchange Online allows three. Then the email waits for a connection
+   * that another email uses now.
+   * @returns whether there may be such a connection
+   */
+  #lowerMost(): boolean {
+    const { options } = this.#pool;
+    if (this.#pending === 1 || options.maxConnections === 1) return false;
+    options.maxConnections--;
+    this.#crowdedUntil = performance.now() + CROWDED_MS;
+    return true;
   }
 
   /** Without nodemailer's `sendMail`, which composes messages, and begins to read a finished one too early. */
