@@ -3,7 +3,10 @@ import MailComposer from 'nodemailer/lib/mail-composer';
 import { expect, test } from 'vitest';
 import { textMessage } from '../../src/mail/text-message.ts';
 
-const line = fc.string({ unit: fc.constantFrom('a', ' ', '=', '.', '\t', '\r\n', '\n', 'é', '漢', '😀'), maxLength: 300 });
+const line = fc.string({
+  unit: fc.constantFrom('a', ' ', '=', '.', '\t', '\r\n', '\n', 'é', '漢', '😀'),
+  maxLength: 300,
+});
 const text = fc.option(line, { nil: undefined });
 
 test('a message of texts is the message that the composer streams', async () => {

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { isDeepStrictEqual } from 'node:util';
 import { LRUCache } from 'lru-cache';
-import MimeNode from 'nodemailer/lib/mime-node';
+import type { SMTPEnvelope } from 'nodemailer/lib/smtp-connection';
 import SMTPPool, { type SMTPPoolOptions } from 'nodemailer/lib/smtp-pool';
 import type { ComposedMail } from '../../mail/mail.ts';
 import type { Net } from '../../security/net.ts';
@@ -50,19 +50,28 @@ export class SmtpPools {
   }
 }
 
-/** A message as a connection of nodemailer reads it: when the server asks for it. */
-class OutgoingMessage extends MimeNode {
+/** A message as a connection of nodemailer reads it. The addresses are checked, and their domains are ASCII. */
+class OutgoingMessage {
   #stream: Readable | undefined;
   #isRead = false;
 
-  constructor(private readonly mail: ComposedMail) {
-    // Without a boundary, nodemailer makes a random one.
-    super(false, { baseBoundary: 'none' });
-    this.setHeader('Message-ID', mail.messageId);
-    this.setEnvelope({ from: mail.from.address, to: [...mail.recipients] });
+  constructor(private readonly mail: ComposedMail) {}
+
+  getEnvelope(): SMTPEnvelope {
+    const { from, recipients } = this.mail;
+    return { from: from.address, to: [...recipients] };
   }
 
-  override createReadStream(): Readable {
+  messageId(): string {
+    return this.mail.messageId;
+  }
+
+  getHeader(): undefined {
+    return undefined;
+  }
+
+  /** A connection calls it before the server has agreed to the message, and reads the stream after that. */
+  createReadStream(): Readable {
     const stream = this.mail.open();
     // After this, the connection writes the line that makes the server send the email.
     stream.once('end', () => {
@@ -194,7 +203,7 @@ class AccountPool {
 
   /** Without nodemailer's `sendMail`, which composes messages, and begins to read a finished one too early. */
   #handOver(message: OutgoingMessage, signal: AbortSignal): Promise<{ readonly rejected: readonly string[] }> {
-    // All that a pool reads of it.
+    // All that a pool calls.
     const mail = { message, data: { signal } } as unknown as Parameters<SMTPPool['send']>[0];
     return new Promise((resolve, reject) => {
       this.#pool.send(mail, (error, info) => (info === undefined ? reject(error) : resolve(info)));
