@@ -6,12 +6,19 @@ import { chooseWorkloads, contestantsOf, inRounds } from 'headgate-bench/rounds'
 import { median, spreadOf } from 'headgate-bench/statistics';
 import { spread, table, whole } from 'headgate-bench/table';
 import { atLeast, atMost, targetRow } from 'headgate-bench/targets';
-import { NODEMAILER, SMTP_EMBEDDED, SMTP_SERVERS, startServices } from '../support/service-fleet.mjs';
+import {
+  NODEMAILER,
+  SMTP_AGAINST,
+  SMTP_EMBEDDED,
+  SMTP_SERVERS,
+  SMTP_WITHOUT_COPIES,
+  startServices,
+} from '../support/service-fleet.mjs';
 import { requestBytes, sendAll } from '../support/service-load.mjs';
 
 const CONNECTIONS = { 'one at a time': 1, 'five at once': 5 };
 const [ONE, FIVE] = Object.keys(CONNECTIONS);
-const NAMES = [NODEMAILER, SMTP_EMBEDDED, SMTP_SERVERS];
+const NAMES = [NODEMAILER, SMTP_EMBEDDED, SMTP_SERVERS, SMTP_WITHOUT_COPIES];
 const MOST_ADDED_MS = { [SMTP_EMBEDDED]: 15, [SMTP_SERVERS]: 8 };
 const LEAST_OF_NODEMAILER = 0.4;
 const [SUBJECT, BODY] = [
@@ -19,20 +26,23 @@ const [SUBJECT, BODY] = [
   '<p>Hello Ann,</p><p>your order <b>4711</b> is on its <a href="https://example.com/4711">way</a>.</p>',
 ];
 
-export async function measure({ quick, profile, only, progress, rounds = quick ? 3 : 9, seconds = 1.5 }) {
+export async function measure({ quick, profile, only, against, progress, rounds = quick ? 3 : 9, seconds = 1.5 }) {
+  const candidates = [...NAMES, ...(against === undefined ? [] : Object.values(SMTP_AGAINST))];
   const all = Object.keys(CONNECTIONS).map((name) => ({
     name,
-    contestants: NAMES.map((candidate) => ({ candidate })),
+    contestants: candidates.map((candidate) => ({ candidate })),
   }));
   const workloads = chooseWorkloads(all, only);
   const names = [...contestantsOf(workloads)].map(({ name }) => name);
-  const { members, versions, stop } = await startServices(names, { profile });
+  const { members, askSinks, versions, stop } = await startServices(names, { against, profile });
   const counts = {};
   const run = async ({ name }, { name: workload }, isWarmUp) => {
     const connections = CONNECTIONS[workload];
     // So many that a measurement takes about the asked time; known after the warm-up.
     const each = isWarmUp ? 40 : counts[`${workload} ${name}`];
-    const figure = await (name === NODEMAILER ? sendDirectly : sendOver)(members[name], each, connections);
+    const figure = await (name === NODEMAILER
+      ? sendDirectly(members[name], each, connections)
+      : sendOver(members[name], each, connections, name === SMTP_WITHOUT_COPIES ? undefined : askSinks));
     if (isWarmUp) counts[`${workload} ${name}`] = Math.max(10, Math.round((figure.perSecond * seconds) / connections));
     return figure;
   };
@@ -44,7 +54,8 @@ export async function measure({ quick, profile, only, progress, rounds = quick ?
   }
 }
 
-async function sendOver({ port, token, accounts, ask }, each, connections) {
+/** @param askSinks of a service that files copies: the processor time counts until the last one is filed */
+async function sendOver({ port, token, accounts, ask }, each, connections, askSinks) {
   const requests = Array.from({ length: connections }, (_, connection) =>
     Array.from({ length: each }, () => {
       const fields = { 'x-api-key': token, 'idempotency-key': randomUUID(), 'content-type': 'application/json' };
@@ -52,7 +63,9 @@ async function sendOver({ port, token, accounts, ask }, each, connections) {
     }),
   );
   const before = await ask('figures');
+  await askSinks?.({ filed: 0 });
   const { seconds, milliseconds } = await sendAll(port, requests);
+  await askSinks?.({ filed: milliseconds.length });
   const after = await ask('figures');
   return figureOf(milliseconds, seconds, after.cpuMicros - before.cpuMicros);
 }
@@ -93,12 +106,14 @@ export function report({ rounds, seconds, figures }) {
     title: 'The service: sends by SMTP',
     markdown: `
 \`apps/communication-api\`, built, in a process of its own, with its default settings: it sends emails with an
-idempotency key by SMTP, and files a copy of each by IMAP. The floor is nodemailer with a pool of connections, called in
-a loop: it remembers nothing, and files nothing. Both send to the same mail server, a process that keeps nothing. Median
-(least–most) of ${rounds} rounds of about ${seconds} s in which all take turns.
+idempotency key by SMTP, and files a copy of each by IMAP. *Without copies*, it files none (\`APPEND_MAX_BYTES=0\`). The
+floor is nodemailer with a pool of connections, called in a loop: it remembers nothing, and files nothing. All send to
+the same mail server, a process that keeps nothing. Median (least–most) of ${rounds} rounds of about ${seconds} s in which
+all take turns.
 
 - *Ms until the answer* is the median of a round, of one client that waits for each answer before its next request, or of
   five.
+- *Process ms* is the processor time per email, until the last copy is filed.
 - Everything runs on the same machine: the load, the mail server, PostgreSQL and Redis.
 
 ${table(
