@@ -43,6 +43,8 @@ export class GatePassage implements Passage {
     readonly requestId: string,
     private readonly options: Pick<GateOptions<never>, 'limiter' | 'providerAnswers' | 'finalCost'>,
     private readonly events: GateEmitter,
+    /** Looks for signs of a mistake. */
+    private readonly checks?: { finalCost(cost: unknown, status: number): void } | undefined,
   ) {}
 
   /**
@@ -214,6 +216,7 @@ export class GatePassage implements Passage {
     if (finalCost === undefined || this.decision === undefined) return;
     try {
       const cost: unknown = finalCost({ status, header });
+      this.checks?.finalCost(cost, status);
       if (cost === undefined) return;
       if (isPromise(cost)) {
         // An unhandled rejection would end the process.

@@ -12,7 +12,14 @@ import { encodeValue, jsonCodec, type ResultCodec } from './outcome.ts';
 import type { Reconcile } from './reconcile.ts';
 import { type IdempotentOperation, type RunOptions, type RunResult, run } from './run.ts';
 import { Runtime } from './runtime.ts';
-import { type ClaimSettings, DEFAULT_SETTINGS, SETTING_NAMES, type SettingsInput, settingsOf } from './settings.ts';
+import {
+  type ClaimSettings,
+  DEFAULT_SETTINGS,
+  SETTING_NAMES,
+  type SettingsInput,
+  settingsOf,
+  warnOfSeconds,
+} from './settings.ts';
 import { createSystemTimers, type Timers } from './timers.ts';
 
 /** Options of {@link createIdempotency}. A call can override each setting. */
@@ -24,10 +31,15 @@ export interface IdempotencyOptions extends SettingsInput {
   /** Receives every event of a claim. */
   readonly onEvent?: ((event: IdempotencyEvent) => void) | undefined;
   /**
-   * Is called with what `onEvent` throws; false: nothing is logged.
+   * Is called with what `onEvent` throws, and with the warnings of `validate`; false: nothing is logged.
    * @default console.error, with the stack of the error
    */
   readonly logger?: Logger | false | undefined;
+  /**
+   * Whether a `retentionMs` that is probably in seconds is logged (`HG_SECONDS` in `docs/misuse.md`).
+   * @default true
+   */
+  readonly validate?: boolean | undefined;
   /**
    * Clock and timers, for tests.
    * @default those of the platform
@@ -110,13 +122,15 @@ const CLOSE_TIMEOUT_MS = 5_000;
  * @throws OptionError that names the option
  */
 export function createIdempotency(options: IdempotencyOptions): Idempotency {
-  checkOptions(options, ['store', 'reconcile', 'onEvent', 'logger', 'timers', ...SETTING_NAMES], 'options');
+  checkOptions(options, ['store', 'reconcile', 'onEvent', 'logger', 'validate', 'timers', ...SETTING_NAMES], 'options');
   const { store, reconcile, onEvent, logger, timers = createSystemTimers() } = options;
   checkMethods('store', store, COMMANDS, ', as createMemoryClaimStore() does');
   checkMethods('timers', timers, ['now', 'after'], ', as a clock with timers does');
   checkFunctions(options, ['onEvent', 'reconcile']);
   const runtime = new Runtime(store, timers, onEvent, createLogger(logger));
-  return new StoreIdempotency(runtime, settingsOf(options, DEFAULT_SETTINGS), reconcile);
+  const settings = settingsOf(options, DEFAULT_SETTINGS);
+  warnOfSeconds(settings, options);
+  return new StoreIdempotency(runtime, settings, reconcile);
 }
 
 class StoreIdempotency implements Idempotency {

@@ -1,6 +1,7 @@
 import { OptionError } from '../../base/errors.ts';
 import { getOrCreate } from '../../base/get-or-create.ts';
 import { checkOptions } from '../../base/options.ts';
+import { nameCounters } from '../../core/counters.ts';
 import { databaseOf, type PostgresClient } from './client.ts';
 import type { Connection, Database, Row } from './database.ts';
 import { PostgresSetupError, setupProblemOf } from './errors.ts';
@@ -142,7 +143,11 @@ export class Schema {
     this.database = databaseOf('client', client);
     this.name = quotedSchema(schema);
     const ofClient = getOrCreate(identities, client, () => new Map<string, object>());
-    this.identity = getOrCreate(ofClient, this.name, () => ({ schema, client }));
+    this.identity = getOrCreate(ofClient, this.name, () => ({
+      schema,
+      client,
+      ...nameCounters(client, `postgres ${schema}`),
+    }));
   }
 
   /**
