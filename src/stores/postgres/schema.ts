@@ -4,11 +4,12 @@ import { checkOptions } from '../../base/options.ts';
 import { nameCounters } from '../../core/counters.ts';
 import { databaseOf, type PostgresClient } from './client.ts';
 import type { Connection, Database, Row } from './database.ts';
-import { PostgresSetupError, setupProblemOf } from './errors.ts';
+import { PostgresSetupError, rowsErrorOf, setupProblemOf } from './errors.ts';
 import adjustments from './sql/adjustments.sql';
 import blocks from './sql/blocks.sql';
 import claims from './sql/claims.sql';
 import limits from './sql/limits.sql';
+import rows from './sql/rows.sql';
 import shared from './sql/schema.sql';
 import settle from './sql/settle.sql';
 
@@ -32,6 +33,7 @@ interface Migration {
 /** The migration at index 0 makes version 1. */
 const MIGRATIONS: readonly Migration[] = [
   { text: [shared, limits, blocks, settle, claims, adjustments].join('\n'), oldest: 1 },
+  { text: rows, oldest: 1 },
 ];
 
 /** The version of the schema that this version of the library uses. It works on later ones, too, if they say so. */
@@ -154,7 +156,7 @@ export class Schema {
    * Runs one statement.
    * @param until by the monotonic clock: the statement is not sent later than this
    * @param connection an open transaction
-   * @throws PostgresSetupError, NotSentError, or the client's error
+   * @throws PostgresSetupError, RowsFailedError, NotSentError, or the client's error
    */
   async query(
     text: string,
@@ -171,7 +173,7 @@ export class Schema {
     try {
       return await connection.query(named, values, until);
     } catch (error) {
-      throw await this.#explained(error);
+      throw rowsErrorOf(error) ?? (await this.#explained(error));
     }
   }
 
