@@ -68,8 +68,10 @@ const GATEWAY: Record<string, readonly string[]> = {
   proxy: ['base', 'config', 'body', 'exchange'],
   server: ['base', 'exchange', 'operations', 'traffic', 'tls'],
   rules: ['base', 'config', 'exchange', 'admission', 'decisions', 'operations', 'traffic', 'shadow', 'proxy', 'server'],
+  'process-parts': ['admin', 'config', 'operations', 'shadow', 'store', 'traffic'],
   gateway: [
     'base',
+    'process-parts',
     'admin',
     'config',
     'body',
@@ -86,7 +88,18 @@ const GATEWAY: Record<string, readonly string[]> = {
     'rate-limit-listener',
   ],
   'rate-limit-listener': ['api', 'config', 'decisions', 'operations', 'server'],
-  workers: ['base', 'admin', 'config', 'operations', 'server', 'gateway', 'tls'],
+  workers: [
+    'base',
+    'admin',
+    'admission',
+    'config',
+    'operations',
+    'process-parts',
+    'server',
+    'gateway',
+    'tls',
+    'traffic',
+  ],
   cli: ['base', 'config', 'operations', 'store', 'server', 'gateway', 'workers'],
 };
 
