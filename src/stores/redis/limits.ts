@@ -159,8 +159,9 @@ class RedisLimitStore implements RedisStore {
     const name = names.record(account, route);
     const keys = this.#keysOf(name, account, windowSet);
     try {
-      const isSettled = await denials.forgetDuring(windowSet.allMethodsScope === 'account' ? undefined : name, () =>
-        this.#settlements.settle(decision, cost - decision.cost, keys, names.receipts(account), receipted),
+      const isSettled = await denials.forgetDuring(
+        windowSet.allMethodsScope === 'account' ? { account } : { pair: name },
+        () => this.#settlements.settle(decision, cost - decision.cost, keys, names.receipts(account), receipted),
       );
       if (!isSettled) decision.returnCharge();
       return isSettled;
@@ -182,10 +183,10 @@ class RedisLimitStore implements RedisStore {
     const { account, route } = target;
     if (account !== undefined && route !== undefined) {
       const name = names.record(account, route);
-      await this.#parts.denials.forgetDuring(name, () => this.#run('reset', () => commands.unlink(name)));
+      await this.#parts.denials.forgetDuring({ pair: name }, () => this.#run('reset', () => commands.unlink(name)));
       return;
     }
-    await this.#parts.denials.forgetDuring(undefined, () => this.#resetMany(target));
+    await this.#parts.denials.forgetDuring({ account }, () => this.#resetMany(target));
   }
 
   async block(target: BlockTarget, block: Block, fresh?: FreshStart): Promise<void> {
@@ -212,8 +213,9 @@ class RedisLimitStore implements RedisStore {
   #changeBlock(operation: 'block' | 'unblock', target: BlockTarget, args: readonly string[]): Promise<boolean> {
     const { names } = this.#parts;
     const { account, route } = target;
-    return this.#parts.denials.forgetDuring(route === undefined ? undefined : names.record(account, route), () =>
-      this.#run(operation, async () => readIntegerReply(await this.#runBlockScript(target, args)) > 0),
+    return this.#parts.denials.forgetDuring(
+      route === undefined ? { account } : { pair: names.record(account, route) },
+      () => this.#run(operation, async () => readIntegerReply(await this.#runBlockScript(target, args)) > 0),
     );
   }
 

@@ -12,10 +12,7 @@ import { windowSetFrom } from '../../support/window-set.ts';
 
 const MAX = 100;
 const windowSet = windowSetFrom([], [`${MAX}/1h`]);
-const CLIENT_NAMES = [
-  'ioredis that fails fast',
-  ...(NIGHTLY ? ['node-redis that fails fast', 'ioredis by default'] : []),
-];
+const CLIENT_NAMES = ['ioredis that fails fast', ...(NIGHTLY ? ['node-redis that fails fast'] : [])];
 
 let server: RedisServer;
 beforeAll(async () => {
