@@ -14,8 +14,13 @@ const MOST_OF_AN_ADAPTER = 3_000;
 
 /** Everything of each subpath. */
 const WHOLE = {
+<<<<<<< HEAD
   '.': 36_800,
   './limits': 3_450,
+=======
+  '.': 35_500,
+  './limits': 8_650,
+>>>>>>> leases
   './gate': 500,
   './idempotency': 300,
   './waiting': 4_000,
@@ -26,7 +31,11 @@ const WHOLE = {
   './memory': 9_900,
   './file': 4_400,
   './redis': 42_600,
+<<<<<<< HEAD
   './postgres': 50_300,
+=======
+  './postgres': 49_700,
+>>>>>>> leases
   './http': 11_900,
   './node': 47_400,
   './express': 47_600,
@@ -39,9 +48,9 @@ const WHOLE = {
   './elysia': 46_200,
   './client': 2_600,
   './client-ip': 3_600,
-  './otel': 2_900,
+  './otel': 3_100,
   './internal': 41_300,
-  './testing': 13_500,
+  './testing': 14_200,
 };
 
 /** What a server bundles to mount a gate, limits by address included; the bridge under the adapter, `./node` over Node's requests or `./fetch` over the web's. */

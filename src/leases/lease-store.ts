@@ -52,7 +52,7 @@ export class LeaseStore {
         (target, ...rest) =>
           this.#during(target, () => block(target, ...rest)),
     });
-    return { ...store, close: () => after(this.close(), () => this.#store.close?.()) };
+    return Object.assign(store, { close: () => after(this.close(), () => this.#store.close?.()) });
   }
 
   /** A property, because it is called for each request. */
@@ -88,7 +88,7 @@ export class LeaseStore {
     const ended = (): MaybePromise<void> => {
       this.#ends.stop();
       for (const pair of this.#pairs.matching(undefined, undefined)) this.#ledger.took(pair);
-      return this.#calls.returns.flush();
+      return after(this.#calls.returns.flush(), () => this.#calls.returns.giveUp());
     };
     return after(this.#drop({}), () => after(this.#calls.settled(), ended));
   }
@@ -118,7 +118,8 @@ export class LeaseStore {
     if (!pair.isAsking && (requests > 1 || pair.left > 0 || this.#calls.isFailing))
       return this.#calls.lease(pair, cost, requests, wanted, now, false);
     const decided = this.#store.consume(account, route, windowSet, cost);
-    return this.#pairs.hasUnits(account) ? after(decided, this.#seen) : decided;
+    // A block of the account ends the leases of its other routes, too.
+    return this.#pairs.hasSeveral(account) ? after(decided, this.#seen) : decided;
   }
 
   #watch(account: string, route: string, windowSet: WindowSet, now: number): Pair | undefined {

@@ -26,10 +26,9 @@ export class Pairs {
       for (const pair of pairs.values() as Iterable<Pair>) if ((route ?? pair.route) === pair.route) yield pair;
   }
 
-  /** Whether units of the account are left on a route. */
-  hasUnits(account: string): boolean {
-    for (const { left } of this.#byAccount.get(account)?.values() ?? []) if (left > 0) return true;
-    return false;
+  /** Whether several routes of the account are watched. */
+  hasSeveral(account: string): boolean {
+    return (this.#byAccount.get(account)?.size ?? 0) > 1;
   }
 
   /** Adds a pair that is not watched yet. Returns undefined if there is no room. */

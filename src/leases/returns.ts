@@ -29,6 +29,8 @@ interface Waiting {
   readonly unused: Unused;
   /** Because of it, the store gives the units back once, also if a client library or this process repeats the call. */
   readonly receipt: string;
+  /** Why the call failed. */
+  readonly error?: unknown;
 }
 
 /** Gives units back to the instances that they were charged to, several in one turn. A failed call is repeated later. */
@@ -74,6 +76,11 @@ export class Returns {
     this.#failed = [];
   }
 
+  /** Repeats nothing any more. */
+  giveUp(): void {
+    for (const { unused, error } of this.#failed.splice(0)) this.#onEnd(unused, false, error);
+  }
+
   /** Sends everything that waits. Resolves when the store has answered; never rejects. */
   flush(): MaybePromise<void> {
     if (this.#sending !== undefined) return this.#sending;
@@ -96,7 +103,8 @@ export class Returns {
     const decision = new Decision(account, route, windowSet, units, decidedAt, FITS, charged);
     const given = (): void => this.#onEnd(waiting.unused, true);
     const failed = (error: unknown): void => {
-      if (this.#now() < waiting.unused.localUntil && this.#failed.length < this.#most) this.#failed.push(waiting);
+      if (this.#now() < waiting.unused.localUntil && this.#failed.length < this.#most)
+        this.#failed.push({ unused: waiting.unused, receipt: waiting.receipt, error });
       else this.#onEnd(waiting.unused, false, error);
     };
     try {

@@ -334,6 +334,16 @@ describe('S32: leases', () => {
     expect(events.at(-1)?.error).toEqual(new Error('away'));
   });
 
+  it('close() while the store is down: what cannot be given back is lost, and the limiter closes', async () => {
+    const { limiter, warmUp, state, leases, events } = start();
+    await warmUp(60);
+    const { held } = leases.stats();
+    state.fails = true;
+    await limiter.close();
+    expect(leases.stats()).toMatchObject({ held: 0, lost: held });
+    expect(events.at(-1)).toMatchObject({ type: 'lost', units: held, error: new Error('away') });
+  });
+
   it('a decision of the failure policy brings no lease', async () => {
     const failover = createFailover('local');
     const { warmUp, limiter, store, leases, advance } = start();
