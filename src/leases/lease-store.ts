@@ -90,6 +90,7 @@ export class LeaseStore {
       for (const pair of this.#pairs.matching(undefined, undefined)) this.#ledger.took(pair);
       return after(this.#calls.returns.flush(), () => this.#calls.returns.giveUp());
     };
+    this.#calls.returns.retry();
     return after(this.#drop({}), () => after(this.#calls.settled(), ended));
   }
 
@@ -105,9 +106,12 @@ export class LeaseStore {
     if (pair === undefined) return this.#store.consume(account, route, windowSet, cost);
     // The limit was adjusted.
     if (pair.windowSet !== windowSet) {
-      void this.#drop(pair);
+      const isHeld = pair.left > 0;
+      const dropped = this.#drop(pair);
       pair.windowSet = windowSet;
       pair.charged = undefined;
+      // What goes back must not count against the request.
+      if (isHeld) return after(dropped, () => this.consume(account, route, windowSet, cost));
     }
     pair.isSeen = true;
     const wanted = pair.isAsking || this.#calls.isFailing ? 0 : pair.wanted(now, this.#leaseMs);

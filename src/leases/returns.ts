@@ -19,8 +19,11 @@ export interface Unused {
   readonly localUntil: number;
 }
 
-/** Most calls at the same time: a store has to decide requests, too. */
-const MOST_AT_ONCE = 64;
+/**
+ * Most of them on their way at the same time: a store has to decide requests, too. With fewer, units would pile up if the
+ * store is a region away.
+ */
+const MOST_AT_ONCE = 1_024;
 const PREFIX_BYTES = 12;
 const COUNTER_DIGITS = 6;
 const MOST_IDS = 36 ** COUNTER_DIGITS;
@@ -99,16 +102,20 @@ export class Returns {
   }
 
   #send(waiting: Waiting): MaybePromise<void> {
-    const { account, route, windowSet, units, decidedAt, charged, until } = waiting.unused;
+    const { account, route, windowSet, units, decidedAt, charged, until, localUntil } = waiting.unused;
+    if (this.#now() > localUntil) return this.#onEnd(waiting.unused, false, waiting.error);
     const decision = new Decision(account, route, windowSet, units, decidedAt, FITS, charged);
     const given = (): void => this.#onEnd(waiting.unused, true);
     const failed = (error: unknown): void => {
-      if (this.#now() < waiting.unused.localUntil && this.#failed.length < this.#most)
+      if (this.#now() < localUntil && this.#failed.length < this.#most)
         this.#failed.push({ unused: waiting.unused, receipt: waiting.receipt, error });
       else this.#onEnd(waiting.unused, false, error);
     };
     try {
-      const settled = this.#store.settleOnce(decision, 0, waiting.receipt, until);
+      // A call of a synchronous store is never repeated, and a receipt would take room from those of users.
+      const settled = this.#store.synchronous
+        ? this.#store.settle(decision, 0)
+        : this.#store.settleOnce(decision, 0, waiting.receipt, until);
       if (isPromise(settled)) return settled.then(given, failed);
       given();
     } catch (error) {

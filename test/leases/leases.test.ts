@@ -16,13 +16,14 @@ const SUBJECT = { account: 'a', route: 'r' };
 function start({
   leases: options = {},
   isSync = false,
+  maxKeys = 100,
   ...more
-}: Partial<Omit<LimiterOptions, 'leases'>> & { leases?: LeaseOptions; isSync?: boolean } = {}) {
+}: Partial<Omit<LimiterOptions, 'leases'>> & { leases?: LeaseOptions; isSync?: boolean; maxKeys?: number } = {}) {
   let now = 1_000_000;
   let suspendedMs = 0;
   let timers: { at: number; call: () => void }[] = [];
   const clock = { now: () => now };
-  const inner = createMemoryStore({ clock });
+  const inner = createMemoryStore({ clock, maxKeys });
   const calls: string[] = [];
   const state: { fails: boolean; held: (() => void)[] | undefined } = { fails: false, held: undefined };
   const send =
@@ -250,6 +251,19 @@ describe('S32: leases', () => {
     expect(counts()).toEqual([50, 50]);
   });
 
+  it('what an adjusted limit ends goes back before the request is decided, also if the store answers in another order', async () => {
+    const { limiter, warmUp, state, counts } = start();
+    await warmUp(50);
+    limiter.adjust({}, ['51/1m', '5000/1h']);
+    state.held = [];
+    const decided = limiter.consume(SUBJECT);
+    await settled();
+    expect(state.held.length).toBe(1);
+    state.held.splice(0)[0]?.();
+    state.held = undefined;
+    expect([(await decided).accepted, counts()]).toEqual([true, [51, 51]]);
+  });
+
   it('refunds and settlements go into the lease while it lasts, and else to the windows that were charged', async () => {
     const { limiter, warmUp, counts, calls, advance, leases } = start();
     await warmUp(50);
@@ -332,6 +346,42 @@ describe('S32: leases', () => {
     expect(leases.stats()).toMatchObject({ held: 0, lost: held });
     expect(events.at(-1)).toMatchObject({ type: 'lost', account: 'a', route: 'r', units: held });
     expect(events.at(-1)?.error).toEqual(new Error('away'));
+  });
+
+  it('close() asks again for what could not be given back before', async () => {
+    const { limiter, warmUp, advance, state, leases, counts } = start();
+    await warmUp(60);
+    state.fails = true;
+    await advance(1_000);
+    expect(leases.stats().held).toBeGreaterThan(0);
+    state.fails = false;
+    await limiter.close();
+    expect([leases.stats().held, leases.stats().lost, counts()]).toEqual([0, 0, [60, 60]]);
+  });
+
+  it('units go back together, also if the store is far away', async () => {
+    const { limiter, advance, state, leases } = start({ maxKeys: 1_000 });
+    const accounts = Array.from({ length: 300 }, (_, i) => `a${i}`);
+    for (let i = 0; i < 3; i++) for (const account of accounts) await limiter.consume({ account, route: 'r' });
+    expect(leases.stats().held).toBeGreaterThanOrEqual(300);
+    state.held = [];
+    await advance(1_000);
+    expect(state.held.length).toBe(300);
+    for (const answer of state.held.splice(0)) answer();
+    await settled();
+    expect(leases.stats()).toMatchObject({ held: 0, lost: 0 });
+  });
+
+  it('what goes back to a store in this process needs no room for receipts', async () => {
+    const receipts = createReceipts({ secret: 'a secret of thirty-two characters' });
+    const { limiter, advance, leases } = start({ isSync: true, maxKeys: 1, receipts });
+    for (let i = 0; i < 5; i++) {
+      for (let j = 0; j < 10; j++) limiter.consumeSync(SUBJECT);
+      await advance(1_000);
+    }
+    expect(leases.stats()).toMatchObject({ held: 0, lost: 0 });
+    expect(leases.stats().givenBack).toBeGreaterThan(0);
+    expect(await limiter.refund(limiter.consumeSync(SUBJECT).receipt)).toBe(true);
   });
 
   it('close() while the store is down: what cannot be given back is lost, and the limiter closes', async () => {
