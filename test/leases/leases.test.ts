@@ -160,6 +160,21 @@ describe('S32: leases', () => {
     expect(calls.every((call) => call === 'consume' || call === 'lease 1')).toBe(true);
   });
 
+  it.each([false, true])(
+    'a request that fits with the units of the lease is accepted (synchronous: %s)',
+    async (isSync) => {
+      const { limiter, warmUp, inner, leases, counts } = start({ isSync, limits: { allMethods: ['100/1m'] } });
+      await warmUp(50);
+      const { held } = leases.stats();
+      expect(held).toBeGreaterThan(0);
+      // Another process leaves so much that 10 fit only with what is held here.
+      inner.consume('a', 'r', limiter.windowSet(SUBJECT), 40);
+      expect((await limiter.consume({ ...SUBJECT, cost: 10 })).accepted).toBe(true);
+      expect((await limiter.consume(SUBJECT)).accepted).toBe(false);
+      expect([counts(), leases.stats().held]).toEqual([[100], 0]);
+    },
+  );
+
   it('consumeSync decides from a lease of a synchronous store', async () => {
     const { limiter, advance, calls, leases } = start({ isSync: true });
     for (let i = 0; i < 100; i++) {
