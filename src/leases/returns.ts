@@ -20,9 +20,10 @@ export interface Unused {
 }
 
 /**
- * Most of them on their way at the same time: a store has to decide requests, too. With fewer, units would pile up if the
- * store is a region away.
+ * How many are on their way at the same time: as many as a store takes per millisecond that it needs for an answer, within
+ * bounds. So requests need not wait for many of them, and they do not pile up if the store is a region away.
  */
+const PER_MS = 64;
 const MOST_AT_ONCE = 1_024;
 const PREFIX_BYTES = 12;
 const COUNTER_DIGITS = 6;
@@ -45,6 +46,7 @@ export class Returns {
   #waiting: Waiting[] = [];
   #failed: Waiting[] = [];
   #sending: Promise<void> | undefined;
+  #atOnce = PER_MS;
   #prefix = '';
   #ids = MOST_IDS;
 
@@ -88,13 +90,15 @@ export class Returns {
   flush(): MaybePromise<void> {
     if (this.#sending !== undefined) return this.#sending;
     while (this.#waiting.length > 0) {
+      const sentAt = this.#now();
       const pending = this.#waiting
-        .splice(0, MOST_AT_ONCE)
+        .splice(0, this.#atOnce)
         .map((each) => this.#send(each))
         .filter(isPromise);
       if (pending.length === 0) continue;
       this.#sending = Promise.all(pending).then(() => {
         this.#sending = undefined;
+        this.#atOnce = Math.min(MOST_AT_ONCE, Math.max(1, this.#now() - sentAt) * PER_MS);
         return this.flush();
       });
       return this.#sending;
