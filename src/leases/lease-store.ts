@@ -41,7 +41,11 @@ export class LeaseStore {
   decorated(): LimitStore {
     const store = decorateStore(this.#store, {
       consume: () => this.consume,
-      settle: (settle) => (decision, cost) => this.#settle(decision, cost) ?? settle(decision, cost),
+      settle: (settle) => (decision, cost) => this.#settle(decision, cost) ?? this.#raising(decision, cost, settle),
+      settleOnce:
+        (settleOnce) =>
+        (decision, cost, ...rest) =>
+          this.#raising(decision, cost, () => settleOnce(decision, cost, ...rest)),
       charge:
         (charge) =>
         (account, ...rest) =>
@@ -162,6 +166,18 @@ export class LeaseStore {
     if (change < 0) pair.taken -= change;
     else if (change > 0) this.#ledger.leased(pair, change);
     return true;
+  }
+
+  /** Settles in the store. A raised cost is a charge: no lease may outlive it, or it would admit what no longer fits. */
+  #raising(
+    decision: Decision,
+    cost: number,
+    settle: (decision: Decision, cost: number) => MaybePromise<boolean>,
+  ): MaybePromise<boolean> {
+    const { account, route, windowSet } = decision;
+    if (cost > decision.cost)
+      void this.#drop({ account, route: windowSet.allMethodsScope === 'account' ? undefined : route });
+    return settle(decision, cost);
   }
 
   /** Makes a change that leases must not outlive: gives units back before it, and again what was leased meanwhile. */

@@ -298,6 +298,21 @@ describe('S32: leases', () => {
     expect(used + givenBack).toBe(leased);
   });
 
+  it.each([false, true])(
+    'a cost that is raised by more than is left ends the lease (with a receipt: %s)',
+    async (isReceipt) => {
+      const receipts = createReceipts({ secret: 'a secret of thirty-two characters' });
+      const { limiter, warmUp, counts, leases } = start({ limits: ['100/1m'], receipts });
+      for (let i = 0; i < 50; i++) await warmUp(1);
+      const decision = await limiter.consume(SUBJECT);
+      expect(leases.stats().held).toBeGreaterThan(0);
+      await limiter.settle(isReceipt ? decision.receipt : decision, 50);
+      await settled();
+      expect([counts(), leases.stats().held]).toEqual([[100], 0]);
+      expect((await limiter.consume(SUBJECT)).accepted).toBe(false);
+    },
+  );
+
   it('a receipt of a leased decision is settled once, in the windows that were charged', async () => {
     const receipts = createReceipts({ secret: 'a secret of thirty-two characters' });
     const { limiter, warmUp, counts, advance } = start({ receipts });
