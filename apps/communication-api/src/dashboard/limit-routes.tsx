@@ -79,8 +79,9 @@ export function limitRoutes(router: Router, rooms: Rooms): void {
         return [undefined, { action, subject, subjectId: account?.id, applicationId: application.id }];
       });
     } catch (error) {
-      if (isHeadgateError(error, 'adjustment_conflict')) return false;
-      throw error;
+      if (!isHeadgateError(error, 'adjustment_conflict')) throw error;
+      await limits.refresh();
+      return false;
     }
     return true;
   }
@@ -93,7 +94,7 @@ export function limitRoutes(router: Router, rooms: Rooms): void {
       const inputs = new Inputs(here.entered);
       const { route, windows, seen } = readLimitForm(inputs);
       if (windows === undefined) return show(at, target, { route, inputs });
-      await limits.refresh();
+      await limits.followOthers();
       const next = views.next(target, route, windows);
       const { account } = target;
       const impact =
@@ -148,7 +149,7 @@ export function limitRoutes(router: Router, rooms: Rooms): void {
   });
 
   router.applicationPage(applicationPath(':application', 'limits'), 'read limits', async ({ here, application }) => {
-    await limits.refresh();
+    await limits.followOthers();
     const installed: readonly string[] = providers.linkable(application.environment).map(({ name }) => name);
     const all = PROVIDER_NAMES.map((name) => ({
       name,

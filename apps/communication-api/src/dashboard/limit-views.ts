@@ -56,7 +56,7 @@ export class LimitViews {
   /** The limits, as they are in the database now. */
   async of(target: LimitTarget): Promise<readonly LimitView[]> {
     const { limits } = this.rooms;
-    await limits.refresh();
+    await limits.followOthers();
     return Promise.all(limits.list(target).map((limit) => this.#viewOf(target, limit)));
   }
 

@@ -68,6 +68,7 @@ export class AccountLimits {
   /** For the limiters: of accounts, and of attempts, which are subjects without a provider. */
   readonly shared: SharedLimits;
   readonly #maxAdjustments: number;
+  readonly #hasOthers: boolean;
   readonly #settings: { readonly deadlineMs: number; readonly logger: (message: string, error: unknown) => void };
 
   constructor(
@@ -77,6 +78,7 @@ export class AccountLimits {
     const logger = (message: string, err: unknown): void => log.warn({ err }, message);
     this.#settings = { deadlineMs: DEADLINE_MS, logger };
     this.#maxAdjustments = maxAdjustments;
+    this.#hasOthers = pollMs !== undefined;
     this.shared = createSharedLimits({
       base: ({ provider }) => (provider === undefined ? ATTEMPT_LIMITS : recommendedOf(provider)),
       adjustments: createPostgresAdjustments(clientOf(db), this.#settings),
@@ -86,11 +88,16 @@ export class AccountLimits {
   }
 
   /**
-   * Reads what other processes changed. Must succeed once before the first request, because the recommended limits may
-   * be higher than the adjusted ones.
+   * Reads every change that was committed. Must succeed once before the first request, because the recommended limits
+   * may be higher than the adjusted ones.
    */
   refresh(): Promise<void> {
     return this.shared.refresh();
+  }
+
+  /** Reads what other processes changed, if there can be others. */
+  async followOthers(): Promise<void> {
+    if (this.#hasOthers) await this.refresh();
   }
 
   close(): Promise<void> {

@@ -86,6 +86,16 @@ test.each(pairs)(
   },
 );
 
+test('decisions in PostgreSQL at the same time share a statement', async () => {
+  const calls = async () =>
+    Number(/^headgate_postgres_store_calls_total (\d+)$/m.exec((await one.rooms.metrics.render()).text)?.[1]);
+  const before = await calls();
+  const consume = (_: unknown, i: number) => one.rooms.limiter.consume({ account: `acc_${i}`, provider, route });
+  const decisions = await Promise.all(Array.from({ length: 60 }, consume));
+  expect(decisions.filter(({ accepted, degraded }) => accepted && degraded !== true)).toHaveLength(60);
+  expect((await calls()) - before).toBeLessThanOrEqual(3);
+});
+
 test('changes of one limit at the same time in both processes leave both with the same limit', async () => {
   const { id: account_id } = await linkAccount(one.rooms, applicationId);
   const answers = await Promise.all(
