@@ -1,5 +1,5 @@
-import type { PostgresClient } from 'headgate/postgres';
-import { type Dialect, Kysely, PostgresDialect } from 'kysely';
+import type { PgliteDatabase, PostgresClient } from 'headgate/postgres';
+import { CompiledQuery, type Dialect, Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import type { Tables } from './tables.ts';
 
@@ -50,10 +50,22 @@ export function openOver(dialect: Dialect, client: PostgresClient): Database {
   return db;
 }
 
-/** The client of an open database, for the stores of headgate. */
+/** The client of an open database, for the stores of headgate. Of a transaction: its statements are part of it. */
 export function clientOf(db: Database): PostgresClient {
+  if (db.isTransaction) return clientIn(db);
   const client = clients.get(db);
   if (client === undefined) throw new Error('The database was not opened by openOver().');
+  return client;
+}
+
+function clientIn(transaction: Database): PgliteDatabase {
+  const client = {
+    query: (text: string, values: readonly unknown[] = []) =>
+      transaction.executeQuery<Record<string, unknown>>(CompiledQuery.raw(text, [...values])),
+    exec: async (text: string) => [await client.query(text)],
+    transaction: (work: (native: unknown) => Promise<unknown>) => work(client),
+    closed: false,
+  };
   return client;
 }
 

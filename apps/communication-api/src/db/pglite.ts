@@ -146,20 +146,18 @@ class PgliteConnection implements DatabaseConnection {
 
   async executeQuery<Row>({ sql, parameters, query }: CompiledQuery): Promise<QueryResult<Row>> {
     if (WRITES.includes(query.kind)) this.checkSpace();
-    // Migrations and transactions run raw statements.
-    const isPrepared = query.kind !== 'RawNode' && (this.#statements.has(sql) || this.#statements.size < MAX_PREPARED);
-    const { rows, affectedRows } = isPrepared
-      ? await this.pglite.runExclusive(() => this.#executePrepared(sql, parameters))
-      : await this.#executeRaw(sql, parameters);
+    const { rows, affectedRows } = await this.#execute(sql, parameters, query.kind === 'RawNode');
     return {
       rows: rows as Row[],
       ...(affectedRows === undefined ? {} : { numAffectedRows: BigInt(affectedRows) }),
     };
   }
 
-  /** Without parameters, a text can contain several statements, as in pg: migrations of headgate do. */
-  async #executeRaw(sql: string, parameters: readonly unknown[]) {
+  async #execute(sql: string, parameters: readonly unknown[], isRaw: boolean) {
+    if (!isRaw && (this.#statements.has(sql) || this.#statements.size < MAX_PREPARED))
+      return this.pglite.runExclusive(() => this.#executePrepared(sql, parameters));
     if (parameters.length > 0) return this.pglite.query(sql, [...parameters]);
+    // Migrations have several statements at once.
     return (await this.pglite.exec(sql)).at(-1) ?? { rows: [], affectedRows: 0 };
   }
 

@@ -70,11 +70,10 @@ async function reset({ pglite, beginning }: Instance): Promise<boolean> {
   return true;
 }
 
-/** With their schemas, in quotes. */
 async function tablesOf(pglite: PGlite): Promise<readonly string[]> {
   const { rows } = await pglite.query<{ name: string }>(
-    `select format('%I.%I', schemaname, tablename) as name from pg_tables
-      where schemaname in ('public', 'headgate') order by 1`,
+    `select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname in ('public', 'headgate')
+      order by schemaname, tablename`,
   );
   return rows.map(({ name }) => name);
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { parseLimit } from 'headgate';
-import { createPostgresAdjustments } from 'headgate/postgres';
+import { createPostgresAdjustments, migrate } from 'headgate/postgres';
 import type { Adjustment, AdjustmentEntry } from 'headgate/shared-limits';
 import { type Kysely, sql } from 'kysely';
 import { executorOf } from '../executor.ts';
@@ -22,12 +22,14 @@ const DEADLINE_MS = 600_000;
 
 /** Adjusted limits become adjustments of shared limits, each by the person or key that made it, and at its time. */
 export async function up(db: Kysely<unknown>): Promise<void> {
+  const executor = executorOf(db);
+  await migrate(executor);
   const { rows } = await sql<Override>`select * from limit_overrides order by changed_at`.execute(db);
   const adjustments = rows.map(adjustmentOf);
   const entries = adjustments.map(entryOf);
   const head = entries.at(-1);
   if (head !== undefined) {
-    const store = createPostgresAdjustments(executorOf(db), { deadlineMs: DEADLINE_MS });
+    const store = createPostgresAdjustments(executor, { deadlineMs: DEADLINE_MS });
     if (!(await store.restore(undefined, { head, adjustments, recent: entries.slice(-RECENT) })))
       throw new Error('The schema "headgate" of this database belongs to another service, which has shared limits.');
   }

@@ -1,7 +1,0 @@
-import { migrate } from 'headgate/postgres';
-import type { Kysely } from 'kysely';
-import { executorOf } from '../executor.ts';
-
-export async function up(db: Kysely<unknown>): Promise<void> {
-  await migrate(executorOf(db));
-}
