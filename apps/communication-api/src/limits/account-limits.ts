@@ -8,7 +8,7 @@ import { clientOf, type Database, inTransaction } from '../db/database.ts';
 import { executorOf } from '../db/executor.ts';
 import { METHODS } from '../domain/methods.ts';
 import { ServiceError } from '../domain/service-error.ts';
-import { ATTEMPT_LIMITS } from './guards.ts';
+import { limitsOfAttempt } from './guards.ts';
 
 /** The layers of limits. Each overrides the layers before it. */
 const SOURCES = { default: 'recommended', provider: 'application', account: 'account' } as const;
@@ -80,7 +80,7 @@ export class AccountLimits {
     this.#maxAdjustments = maxAdjustments;
     this.#hasOthers = pollMs !== undefined;
     this.shared = createSharedLimits({
-      base: ({ provider }) => (provider === undefined ? ATTEMPT_LIMITS : recommendedOf(provider)),
+      base: ({ provider, route }) => (provider === undefined ? limitsOfAttempt(route) : recommendedOf(provider)),
       adjustments: createPostgresAdjustments(clientOf(db), this.#settings),
       refreshMs: pollMs ?? SELDOM_MS,
       ...{ maxAdjustments, logger },

@@ -21,8 +21,15 @@ const ATTEMPTS = {
 
 export type Attempt = keyof typeof ATTEMPTS;
 
-/** The limits of attempts: each is a route. */
-export const ATTEMPT_LIMITS: LimitSet = { routes: ATTEMPTS };
+const LIMITS: LimitSet = { routes: ATTEMPTS };
+
+/** The limits of attempts. Each attempt is a route. */
+export function limitsOfAttempt(route: string | undefined): LimitSet {
+  // A request to a provider would not be limited at all.
+  if (route === undefined || !Object.hasOwn(ATTEMPTS, route))
+    throw new Error(`There are no limits of "${route}" without a provider.`);
+  return LIMITS;
+}
 
 /**
  * Counts what clients try, for all processes together, and stops those who try too often. While the counters are away,

@@ -45,6 +45,7 @@ describe.each(services)('limits in $kind', ({ service: { application, rooms, db 
       ]);
     }
     expect(() => limits.list({ applicationId: one.applicationId, provider: 'constructor' })).toThrow('"constructor"');
+    expect(() => limits.shared.windowSet({ account: 'acc_1', route })).toThrow('without a provider');
   });
 
   test('each limit comes from the account, else from the application, else from the recommendation', async () => {
