@@ -11,6 +11,7 @@ export { checkOptions } from './base/options.ts';
 export { layerOf } from './core/adjustment.ts';
 export { decorateStore } from './core/decorate-store.ts';
 export { parseWindow } from './core/limit.ts';
+export { isSeconds } from './core/misuse.ts';
 export { AnswerTape } from './gate/answer-tape.ts';
 export { PieceList } from './gate/piece-list.ts';
 export {

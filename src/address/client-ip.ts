@@ -44,7 +44,8 @@ export interface ClientIpOptions {
   readonly ipv6Prefix?: number | undefined;
   /**
    * Whether a warning is logged if requests seem to come through a proxy that is not trusted, or if trusted proxies do
-   * not write the header (`HG_PROXY_NOT_TRUSTED` and `HG_PROXY_FIELD_MISSING` in `docs/misuse.md`).
+   * not write the header, or are fewer than their number (`HG_PROXY_NOT_TRUSTED`, `HG_PROXY_FIELD_MISSING` and
+   * `HG_TOO_FEW_PROXIES` in `docs/misuse.md`).
    * @default true
    */
   readonly validate?: boolean | undefined;
@@ -115,7 +116,7 @@ export function createClientIp(options: ClientIpOptions = {}): ClientIp {
   const trustsNone = trustedProxies === 0 || (Array.isArray(trustedProxies) && trustedProxies.length === 0);
   if (trustsNone && name !== USUAL_FIELD)
     throw new OptionError('header', header, 'needs trustedProxies: it is read only from proxies that are trusted');
-  const checks = misuse && new ProxyChecks(misuse, name, trustsNone);
+  const checks = misuse && new ProxyChecks(misuse, name, trustedProxies);
   return (connected, fields) => {
     let hop = 0;
     let address = parsePeer(connected);
@@ -126,7 +127,7 @@ export function createClientIp(options: ClientIpOptions = {}): ClientIp {
       return address && blockName(address, ipv6Prefix);
     }
     const entries = listOf(fields, name);
-    checks?.trusted(entries.some((entry) => entry !== ''));
+    checks?.trusted(entries);
     for (let at = entries.length - 1; at >= 0; at--) {
       const next = parseIp(read(entries[at] as string) ?? '');
       if (next === undefined) break;

@@ -15,6 +15,7 @@ import { type AddressWindowSets, createAddressStore } from './store.ts';
 const NETWORK_BITS = 48;
 /** The allowance of a network, in allowances of one address. */
 const ADDRESSES_PER_NETWORK = 16;
+const NOT_LIST = 'must return one address, not a list: trustedProxies reads the list of your proxies';
 
 /**
  * Creates the gate that limits requests by address.
@@ -42,6 +43,7 @@ export function createAddressGate<Request>(options: AddressLimits<Request>, peer
     const isGiven = options.address !== undefined && connected !== peer.address?.(request);
     const client = (isGiven ? givenIp : clientIp)(connected, peer.fields(request));
     if (client !== undefined) return client;
+    if (connected?.includes(',')) throw new OptionError('address', connected, NOT_LIST);
     // Without a name the request would not be limited, or would share a count with all others like it.
     const { advice = 'set `address`, or `trustedProxies` if a proxy connects over a Unix socket' } = peer;
     const reason = `the request has none: ${advice}; a client that has left has none either`;

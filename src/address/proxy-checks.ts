@@ -12,6 +12,9 @@ export class ProxyChecks {
   readonly #misuse: MisuseLog;
   readonly #field: string;
   readonly #trustsNone: boolean;
+  /** How many proxies are counted; 0 if they are listed. */
+  readonly #counted: number;
+  #hasField = false;
   #fromProxies = 0;
   #fromOthers = 0;
   /** Requests with the field whose peer is not trusted. */
@@ -19,10 +22,11 @@ export class ProxyChecks {
   #isOver = false;
 
   /** @param field in lower case */
-  constructor(misuse: MisuseLog, field: string, trustsNone: boolean) {
+  constructor(misuse: MisuseLog, field: string, trustedProxies: number | readonly string[]) {
     this.#misuse = misuse;
     this.#field = field;
-    this.#trustsNone = trustsNone;
+    this.#counted = typeof trustedProxies === 'number' ? trustedProxies : 0;
+    this.#trustsNone = this.#counted === 0 && !(trustedProxies as readonly string[]).length;
   }
 
   /** Whether a request that no trusted proxy sent is still looked at. */
@@ -30,13 +34,27 @@ export class ProxyChecks {
     return !this.#isOver && this.#fromProxies === 0;
   }
 
-  /** Call it with each request from a trusted proxy. */
-  trusted(hasField: boolean): void {
+  /** Call it with the elements of the field of each request from a trusted proxy. */
+  trusted(entries: readonly string[]): void {
     if (this.#isOver) return;
-    this.#isOver = hasField || ++this.#fromProxies === REQUESTS;
-    if (hasField || !this.#isOver) return;
+    const written = entries.filter((entry) => entry !== '').length;
+    this.#hasField ||= written > 0;
+    if (written > 0 && written < this.#counted) {
+      this.#warnOfCount(written);
+      return;
+    }
+    // A count is compared with more than one list, because a client can make up the missing addresses.
+    this.#isOver = ++this.#fromProxies === REQUESTS || (this.#hasField && this.#counted < 2);
+    if (this.#hasField || !this.#isOver) return;
     const reason = `None of the first ${REQUESTS} requests from a trusted proxy has the field ${this.#field}`;
     this.#misuse.warn('HG_PROXY_FIELD_MISSING', `${reason}: does your proxy write it, or another one?`);
+  }
+
+  /** Each counted proxy adds one address, so a shorter list passed fewer proxies. */
+  #warnOfCount(written: number): void {
+    this.#isOver = true;
+    const reason = `trustedProxies is ${this.#counted}, but a request has ${written} in ${this.#field}`;
+    this.#misuse.warn('HG_TOO_FEW_PROXIES', `${reason}: a client that writes more can choose its address.`);
   }
 
   /** Call it with each other request, while it looks at them. */

@@ -3,9 +3,12 @@ import { createLogger, type Logger } from '../base/logger.ts';
 
 /** The mistake that a {@link MisuseWarning} reports. `docs/misuse.md` explains each code in a section. */
 export type MisuseCode =
+  | 'HG_ACCOUNT_NEVER_SEEN'
   | 'HG_ADJUSTMENT_HIDES'
+  | 'HG_DECISION_IGNORED'
   | 'HG_GATE_TWICE'
   | 'HG_LIMITER_PER_REQUEST'
+  | 'HG_MEMORY_IN_CLUSTER'
   | 'HG_NO_ACCOUNT'
   | 'HG_NOTHING_LIMITED'
   | 'HG_PLAN_NEVER_SEEN'
@@ -15,8 +18,12 @@ export type MisuseCode =
   | 'HG_PROXY_NOT_TRUSTED'
   | 'HG_RECEIPTS_IN_MEMORY'
   | 'HG_ROUTE_NEVER_SEEN'
+  | 'HG_ROUTE_OF_NO_REQUEST'
+  | 'HG_SECONDS'
   | 'HG_SHARED_PREFIX'
+  | 'HG_TOO_FEW_PROXIES'
   | 'HG_TOO_MANY_ROUTES'
+  | 'HG_UNDEFINED_IN_ACCOUNT'
   | 'HG_UNKNOWN_FIELD'
   | 'HG_WINDOW_WITHOUT_EFFECT';
 
@@ -70,4 +77,12 @@ export function createMisuseLog({ validate = true, logger }: MisuseOptions): Mis
   if (typeof validate !== 'boolean') throw new OptionError('validate', validate, 'must be true or false');
   const log = createLogger(logger);
   return validate ? new MisuseLog(log) : undefined;
+}
+
+/**
+ * Whether a number of milliseconds is probably one of seconds: a minute, hour or day has so many, and nobody counts
+ * milliseconds like this (3600, 86400, 2592000).
+ */
+export function isSeconds(ms: number): boolean {
+  return (ms % 60 === 0 && ms % 500 !== 0) || (ms % 86_400 === 0 && ms % 60_000 !== 0);
 }

@@ -50,6 +50,7 @@ export class GateEntries<Request> {
   /** The result of a limit: a passage, 429, or 422 if waiting does not help (S8, S11). */
   decided(request: Request, requestId: string | undefined, decision: Decision): GateAnswer | GatePassage {
     const id = this.idFor(requestId, !decision.accepted);
+    this.#checks?.passed();
     if (this.#events.hasListener) this.#events.emit({ type: 'decision', requestId: id, decision });
     const headers = rateLimitFields(decision, this.#options.headers, this.#partitionKeyOf(decision, id));
     if (decision.accepted) return this.#createPassage(id, decision, headers);
@@ -61,9 +62,9 @@ export class GateEntries<Request> {
   }
 
   /** Lets a request pass without a decision. */
-  skip(requestId: string | undefined, reason: SkippedEvent['reason']): GatePassage {
+  skip(requestId: string | undefined, reason: SkippedEvent['reason'], isAccountMissing = false): GatePassage {
     requestId = this.idFor(requestId);
-    this.#checks?.skipped(reason);
+    this.#checks?.passed(isAccountMissing ? 'no_account' : reason);
     if (this.#events.hasListener) this.#events.emit({ type: 'skipped', requestId, reason });
     return this.#createPassage(requestId, undefined, NO_HEADERS);
   }
@@ -157,7 +158,7 @@ export class GateEntries<Request> {
   }
 
   #createPassage(requestId: string, decision: Decision | undefined, headers: HeaderFields): GatePassage {
-    return new GatePassage(decision, headers, requestId, this.#options, this.#events);
+    return new GatePassage(decision, headers, requestId, this.#options, this.#events, this.#checks);
   }
 }
 

@@ -1,23 +1,33 @@
 import type { Decision } from '../core/decision.ts';
 import type { MisuseLog } from '../core/misuse.ts';
 import type { Limiter } from '../limits/ports.ts';
-import type { SkippedEvent } from './events.ts';
 import type { GatePassage } from './passage.ts';
 
 /** So many requests without an account, and none with one, are probably a mistake. */
 const REQUESTS = 100;
-/** So many requests, of which no limit applied to any, are probably one too. */
-const SKIPPED = 1_000;
+/** So many first requests, of which a limit applied to almost none, are probably one too. */
+const FIRST = 1_000;
+const FEW = 10;
+/** So many responses, errors among them, that all cost nothing are probably one as well. */
+const REFUNDED = 100;
+/** Why a request is not limited. */
+const WHY_NOT = {
+  allowed: '`allow` returned true',
+  not_limited: '`route` was undefined',
+  no_account: '`account` was undefined',
+  cached: '`cached` returned true',
+} as const;
 
 /** Looks for signs that a gate is mounted by mistake. A gate shares them with the gates that `with()` makes of it. */
 export class GateChecks {
   readonly #misuse: MisuseLog;
   #withoutAccount = 0;
   #hasAccount = false;
-  /** Whether a request had a route, and was not allowed without a limit. */
-  #isLimited = false;
-  #allowed = 0;
-  #exempt = 0;
+  #requests = 0;
+  readonly #skipped = { allowed: 0, not_limited: 0, no_account: 0, cached: 0 };
+  /** Responses that cost nothing; NaN once a response cost something. */
+  #refunded = 0;
+  #hasRefundedError = false;
   #isTwice = false;
 
   constructor(misuse: MisuseLog) {
@@ -27,22 +37,37 @@ export class GateChecks {
   /** Call it with the account of each request with a route. */
   resolved(account: string | undefined): void {
     if (this.#hasAccount) return;
-    this.#isLimited = true;
     this.#hasAccount = account !== undefined;
     if (this.#hasAccount || ++this.#withoutAccount < REQUESTS) return;
     const reason = `\`account\` was undefined for all of the first ${REQUESTS} requests`;
     this.#misuse.warn('HG_NO_ACCOUNT', `${reason}: does it read the right field, and is that set before the gate?`);
   }
 
-  /** Call it with each request that passes without a decision. */
-  skipped(reason: SkippedEvent['reason']): void {
-    if (this.#isLimited) return;
-    if (reason === 'allowed') this.#allowed++;
-    else this.#exempt++;
-    if (this.#allowed + this.#exempt < SKIPPED) return;
-    this.#isLimited = true;
-    const reasons = `\`allow\` returned true for ${this.#allowed} of them, and \`route\` undefined for ${this.#exempt}`;
-    this.#misuse.warn('HG_NOTHING_LIMITED', `No limit applied to the first ${SKIPPED} requests: ${reasons}.`);
+  /** Call it with each request that is decided, or passes without a decision for a reason. */
+  passed(why?: keyof typeof WHY_NOT): void {
+    if (this.#requests >= FIRST) return;
+    this.#requests++;
+    if (why !== undefined) this.#skipped[why]++;
+    if (this.#requests < FIRST) return;
+    const reasons = Object.entries(this.#skipped).filter(([, count]) => count > 0);
+    const skipped = reasons.reduce((sum, [, count]) => sum + count, 0);
+    if (skipped < FIRST - FEW) return;
+    const shown = reasons.map(([reason, count]) => `${WHY_NOT[reason as keyof typeof WHY_NOT]} for ${count}`);
+    this.#misuse.warn(
+      'HG_NOTHING_LIMITED',
+      `No limit applied to ${skipped} of the first ${FIRST} requests: ${shown.join(', ')}.`,
+    );
+  }
+
+  /** Call it with what `finalCost` returned for a response. */
+  finalCost(cost: unknown, status: number): void {
+    if (cost !== 0) this.#refunded = Number.NaN;
+    this.#hasRefundedError ||= status >= 400;
+    // A gate that only counts errors refunds any number of other responses.
+    if (!(++this.#refunded >= REFUNDED && this.#hasRefundedError)) return;
+    this.#refunded = Number.NaN;
+    const reason = '`finalCost` returned 0 for every response so far, also for errors';
+    this.#misuse.warn('HG_NOTHING_LIMITED', `${reason}: does it read \`status\`?`, 'finalCost');
   }
 
   /** Call it with each decision of a request that another gate let through. */

@@ -1,6 +1,7 @@
 import { OptionError } from '../base/errors.ts';
 import { checkOneOf } from '../base/options.ts';
 import type { OnOrphan } from '../core/claim.ts';
+import { createMisuseLog, isSeconds, type MisuseOptions } from '../core/misuse.ts';
 
 /** How claims are leased and how outcomes are stored. Each setting can also be given for one call. */
 export interface ClaimSettings {
@@ -102,6 +103,15 @@ export function settingsOf(given: SettingsInput, defaults: ClaimSettings): Claim
     settings[name] = value;
   }
   return (settings as ClaimSettings | undefined) ?? defaults;
+}
+
+/**
+ * Warns of a retention that is probably in seconds: a key that is forgotten too early is executed twice, in silence.
+ * @throws OptionError
+ */
+export function warnOfSeconds({ retentionMs }: ClaimSettings, options: MisuseOptions): void {
+  const misuse = createMisuseLog(options);
+  if (isSeconds(retentionMs)) misuse?.warn('HG_SECONDS', `retentionMs is ${retentionMs}: are seconds meant?`);
 }
 
 function checkSetting(name: keyof ClaimSettings, value: unknown): void {

@@ -1,5 +1,7 @@
-/** So many limiters in a row whose first decision was for the same account and route. */
-const LIMITERS = 10;
+/** So many limiters that followed another one, which began with the same account and route. */
+const FOLLOWERS = 9;
+/** Most accounts and routes that are remembered. */
+const MAX_SUBJECTS = 1_000;
 /** Most decisions of a limiter that is made for one request: two gates of the request may use it. */
 const DECISIONS_OF_ONE_REQUEST = 2;
 
@@ -11,14 +13,13 @@ export interface CountedLimiter {
   readonly createdAfter: number;
 }
 
-/** The last limiters whose first decision was for one account and route. Finds limiters that are created per request. */
+/** The last limiter per account and route of a first decision. Finds limiters that are created per request. */
 export class LatestLimiters {
-  #subject = '';
-  #limiters: readonly CountedLimiter[] = [];
-  #hasFound = false;
+  /** `began` is the value of `#begun` then. */
+  readonly #latest = new Map<string, { readonly limiter: CountedLimiter; readonly began: number }>();
+  /** How many limiters followed another one with the same first account and route, which decided once or twice. */
+  #followers = 0;
   #begun = 0;
-  /** `begun` when the last of `#limiters` began. */
-  #lastBegan = 0;
 
   /** How many limiters began to decide. */
   get begun(): number {
@@ -27,22 +28,22 @@ export class LatestLimiters {
 
   /**
    * Call it with the first decision of each limiter.
-   * @returns whether each of the last ten limiters seems to be made for one request; true only once
+   * @returns whether limiters seem to be made for one request each; true only once
    */
   begin(limiter: CountedLimiter, account: string, route: string): boolean {
-    if (this.#hasFound) return false;
+    if (this.#followers === FOLLOWERS) return false;
     this.#begun++;
     const subject = JSON.stringify([account, route]);
-    const others = subject === this.#subject ? this.#limiters : [];
+    const before = this.#latest.get(subject);
     // Limiters that were all there before the first request are those of several routes.
-    if (others.length > 0 && limiter.createdAfter < this.#lastBegan) return false;
-    this.#subject = subject;
-    this.#lastBegan = this.#begun;
-    this.#limiters = [...others, limiter].slice(-LIMITERS);
-    const isShort = ({ decisions }: CountedLimiter): boolean => decisions <= DECISIONS_OF_ONE_REQUEST;
-    if (this.#limiters.length < LIMITERS || !this.#limiters.every(isShort)) return false;
-    this.#hasFound = true;
-    this.#limiters = [];
+    if (before !== undefined && limiter.createdAfter < before.began) return false;
+    this.#latest.delete(subject);
+    this.#latest.set(subject, { limiter, began: this.#begun });
+    if (this.#latest.size > MAX_SUBJECTS) this.#latest.delete(this.#latest.keys().next().value as string);
+    if (before === undefined) return false;
+    this.#followers = before.limiter.decisions > DECISIONS_OF_ONE_REQUEST ? 0 : this.#followers + 1;
+    if (this.#followers < FOLLOWERS) return false;
+    this.#latest.clear();
     return true;
   }
 }

@@ -10,12 +10,15 @@ export interface ScopedLimitInput {
   readonly windows: LimitInput;
   /**
    * `route`: each route of an account is counted apart (S1). `account`: all routes of an account share one counter.
-   * @default 'route'
+   * @default the scope of the layer that this one replaces, and `route` if that has none
    */
-  readonly scope?: AllMethodsScope;
+  readonly scope?: AllMethodsScope | undefined;
 }
 
-/** The limits of one layer. A limit that is absent comes from a less specific layer. `[]` removes the limit. */
+/**
+ * The limits of one layer. A limit that is absent comes from a less specific layer. `[]` as a limit removes it. Windows
+ * of All methods without a scope are counted as in the layer that they replace.
+ */
 export interface LimitSet {
   /** Applies to every route. */
   readonly allMethods?: LimitInput | ScopedLimitInput | undefined;
@@ -116,12 +119,13 @@ export class Layer implements LimitLayer {
     return this.#initial.isUnlimited;
   }
 
-  /** Whether a limit of this layer, or one that is added to it, depends on the route or counts each route separately. */
-  get needsRoute(): boolean {
-    const { allMethods } = this;
-    return (
-      this.isUnlimited || this.#routes.size > 0 || (allMethods?.scope === 'route' && allMethods.windows.length > 0)
-    );
+  /**
+   * Whether a limit of this layer, or one that is added to it, depends on the route or counts each route separately.
+   * @param inherited the scope of its windows if they have none
+   */
+  needsRoute(inherited: AllMethodsScope): boolean {
+    const { windows = NO_LIMIT, scope = inherited } = this.allMethods ?? {};
+    return this.isUnlimited || this.#routes.size > 0 || (scope === 'route' && windows.length > 0);
   }
 
   /** This layer without any adjustment. */
@@ -170,18 +174,21 @@ export const NO_LAYER: Layer = /* @__PURE__ */ new Layer({
   isUnlimited: false,
 });
 
-/** @throws LimitError, OptionError with the place of the fault, which starts with `place` */
-export function parseLayer(given: LayerInput = {}, place = 'limits'): Layer {
+/**
+ * @param scope of All methods without a scope; undefined if that comes from a less specific layer
+ * @throws LimitError, OptionError with the place of the fault, which starts with `place`
+ */
+export function parseLayer(given: LayerInput | undefined, place: string, scope: AllMethodsScope | undefined): Layer {
   if (Array.isArray(given)) {
     const allMethods: AllMethods = { windows: parseLimit(given, place), scope: 'account' };
     return new Layer({ routes: new Map(), allMethods, isUnlimited: false });
   }
-  const set = given as LimitSet;
+  const set = (given === undefined ? {} : given) as LimitSet;
   checkOptions(set, LAYER_NAMES, place, (name) => (name.includes('/') ? 'put it under routes' : undefined));
   const { allMethods, routes, unlimited } = set;
   const layer = new Layer({
     routes: readByName(routes, `${place}.routes`, parseLimit),
-    allMethods: allMethods === undefined ? undefined : parseAllMethods(allMethods, `${place}.allMethods`),
+    allMethods: allMethods === undefined ? undefined : parseAllMethods(allMethods, `${place}.allMethods`, scope),
     isUnlimited: unlimited === true,
   });
   if (unlimited !== undefined && unlimited !== true)
@@ -235,12 +242,16 @@ export class WindowSetFactory {
   }
 }
 
-function parseAllMethods(input: LimitInput | ScopedLimitInput, place: string): AllMethods {
-  if (Array.isArray(input)) return { windows: parseLimit(input, place), scope: 'route' };
+function parseAllMethods(
+  input: LimitInput | ScopedLimitInput,
+  place: string,
+  inherited: AllMethodsScope | undefined,
+): AllMethods {
+  if (Array.isArray(input)) return { windows: parseLimit(input, place), scope: inherited };
   if (!isPlainObject(input)) throw new OptionError(place, input, 'must be an array of windows, or { windows, scope }');
   checkOptions(input, ['windows', 'scope'], place);
-  const { windows, scope = 'route' } = input as unknown as ScopedLimitInput;
-  if (scope !== 'route' && scope !== 'account')
+  const { windows, scope = inherited } = input as unknown as ScopedLimitInput;
+  if (scope !== inherited && scope !== 'route' && scope !== 'account')
     throw new OptionError(`${place}.scope`, scope, "must be 'route' or 'account'");
   return { windows: parseLimit(windows, `${place}.windows`), scope };
 }

@@ -1,11 +1,17 @@
+import { builtinModule } from '../base/builtin-module.ts';
 import { describe } from '../base/errors.ts';
+import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import type { AdjustTarget } from '../core/adjustment.ts';
+import { countersOf } from '../core/counters.ts';
+import type { Decision } from '../core/decision.ts';
 import { formatWindow, type Limit } from '../core/limit.ts';
-import type { MisuseLog } from '../core/misuse.ts';
+import { isSeconds, type MisuseCode, type MisuseLog } from '../core/misuse.ts';
 import type { LimitStore } from '../core/ports.ts';
+import type { WindowSet } from '../core/window-set.ts';
+import { isMemoryStore } from '../stores/memory/limits.ts';
 import { LatestLimiters } from './latest-limiters.ts';
 import type { LimitRequest } from './ports.ts';
-import { isWindowSetSource, type LayerField, type Limits, type WindowSetSource } from './window-set-source.ts';
+import { isWindowSetSource, type Limits, type WindowSetSource } from './window-set-source.ts';
 import { placeOfTarget } from './window-sets.ts';
 
 /** Decisions after which every route with limits of its own should have been seen. */
@@ -14,37 +20,84 @@ const DECISIONS = 1_000;
 const MAX_ROUTES = 1_000;
 /** After the first {@link DECISIONS}, only every 64th decision is looked at, so that the others cost nothing. */
 const LOOKED_AT = 64;
+/** So many rejections among the first {@link DECISIONS} that nothing looks at are probably a mistake. */
+const IGNORED = 10;
+/** What a missing field becomes in a text. */
+const MISSING = /(?:^|\W)(undefined|null|NaN)(?:\W|$)|\[object \w+\]/;
 /** Most names that a warning shows. */
 const SHOWN_NAMES = 5;
 /** The fields of a request. */
 const FIELDS: readonly (keyof LimitRequest)[] = ['account', 'route', 'provider', 'plan', 'limits', 'cost'];
+/** The names of the cost in other libraries. */
+const COST_ELSEWHERE: readonly string[] = ['points', 'weight', 'penalty', 'tokens', 'units'];
 
 /** The limits of the limiter that uses the counters, by the identity of the counters. */
 const limitsByCounters = /* @__PURE__ */ new WeakMap<object, Limits | WindowSetSource>();
+/** The same by their place on a server, which two clients may have. Bounded. */
+const limitsByPlace = /* @__PURE__ */ new Map<string, Limits | WindowSetSource>();
+const MAX_PLACES = 1_000;
 
 /** Those of this process. */
 const latestLimiters = /* @__PURE__ */ new LatestLimiters();
+
+/** What some of the first requests should meet. */
+interface Expectation {
+  readonly code: MisuseCode;
+  readonly isMet: (request: LimitRequest, windowSet: WindowSet) => boolean;
+  /** What all of them did instead. */
+  readonly instead: string;
+}
+
+/** The limits, as far as it is known what they name. */
+export interface NamedLimits extends Pick<WindowSetSource, 'limitedRoutes' | 'layerFields'> {
+  /** The accounts that have limits of their own. */
+  readonly namedAccounts?: readonly string[] | undefined;
+  /** Whether they are known not to say of any account that it is unlimited. */
+  readonly isLimited?: boolean | undefined;
+}
+
+function expectationsOf({ layerFields = [], namedAccounts = [], isLimited = false }: NamedLimits): Expectation[] {
+  const accounts = new Set(namedAccounts);
+  const codes = { plan: 'HG_PLAN_NEVER_SEEN', provider: 'HG_PROVIDER_NEVER_SEEN' } as const;
+  const expectations: (Expectation | false)[] = [
+    ...layerFields.map((field) => ({
+      code: codes[field],
+      isMet: (request: LimitRequest) => request[field] !== undefined,
+      instead: `had no ${field}, so limits.${field}s never applied`,
+    })),
+    accounts.size > 0 && {
+      code: 'HG_ACCOUNT_NEVER_SEEN',
+      isMet: ({ account }) => accounts.has(account),
+      instead: 'had no account of limits.accounts, so these never applied',
+    },
+    isLimited && {
+      code: 'HG_NOTHING_LIMITED',
+      isMet: (_, { windows }) => windows.length > 0,
+      instead: 'met no window, so none was limited',
+    },
+  ];
+  return expectations.filter((each) => each !== false);
+}
 
 /** Looks for signs that a limiter is used by mistake. At most 1,001 names of routes are stored. */
 export class LimiterChecks {
   readonly #misuse: MisuseLog;
   readonly #limitedRoutes: readonly string[];
   readonly #latest: LatestLimiters;
-  /** The fields that select a layer of the limits, and that no request had so far. */
-  readonly #unseenFields: Set<LayerField>;
+  #unmet: readonly Expectation[];
+  #hasNamedRoute = false;
   /** Names of the routes so far. Undefined after they were too many. */
   #routes: Set<string> | undefined = new Set();
   #decisions = 0;
+  #rejections = 0;
+  /** Whether nothing has read `accepted` of a rejection so far. False after the first {@link DECISIONS}. */
+  areUnread = true;
   readonly createdAfter: number;
 
-  constructor(
-    misuse: MisuseLog,
-    { limitedRoutes = [], layerFields }: Pick<WindowSetSource, 'limitedRoutes' | 'layerFields'>,
-    latest = latestLimiters,
-  ) {
+  constructor(misuse: MisuseLog, limits: NamedLimits, latest = latestLimiters) {
     this.#misuse = misuse;
-    this.#limitedRoutes = limitedRoutes;
-    this.#unseenFields = new Set(layerFields);
+    this.#limitedRoutes = limits.limitedRoutes ?? [];
+    this.#unmet = expectationsOf(limits);
     this.#latest = latest;
     this.createdAfter = latest.begun;
   }
@@ -56,12 +109,21 @@ export class LimiterChecks {
   /**
    * Call it with every request that the limiter decides.
    * @param route its name, also if the request names none
-   * @param isCounted whether a window counts the route separately
    */
-  decides(request: LimitRequest, route: string, isCounted = true): void {
+  decides(request: LimitRequest, route: string, windowSet: WindowSet): void {
     const decisions = ++this.#decisions;
-    if (decisions <= DECISIONS) this.#lookAtFirst(request, decisions);
-    if (decisions <= DECISIONS || decisions % LOOKED_AT === 0) this.#look(request.account, route, isCounted, decisions);
+    if (decisions <= DECISIONS) this.#lookAtFirst(request, windowSet, decisions);
+    if (decisions <= DECISIONS || decisions % LOOKED_AT === 0) this.#look(request, route, windowSet, decisions);
+  }
+
+  /** Call it with each decision while they are unread. */
+  decided(decided: MaybePromise<Decision>): void {
+    if (!isPromise(decided)) this.#watch(decided);
+    else
+      decided.then(
+        (decision) => this.#watch(decision),
+        () => {},
+      );
   }
 
   /** Call it with a request whose fields may be misspelt. Others are no mistake: a job can be passed as it is. */
@@ -71,15 +133,23 @@ export class LimiterChecks {
       const lower = name.toLowerCase();
       const meant = FIELDS.find(
         (field) =>
-          request[field] === undefined && [lower, lower.slice(0, -1), `${lower}${field.at(-1)}`].includes(field),
+          request[field] === undefined &&
+          ([lower, lower.slice(0, -1), `${lower}${field.at(-1)}`].includes(field) ||
+            (field === 'cost' && COST_ELSEWHERE.includes(lower))),
       );
       if (meant === undefined) continue;
       this.#misuse.warn('HG_UNKNOWN_FIELD', `Unknown field ${describe(name)}: is ${meant} meant?`, meant);
     }
   }
 
-  /** Call it with every limit of the limiter. */
-  listed(limits: readonly Limit[]): void {
+  /**
+   * Call it with every limit of the limiter.
+   * @param given as the user wrote them
+   */
+  listed(limits: readonly Limit[], given: unknown): void {
+    // Not in the text '5/900ms', where the unit is written.
+    for (const [, ms] of (JSON.stringify(given) ?? '').matchAll(/"durationMs":(\d+)/g))
+      if (isSeconds(Number(ms))) this.#misuse.warn('HG_SECONDS', `durationMs of a window is ${ms}: are seconds meant?`);
     for (const limit of limits) {
       limit.forEach((window, i) => {
         const longer = limit[i + 1];
@@ -90,17 +160,26 @@ export class LimiterChecks {
     }
   }
 
-  /** Call it if a limiter with receipts counts in this process alone. */
-  receiptsInMemory(): void {
-    const reason = 'Receipts of a memory store settle only in this process.';
-    this.#misuse.warn('HG_RECEIPTS_IN_MEMORY', reason);
+  /** Call it with a block or a reset of one route. */
+  targetsRoute(): void {
+    if (this.#decisions === 0 || this.#hasNamedRoute) return;
+    const reason = 'A block or reset names a route, but no request did so far';
+    this.#misuse.warn('HG_ROUTE_OF_NO_REQUEST', `${reason}: leave it out, or name it in each request.`);
+  }
+
+  /** Call it with the time of a block, in milliseconds. */
+  blocksFor(forMs: number): void {
+    if (isSeconds(forMs)) this.#misuse.warn('HG_SECONDS', `forMs of a block is ${forMs}: are seconds meant?`);
   }
 
   /** Call it when the limiter is created. */
-  created(store: LimitStore, limits: Limits | WindowSetSource): void {
+  created(store: LimitStore, limits: Limits | WindowSetSource, hasReceipts: boolean): void {
     const counters = store.identity ?? store;
-    const others = limitsByCounters.get(counters);
+    if (isMemoryStore(counters)) this.#inMemory(hasReceipts);
+    const { place = '' } = countersOf(store);
+    const others = limitsByCounters.get(counters) ?? limitsByPlace.get(place);
     limitsByCounters.set(counters, limits);
+    if (place !== '' && limitsByPlace.size < MAX_PLACES) limitsByPlace.set(place, limits);
     if (others === undefined || areEqual(limits, others)) return;
     const reason = 'Two limiters with different limits share their counters';
     this.#misuse.warn('HG_SHARED_PREFIX', `${reason}: give each its own store, or its own Redis prefix.`);
@@ -118,22 +197,33 @@ export class LimiterChecks {
     this.#misuse.warn('HG_ADJUSTMENT_HIDES', `${reason}: reset the adjustment with 'recommended', if it is outdated.`);
   }
 
-  #lookAtFirst(request: LimitRequest, decisions: number): void {
-    this.looksAtFields(request);
-    for (const field of this.#unseenFields) {
-      if (request[field] !== undefined) this.#unseenFields.delete(field);
-      else if (decisions === DECISIONS) {
-        const reason = `The first ${DECISIONS} requests had no ${field}, so limits.${field}s never applied.`;
-        this.#misuse.warn(`HG_${field.toUpperCase() as Uppercase<LayerField>}_NEVER_SEEN`, reason);
-      }
-    }
+  #inMemory(hasReceipts: boolean): void {
+    if (hasReceipts)
+      this.#misuse.warn('HG_RECEIPTS_IN_MEMORY', 'Receipts of a memory store settle only in this process.');
+    if (builtinModule<{ readonly isWorker: boolean }>('node:cluster')?.isWorker !== true) return;
+    const reason = 'Each worker of the cluster counts in its own memory';
+    this.#misuse.warn('HG_MEMORY_IN_CLUSTER', `${reason}: use a store in Redis or PostgreSQL.`);
   }
 
-  #look(account: string, route: string, isCounted: boolean, decisions: number): void {
+  #lookAtFirst(request: LimitRequest, windowSet: WindowSet, decisions: number): void {
+    this.looksAtFields(request);
+    const missing = MISSING.exec(request.account);
+    if (missing !== null) this.#warnOfMissing(missing[1]);
+    if (this.#unmet.length > 0) this.#unmet = this.#unmet.filter(({ isMet }) => !isMet(request, windowSet));
+    if (decisions < DECISIONS) return;
+    if (this.areUnread && this.#rejections >= IGNORED) this.#warnOfIgnored();
+    this.areUnread = false;
+    for (const { code, instead } of this.#unmet)
+      this.#misuse.warn(code, `All of the first ${DECISIONS} requests ${instead}.`);
+  }
+
+  #look({ account, route: named }: LimitRequest, route: string, windowSet: WindowSet, decisions: number): void {
+    if (named !== undefined) this.#hasNamedRoute = true;
     if (decisions === 1 && this.#latest.begin(this, account, route)) this.#warnOfRequest();
     const routes = this.#routes;
     if (routes === undefined) return;
     // The names of routes do not matter if all routes are counted together.
+    const isCounted = windowSet.routeWindows > 0 || windowSet.allMethodsScope === 'route';
     if (!isCounted && this.#limitedRoutes.length === 0) return;
     routes.add(route);
     if (decisions === DECISIONS) this.#findUnseen(routes);
@@ -150,8 +240,27 @@ export class LimiterChecks {
     this.#misuse.warn('HG_ROUTE_NEVER_SEEN', `${reason}. They had ${listOf([...routes])}.`);
   }
 
+  #watch(decision: Decision): void {
+    if (decision.accepted || !this.areUnread) return;
+    this.#rejections++;
+    const get = (): boolean => {
+      this.areUnread = false;
+      return false;
+    };
+    Object.defineProperty(decision, 'accepted', { get, enumerable: true, configurable: true });
+  }
+
+  #warnOfIgnored(): void {
+    const reason = `Nothing read \`accepted\` of ${this.#rejections} rejections`;
+    this.#misuse.warn('HG_DECISION_IGNORED', `${reason}: consume() resolves to a decision, and does not throw it.`);
+  }
+
+  #warnOfMissing(missing = 'an object'): void {
+    this.#misuse.warn('HG_UNDEFINED_IN_ACCOUNT', `An account contains ${missing}: is a field missing?`);
+  }
+
   #warnOfRequest(): void {
-    const reason = 'Ten limiters in a row decided one request each, of one account and route';
+    const reason = 'Limiters are created one by one for the same accounts, and decide one request each';
     this.#misuse.warn('HG_LIMITER_PER_REQUEST', `${reason}: create the limiter once, at the start.`);
   }
 }

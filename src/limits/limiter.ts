@@ -3,6 +3,7 @@ import {
   CostError,
   isHeadgateError,
   OptionError,
+  ReceiptError,
   StoreNotSynchronousError,
   SubjectError,
 } from '../base/errors.ts';
@@ -11,12 +12,13 @@ import { checkMethods, checkOptions } from '../base/options.ts';
 import { describeThrown } from '../base/thrown.ts';
 import type { AdjustTarget } from '../core/adjustment.ts';
 import type { Block, BlockTarget } from '../core/block.ts';
+import { countersOf } from '../core/counters.ts';
 import type { Decision, WindowStatus } from '../core/decision.ts';
 import type { LimitInput } from '../core/limit.ts';
 import { createMisuseLog } from '../core/misuse.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
 import { EVERY_ROUTE, hasSharedCount, type WindowSet } from '../core/window-set.ts';
-import { createMemoryStore, isMemoryStore } from '../stores/memory/limits.ts';
+import { createMemoryStore } from '../stores/memory/limits.ts';
 import { type BlockOptions, checkBlock, checkBlockTarget } from './blocks.ts';
 import { LimiterChecks } from './limiter-checks.ts';
 import { withParts } from './limiter-parts.ts';
@@ -41,6 +43,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
   const { limits, receipts } = options;
   // A store that is undefined by mistake would let each process count for itself, in silence.
   const store = 'store' in options ? options.store : createMemoryStore();
+  if (store === undefined) throw new OptionError('store', store, NO_STORE);
   checkMethods('store', store, ['consume', 'peek', 'settle', 'reset'], ', as createMemoryStore() does');
   if (receipts !== undefined) {
     checkMethods('receipts', receipts, ['read', 'addTo'], ', as createReceipts({ secret }) does');
@@ -49,10 +52,9 @@ export function createLimiter(options: LimiterOptions): Limiter {
   const windowSets = isWindowSetSource(limits) ? limits : new WindowSets(limits);
   const misuse = createMisuseLog(options);
   const checks = misuse && new LimiterChecks(misuse, windowSets);
-  checks?.created(store, limits);
-  if (receipts !== undefined && isMemoryStore(store)) checks?.receiptsInMemory();
+  checks?.created(store, limits, receipts !== undefined);
   if (checks !== undefined && windowSets instanceof WindowSets) {
-    checks.listed(windowSets.limits);
+    checks.listed(windowSets.limits, limits);
     windowSets.onUnknownProvider = (provider) => {
       windowSets.onUnknownProvider = undefined;
       checks.unknownProvider(provider);
@@ -66,6 +68,8 @@ export function createLimiter(options: LimiterOptions): Limiter {
 
 /** A store that must remember a fresh start can only forget it too early. */
 const UNKNOWN_LONGEST_MS = 400 * 86_400_000;
+const NO_STORE = 'must be a store, or left out: then each process counts in its own memory';
+const ONE_ARGUMENT = "must be absent; the cost is a field of the first: { account: 'acc_1', cost: 5 }";
 const NO_SECRET = 'must be given to settle a receipt, with the secret of the limiter that issued it';
 const NOT_SUBJECT = "must be an object such as { account: 'acc_1', route: 'POST /emails' }";
 const NOT_ADJUSTABLE = 'must be changed at their source, as with put() of shared limits';
@@ -95,9 +99,10 @@ class StoreLimiter implements Limiter {
     this.#mayWait = windowSets instanceof WindowSets && windowSets.mayWait;
   }
 
-  consume(request: LimitRequest): Promise<Decision> {
+  consume(request: LimitRequest, further?: unknown): Promise<Decision> {
     // Not an async function, because that would cost more than the decision itself.
     try {
+      checkFurther(further);
       const decided = this.#consume(request);
       // This check, with a single call site, shows the compiler that a decision is without a `then`. Promise.resolve()
       // then skips its own search for `then`, which would take a tenth of the call. The shared `isPromise` sees many
@@ -108,7 +113,8 @@ class StoreLimiter implements Limiter {
     }
   }
 
-  consumeSync(request: LimitRequest): Decision {
+  consumeSync(request: LimitRequest, further?: unknown): Decision {
+    checkFurther(further);
     if (!this.#store.synchronous) throw new StoreNotSynchronousError();
     return this.#decide(request, this.windowSet(request)) as Decision;
   }
@@ -155,10 +161,16 @@ class StoreLimiter implements Limiter {
 
   #read(receipt: string): ReadReceipt {
     if (this.#receipts === undefined) throw new OptionError('receipts', undefined, NO_SECRET);
-    return this.#receipts.read(receipt);
+    const read = this.#receipts.read(receipt);
+    const { counters } = countersOf(this.#store);
+    // The counters of the receipt do not exist there: nothing would ever be settled, in silence.
+    if (read.counters !== undefined && counters !== undefined && read.counters !== counters)
+      throw new ReceiptError(`is of the counters "${read.counters}", and the store of this limiter has "${counters}"`);
+    return read;
   }
 
-  async charge(request: LimitRequest): Promise<readonly WindowStatus[]> {
+  async charge(request: LimitRequest, further?: unknown): Promise<readonly WindowStatus[]> {
+    checkFurther(further);
     const { account, route = EVERY_ROUTE, cost = 1 } = Object(request) as LimitRequest;
     const windowSet = this.resolve(request);
     this.#checks?.looksAtFields(request);
@@ -172,6 +184,7 @@ class StoreLimiter implements Limiter {
     checkOptions(target, ['account', 'route'], 'target');
     // A field that is given but undefined would silently reset all accounts or routes.
     for (const field of ['account', 'route'] as const) if (field in target) checkString(field, target[field]);
+    if (target.route !== undefined) this.#checks?.targetsRoute();
     await this.#store.reset(target);
   }
 
@@ -179,6 +192,8 @@ class StoreLimiter implements Limiter {
     const store = this.#blockStore();
     const checked = checkBlockTarget(target);
     const { forMs, reason, reset } = checkBlock(options);
+    this.#checks?.blocksFor(forMs);
+    if (checked.route !== undefined) this.#checks?.targetsRoute();
     const block = { forMs, reason };
     await (reset
       ? store.block(checked, block, { longestMs: this.#windowSets.longestMs ?? UNKNOWN_LONGEST_MS })
@@ -235,8 +250,10 @@ class StoreLimiter implements Limiter {
   #decide(request: LimitRequest, windowSet: WindowSet): Decision | Promise<Decision> {
     const { account, route = EVERY_ROUTE, cost = 1 } = request;
     checkCost(cost);
-    this.#checks?.decides(request, route, windowSet.routeWindows > 0 || windowSet.allMethodsScope === 'route');
-    return this.#store.consume(account, route, windowSet, cost);
+    this.#checks?.decides(request, route, windowSet);
+    const decided = this.#store.consume(account, route, windowSet, cost);
+    if (this.#checks?.areUnread) this.#checks.decided(decided);
+    return decided;
   }
 
   #namedRoutes(account: Subject): MaybePromise<NamedRoutes> {
@@ -298,6 +315,14 @@ function isPending(decided: Decision | Promise<Decision>): decided is Promise<De
 /** @throws CostError */
 export function checkCost(cost: unknown, least: 0 | 1 = 1): asserts cost is number {
   if (!Number.isSafeInteger(cost) || (cost as number) < least) throw new CostError(cost, least);
+}
+
+/**
+ * Other libraries take the cost as a second argument. Ignored, it would be 1.
+ * @throws OptionError
+ */
+function checkFurther(further: unknown): void {
+  if (further !== undefined) throw new OptionError('the second argument', further, ONE_ARGUMENT);
 }
 
 function checkString(field: string, value: unknown): void {

@@ -21,7 +21,7 @@ export function compiledLayers<Subject>(
     if (known !== undefined) return known;
     // Undefined would create a layer without limits.
     if (returned === undefined) throw new OptionError('limits(subject)', returned, NOT_RETURNED);
-    const layer = parseLayer(returned, 'limits(subject)');
+    const layer = parseLayer(returned, 'limits(subject)', 'route');
     checkLimited([layer], returned, 'limits(subject)');
     onCompiled(layer);
     // The oldest goes. If it is still in use, it is compiled once more.

@@ -22,6 +22,8 @@ export interface ReadReceipt {
   readonly id: string;
   /** Undefined if the decision charged nothing that could be settled. */
   readonly decision: Decision | undefined;
+  /** The counters that it charged, such as `redis headgate`; undefined if they have no name. */
+  readonly counters?: string | undefined;
 }
 
 /** Options of `createLimiter`. */

@@ -1,10 +1,12 @@
 import { OptionError, ReceiptError } from '../base/errors.ts';
 import { checkOptions } from '../base/options.ts';
+import { countersOf } from '../core/counters.ts';
 import { Decision, FITS, ISSUER } from '../core/decision.ts';
 import type { Limit, LimitName } from '../core/limit.ts';
 import { createWindowSet, type WindowSet } from '../core/window-set.ts';
 import { base64url, digestText, fromBase64 } from '../http/platform.ts';
 import { decorateLimiter } from './decorate-limiter.ts';
+import { partsOf } from './limiter-parts.ts';
 import type { Limiter, ReadReceipt, Receipts } from './ports.ts';
 
 /** How receipts of decisions are signed. */
@@ -38,6 +40,8 @@ type Payload = readonly [
   /** 1 if the account's routes share All methods. */
   isShared: 0 | 1,
   windows: readonly ChargedWindow[],
+  /** The name of the counters; null if they have none. */
+  counters: string | null,
 ];
 
 const VERSION = '1';
@@ -78,7 +82,7 @@ class SignedReceipts implements Receipts {
    * The receipt of a decision, the same one each time.
    * @throws OptionError if account and route are too long
    */
-  readonly #issue = (decision: Decision, isUnsettled: boolean): string => {
+  #issue(decision: Decision, isUnsettled: boolean, counters: string | null): string {
     const known = issued.get(decision);
     if (known !== undefined) return known.text;
     const { account, route, cost, decidedAt, degraded, windowSet, trace } = decision;
@@ -89,13 +93,13 @@ class SignedReceipts implements Receipts {
       ({ limit, durationMs, startedAt }): ChargedWindow => [`${LETTERS[limit]}${durationMs}`, startedAt as number],
     );
     const isShared = windowSet.allMethodsScope === 'account' ? 1 : 0;
-    const payload: Payload = [id, account, route, cost, decidedAt, isShared, charged];
+    const payload: Payload = [id, account, route, cost, decidedAt, isShared, charged, counters];
     const encoded = base64url(new TextEncoder().encode(JSON.stringify(payload)));
     const text = `${VERSION}.${encoded}.${sign(encoded, this.#secrets[0] as string)}`;
     if (text.length > MAX_LENGTH) throw new OptionError('account and route', account, TOO_LONG, `${text.length}`);
     issued.set(decision, { id, text });
     return text;
-  };
+  }
 
   /** @throws ReceiptError */
   read(text: string): ReadReceipt {
@@ -110,21 +114,26 @@ class SignedReceipts implements Receipts {
 
   /** The same limiter, whose decisions have receipts. */
   addTo(limiter: Limiter): Limiter {
-    const issue = this.#issue;
+    const store = partsOf(limiter)?.store;
+    const { counters = null } = store === undefined ? {} : countersOf(store);
+    const issue = (decision: Decision, isUnsettled: boolean): string => this.#issue(decision, isUnsettled, counters);
     const added = (decision: Decision): Decision => {
       (decision as { [ISSUER]?: typeof issue })[ISSUER] = issue;
       return decision;
     };
-    const consumeSync: Limiter['consumeSync'] = (request) => added(limiter.consumeSync(request));
+    // A further argument is an error of the limiter.
+    const consumeSync: Limiter['consumeSync'] = (...request) => added(limiter.consumeSync(...request));
     return decorateLimiter(limiter, {
-      consume: (consume) => (request) => {
-        if (!limiter.synchronous) return consume(request).then(added);
-        try {
-          return Promise.resolve(consumeSync(request));
-        } catch (error) {
-          return Promise.reject(error);
-        }
-      },
+      consume:
+        (consume) =>
+        (...request) => {
+          if (!limiter.synchronous) return consume(...request).then(added);
+          try {
+            return Promise.resolve(consumeSync(...request));
+          } catch (error) {
+            return Promise.reject(error);
+          }
+        },
       consumeSync: () => consumeSync,
     });
   }
@@ -147,16 +156,17 @@ function decode(encoded: string): ReadReceipt {
   try {
     const base64 = encoded.replaceAll('-', '+').replaceAll('_', '/');
     const bytes = fromBase64(base64.padEnd(Math.ceil(base64.length / 4) * 4, '='));
-    const [id, account, route, cost, decidedAt, isShared, windows] = JSON.parse(
+    const [id, account, route, cost, decidedAt, isShared, windows, name = null] = JSON.parse(
       new TextDecoder().decode(bytes),
     ) as Payload;
-    const counters = windows.flatMap(([, startedAt]) => [startedAt, cost]);
-    const areTexts = [id, account, route].every((text) => typeof text === 'string');
-    if (!areTexts || !/^[\w-]{22}$/.test(id) || ![cost, decidedAt, ...counters].every(Number.isSafeInteger))
+    const slots = windows.flatMap(([, startedAt]) => [startedAt, cost]);
+    const counters = name ?? undefined;
+    const areTexts = [id, account, route, name ?? ''].every((text) => typeof text === 'string');
+    if (!areTexts || !/^[\w-]{22}$/.test(id) || ![cost, decidedAt, ...slots].every(Number.isSafeInteger))
       throw new TypeError('unexpected content');
-    if (windows.length === 0) return { id, decision: undefined };
+    if (windows.length === 0) return { id, decision: undefined, counters };
     const windowSet = windowSetOf(windows, isShared === 1);
-    return { id, decision: new Decision(account, route, windowSet, cost, decidedAt, FITS, counters) };
+    return { id, decision: new Decision(account, route, windowSet, cost, decidedAt, FITS, slots), counters };
   } catch {
     throw new ReceiptError('is signed, but damaged');
   }

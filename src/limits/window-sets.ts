@@ -59,6 +59,10 @@ export class WindowSets implements WindowSetSource {
    */
   readonly needsRoute: boolean = false;
   readonly layerFields: readonly LayerField[] = [];
+  /** The accounts of `limits` that have limits of their own, without adjustments. */
+  readonly namedAccounts: readonly string[] = [];
+  /** Whether every request should meet a window: not if `limits` is a function, or says that it is unlimited. */
+  readonly isLimited: boolean = false;
   /** Every limit of every layer, without adjustments. None if `limits` is a function. */
   readonly limits: readonly Limit[] = [];
   /** Of all limits so far: counts of an earlier limit apply again if it comes back. */
@@ -103,16 +107,21 @@ export class WindowSets implements WindowSetSource {
       const { default: defaults, plans, providers, accounts } = limits as LayeredLimits<LayerInput>;
       if (plans !== undefined && defaults === undefined)
         throw new OptionError(`${place}.default`, defaults, NO_DEFAULT);
-      this.#default = parseLayer(defaults, `${place}.default`);
+      this.#default = parseLayer(defaults, `${place}.default`, 'route');
+      // Beside plans, such a list would let each request without a plan pass.
+      if (Array.isArray(defaults)) checkLimited([this.#default], defaults, `${place}.default`);
       this.#customerPlans = readByName(plans, `${place}.plans`, createLayer);
       this.#providers = readByName(providers, `${place}.providers`, createLayer);
       if (accounts !== undefined) this.#accounts = readByName(accounts, `${place}.accounts`, createLayer);
-    } else this.#default = parseLayer(limits as LayerInput, place);
+    } else this.#default = parseLayer(limits as LayerInput, place, 'route');
     const named = [this.#customerPlans, this.#providers, this.#accounts ?? new Map<string, Layer>()];
     const layers = [this.#default, ...named.flatMap((byName) => [...byName.values()])];
     checkLimited(layers, limits, place);
-    this.needsRoute = layers.some((layer) => layer.needsRoute);
+    const { scope = 'route' } = this.#default.allMethods ?? {};
+    this.needsRoute = layers.some((layer) => layer.needsRoute(scope));
     this.layerFields = LAYER_FIELDS.filter((_, i) => named[i]?.size);
+    this.namedAccounts = [...(this.#accounts?.keys() ?? [])];
+    this.isLimited = !this.#default.isUnlimited;
     this.limits = layers.flatMap((layer) => layer.limits);
     for (const layer of layers) this.#note(layer);
     this.#defaultWindowSets = new WindowSetCache([this.#default], this.#factory);
@@ -297,11 +306,15 @@ const OF_LIST =
   'must be absent: limits that are a list count all routes together. ' +
   "Write { allMethods: { windows, scope: 'account' } } in place of the list, and each request with its route";
 const NO_DEFAULT = 'must be given with plans: it has the limits of requests without a plan';
-const NOT_IN_LAYER = 'only the limits of every account can be unlimited; [] removes a limit here';
+const NOT_IN_LAYER = 'only the limits of every account can be unlimited; { allMethods: [] } removes that limit here';
+const EMPTY_LAYER =
+  'must have a window; {} leaves the limits of the other layers as they are, { allMethods: [] } removes theirs';
 
-/** Creates the layer of a provider or an account. */
+/** Creates the layer of a plan, a provider or an account. */
 function createLayer(set: LayerInput, place: string): Layer {
-  const layer = parseLayer(set, place);
+  const layer = parseLayer(set, place, undefined);
+  // It would be read as "no limits of its own", but it lifts those of the other layers.
+  if (Array.isArray(set) && set.length === 0) throw new OptionError(place, set, EMPTY_LAYER);
   // It would be read as "not limited at all", but the limits that it lacks come from the other layers.
   if (layer.isUnlimited) throw new OptionError(`${place}.unlimited`, true, NOT_IN_LAYER);
   return layer;

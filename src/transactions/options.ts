@@ -8,6 +8,7 @@ import {
   SETTING_NAMES,
   type SettingsInput,
   settingsOf,
+  warnOfSeconds,
 } from '../idempotency/settings.ts';
 import { createSystemTimers, type Timers } from '../idempotency/timers.ts';
 import type { Isolation } from '../stores/postgres/database.ts';
@@ -37,6 +38,11 @@ export interface TransactionalIdempotencyOptions extends TransactionSettings, Om
   /** Receives every event of a key. */
   readonly onEvent?: ((event: IdempotencyEvent & ClaimId) => void) | undefined;
   /**
+   * Whether a `retentionMs` that is probably in seconds is logged (`HG_SECONDS` in `docs/misuse.md`).
+   * @default true
+   */
+  readonly validate?: boolean | undefined;
+  /**
    * Timers, for tests.
    * @default those of the platform
    */
@@ -46,7 +52,7 @@ export interface TransactionalIdempotencyOptions extends TransactionSettings, Om
 const OWN_SETTINGS = ['waitMs', 'retentionMs', 'maxKeptBytes', 'maxRunMs'] as const;
 const ISOLATIONS: readonly Isolation[] = ['read committed', 'repeatable read', 'serializable'];
 const COMMON = COMMON_OPTIONS.filter((name) => name !== 'onError');
-const OPTIONS = [...COMMON, ...OWN_SETTINGS, 'isolation', 'maxClaimsPerScope', 'onEvent', 'timers'];
+const OPTIONS = [...COMMON, ...OWN_SETTINGS, 'isolation', 'maxClaimsPerScope', 'onEvent', 'validate', 'timers'];
 /** An open transaction keeps rows locked and old rows in their tables, so an hour would be too long. */
 const MAX_RUN_MS = 60_000;
 
@@ -61,10 +67,12 @@ export function fillOptions(options: TransactionalIdempotencyOptions) {
   checkInteger('maxClaimsPerScope', maxClaimsPerScope, 1);
   checkFunctions(options, ['onEvent']);
   checkMethods('timers', timers, ['now', 'after'], ', as a clock with timers does');
-  const { schema, deadlineMs, clock, logger, ...rest } = options;
+  const { schema, deadlineMs, clock, logger, validate, ...rest } = options;
   const common = fillCommonOptions({ schema, deadlineMs, clock, logger });
   const defaults = { ...DEFAULT_SETTINGS, maxRunMs: MAX_RUN_MS };
-  return { ...common, isolation, maxClaimsPerScope, onEvent, timers, settings: settingsFor(rest, defaults) };
+  const settings = settingsFor(rest, defaults);
+  warnOfSeconds(settings, { validate, logger });
+  return { ...common, isolation, maxClaimsPerScope, onEvent, timers, settings };
 }
 
 /**

@@ -284,6 +284,27 @@ describe('HG_PROXY_FIELD_MISSING', () => {
   });
 });
 
+describe('HG_TOO_FEW_PROXIES', () => {
+  const list = (length: number) => ({ 'x-forwarded-for': Array(length).fill('203.0.113.9').join(', ') });
+
+  it('is logged once if a list has fewer addresses than proxies are counted, also after forged lists', () => {
+    const { clientIp, codes } = watched({ trustedProxies: 3 });
+    for (const length of [0, 3, 4]) clientIp(PROXY, list(length));
+    expect(codes).toEqual([]);
+    for (const length of [2, 1]) clientIp(PROXY, list(length));
+    expect(codes).toEqual(['HG_TOO_FEW_PROXIES']);
+  });
+
+  it('is not logged if proxies are listed, after 1,000 requests, or with validate: false', () => {
+    const listed = watched({ trustedProxies: [PROXY, OTHER_PROXY] });
+    const late = watched({ trustedProxies: 2 });
+    const off = watched({ trustedProxies: 2, validate: false });
+    for (let i = 0; i < 1_000; i++) late.clientIp(PROXY, list(2));
+    for (const { clientIp } of [listed, late, off]) clientIp(PROXY, list(1));
+    expect([listed.codes, late.codes, off.codes]).toEqual([[], [], []]);
+  });
+});
+
 describe('HG_PROXY_NOT_TRUSTED', () => {
   it('is logged once after 100 requests with the field if other proxies are trusted, and none of them connects', () => {
     const { clientIp, codes } = watched({ trustedProxies: [OTHER_PROXY], header: 'cf-connecting-ip' });

@@ -83,6 +83,17 @@ describe('options', () => {
     }
   });
 
+  it('an `address` that returns a list is a 500, whose log says what reads lists', async () => {
+    const logged: string[] = [];
+    const address = () => '203.0.113.9, 198.51.100.7';
+    const logger = (_message: string, error: unknown): void => void logged.push(String(error));
+    const gate = createAddressGate<object>({ perAddress: ['1/1m'], address, logger }, PEER);
+    expect(await gate.enter({})).toMatchObject({ kind: 'answer', reply: { status: 500 } });
+    expect(logged).toEqual([
+      'OptionError: address: must return one address, not a list: trustedProxies reads the list of your proxies, got "203.0.113.9, 198.51.100.7"',
+    ]);
+  });
+
   it('a proxy that `address` has taken into account causes no warning, unlike one that nobody knows of', async () => {
     const behindProxy = {
       address: () => '10.0.0.1',

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { createMisuseLog, MisuseWarning } from '../../src/core/misuse.ts';
+import { createMisuseLog, isSeconds, MisuseWarning } from '../../src/core/misuse.ts';
 
 describe('a log of misuse', () => {
   it('logs each code once, as an error with a name, a code and a page', () => {
@@ -32,5 +32,17 @@ describe('a log of misuse', () => {
 
   it('checks the logger also if `validate` is false', () => {
     expect(() => createMisuseLog({ validate: false, logger: 'stderr' as never })).toThrow(/^logger: must be /);
+  });
+});
+
+describe('a number of seconds in place of milliseconds', () => {
+  const DAY = 86_400;
+
+  it.each([60, 300, 900, 3_600, 7_200, DAY, 3 * DAY, 7 * DAY, 10 * DAY, 30 * DAY])('%d is found', (seconds) => {
+    expect([isSeconds(seconds), isSeconds(seconds * 1_000)]).toEqual([true, false]);
+  });
+
+  it.each([0, 1, 50, 100, 500, 1_000, 1_500, 5_000, 30_000, 600_000])('%d ms is not taken for one', (ms) => {
+    expect(isSeconds(ms)).toBe(false);
   });
 });

@@ -4,6 +4,8 @@ import { afterFile } from 'headgate-testbed/after-file';
 import { describe, expect, it } from 'vitest';
 import { headgate, routeOf } from '../../src/adapters/express.ts';
 import type { MisuseWarning } from '../../src/core/misuse.ts';
+import type { Gate } from '../../src/gate/gate.ts';
+import type { HandlerResponse } from '../../src/gate/options.ts';
 import { createGate, createLimiter, type GateOptions } from '../../src/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 
@@ -134,16 +136,39 @@ describe('HG_NOTHING_LIMITED', () => {
     expect(warnings.map(({ code, message }) => [code, message])).toEqual([
       [
         'HG_NOTHING_LIMITED',
-        'No limit applied to the first 1000 requests: `allow` returned true for 400 of them, and `route` undefined for 600.',
+        'No limit applied to 1000 of the first 1000 requests: `allow` returned true for 400, `route` was undefined for 600.',
       ],
     ]);
   });
 
-  it('is not logged if one of them has a route and is not allowed, also without an account', async () => {
-    for (const options of [{}, { account: () => undefined, onNoAccount: 'pass' as const }]) {
-      const { gate, codes } = watched<number>({ route: (i) => (i === 500 ? 'r' : undefined), ...options });
-      for (let i = 0; i < 3_000; i++) await gate.enter(i);
-      expect(codes()).toEqual([]);
+  it('is logged if nearly all of them passed without an account, and not if 11 were limited', async () => {
+    const messages = [10, 11].map(async (limited) => {
+      const account = (i: number) => (i < limited ? 'a' : undefined);
+      const { gate, warnings } = watched<number>({ account, onNoAccount: 'pass' });
+      for (let i = 0; i < 2_000; i++) await gate.enter(i);
+      return warnings.map(({ message }) => message);
+    });
+    expect(await Promise.all(messages)).toEqual([
+      ['No limit applied to 990 of the first 1000 requests: `account` was undefined for 990.'],
+      [],
+    ]);
+  });
+
+  it('is logged once if finalCost returns 0 for every response, errors among them', async () => {
+    const respond = async (status: number, gate: Gate<object>) => {
+      const entry = await gate.enter({});
+      if (entry.kind === 'proceed') entry.settle({ status });
+    };
+    const { gate, codes } = watched<object>({ finalCost: () => 0 });
+    for (let i = 0; i < 150; i++) await respond(200, gate);
+    // A gate that only counts errors does the same so far.
+    expect(codes()).toEqual([]);
+    for (let i = 0; i < 150; i++) await respond(401, gate);
+    expect(codes()).toEqual(['HG_NOTHING_LIMITED']);
+    for (const finalCost of [({ status }: HandlerResponse) => (status < 400 ? 0 : undefined), () => undefined]) {
+      const other = watched<object>({ finalCost });
+      for (let i = 0; i < 150; i++) await respond(i === 99 ? 401 : 200, other.gate);
+      expect(other.codes()).toEqual([]);
     }
   });
 

@@ -267,7 +267,7 @@ describe('invalid input', () => {
       /^store: must have settle\(\), as createMemoryStore\(\) does, got /,
     );
     expect(() => createLimiter({ store: undefined as never, limits: { allMethods: ['1/1m'] } })).toThrow(
-      /^store: must have consume\(\)/,
+      /^store: must be a store, or left out: .* in its own memory, got undefined$/,
     );
   });
 
@@ -316,7 +316,7 @@ describe('invalid input', () => {
     [{ unlimited: true, accounts: {} }, /^limits\.unlimited: unknown option/],
     [
       { default: { allMethods: ['1/1m'] }, accounts: { vip: { unlimited: true } } },
-      /^limits\.accounts\["vip"\]\.unlimited: only the limits of every account can be unlimited; \[\] removes a limit here/,
+      /^limits\.accounts\["vip"\]\.unlimited: only the limits of every account can be unlimited; \{ allMethods: \[\] \} removes that limit here/,
     ],
     [
       { providers: { p: { unlimited: true } } },

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { rateLimitFields } from '../../src/http/index.ts';
 import { createLimiter, isHeadgateError, type LimiterOptions } from '../../src/index.ts';
+import type { Limits } from '../../src/limits/window-set-source.ts';
 import { withShadow } from '../../src/shadow/shadow.ts';
 import { createSharedLimits } from '../../src/shared-limits/index.ts';
 import { createMemoryAdjustments } from '../../src/shared-limits/stores/memory.ts';
@@ -65,7 +66,7 @@ describe('a list of windows', () => {
       default: ['10/1m'],
       plans: { free: {}, pro: ['100/1m'] },
       providers: { linkedin: ['20/1m', '800/1d'] },
-      accounts: { vip: ['500/1m'], free: [] },
+      accounts: { vip: ['500/1m'], free: { allMethods: [] } },
     });
     const of = (account: string, plan?: string, provider?: string) =>
       maxes(limiter.windowSet({ account, plan, provider }).windows);
@@ -82,6 +83,23 @@ describe('a list of windows', () => {
       (_, i) => limiter.consumeSync({ account: 'a', plan: 'pro', route: `r${i % 3}` }).accepted,
     );
     expect(accepted.filter(Boolean)).toHaveLength(100);
+  });
+
+  it('S1: windows without a scope are counted as in the layer that they replace', () => {
+    const list = ['20/1m'];
+    const perRoute = { windows: list, scope: 'route' as const };
+    const scopeOf = (limits: Limits, of: object) =>
+      limiterOf(limits).windowSet({ account: 'a', route: 'r', ...of }).allMethodsScope;
+    const plans = { pro: { allMethods: list }, own: { allMethods: perRoute } };
+    const providers = { p: { allMethods: list }, q: { allMethods: { windows: list } } };
+    const limits: Limits = { default: ['10/1m'], plans, providers };
+    const subjects = [{ plan: 'pro' }, { plan: 'own' }, { provider: 'p' }, { provider: 'q' }];
+    expect(subjects.map((of) => scopeOf(limits, of))).toEqual(['account', 'route', 'account', 'account']);
+    expect(scopeOf(limits, { plan: 'own', provider: 'p' })).toBe('route');
+    for (const base of [{ allMethods: list }, { routes: { s: list } }])
+      expect(scopeOf({ ...limits, default: base }, { provider: 'p' })).toBe('route');
+    // So such limits need no route, either.
+    expect(limiterOf({ default: ['1/1m'], providers }).consumeSync({ account: 'a' }).accepted).toBe(true);
   });
 
   it('S10, S34: an adjustment of an account counts all routes together as well', () => {
@@ -128,6 +146,10 @@ describe('a list of windows', () => {
     expect(of(['60 per minute'])).toThrow(/^limits\[0\]: a window is max\/duration/);
     expect(of([])).toThrow(/^limits: must have a window, such as \['60\/1m'\]/);
     expect(of({ default: ['1/1m'], plans: { pro: ['x'] } })).toThrow(/^limits\.plans\["pro"\]\[0\]: a window/);
+    expect(of({ default: [], plans: { pro: ['1/1m'] } })).toThrow(/^limits\.default: must have a window, such as/);
+    expect(of({ default: ['1/1m'], plans: { free: [] } })).toThrow(
+      /^limits\.plans\["free"\]: must have a window; \{\} leaves .*, \{ allMethods: \[\] \} removes/,
+    );
     expect(of('60/1m')).toThrow(/^limits: must be an object or a function of the subject, or a list of windows/);
     expect(of(() => [])).not.toThrow();
     expect(() => limiterOf(() => []).consumeSync({ account: 'a' })).toThrow(/^limits\(subject\): must have a window/);
@@ -139,7 +161,8 @@ describe('limits that depend on the route', () => {
     [{ allMethods: ['1/1m'] }],
     [{ allMethods: { windows: ['1/1m'], scope: 'account' as const }, routes: { r: ['1/1m'] } }],
     [{ default: ['1/1m'], accounts: { vip: { routes: { r: ['5/1m'] } } } }],
-    [{ default: ['1/1m'], providers: { p: { allMethods: ['5/1m'] } } }],
+    [{ default: ['1/1m'], providers: { p: { allMethods: { windows: ['5/1m'], scope: 'route' as const } } } }],
+    [{ default: { routes: { r: ['9/1m'] } }, providers: { p: { allMethods: ['5/1m'] } } }],
     [{ unlimited: true as const }],
   ])('S34: refuse a request without a route, of any account: %j', async (limits) => {
     const limiter = limiterOf(limits);

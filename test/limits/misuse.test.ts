@@ -1,12 +1,18 @@
-import { describe, expect, it, vi } from 'vitest';
+import { Pool } from 'pg';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { createAddressGate } from '../../src/address/gate.ts';
+import type { Decision } from '../../src/core/decision.ts';
+import { decorateStore } from '../../src/core/decorate-store.ts';
 import { MisuseLog, type MisuseWarning } from '../../src/core/misuse.ts';
 import type { LimitStore } from '../../src/core/ports.ts';
+import { createWindowSet } from '../../src/core/window-set.ts';
 import { LatestLimiters } from '../../src/limits/latest-limiters.ts';
 import { createLimiter } from '../../src/limits/limiter.ts';
 import { LimiterChecks } from '../../src/limits/limiter-checks.ts';
 import type { LimiterOptions } from '../../src/limits/ports.ts';
 import { createReceipts } from '../../src/limits/receipts.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
+import { createPostgresStore } from '../../src/stores/postgres/limits.ts';
 import { createRedisStore } from '../../src/stores/redis/limits.ts';
 
 const LIMITS = { allMethods: ['100000/1m'] };
@@ -34,7 +40,9 @@ describe('HG_LIMITER_PER_REQUEST', () => {
     const codes: string[] = [];
     const misuse = () => new MisuseLog((_, warning) => void codes.push((warning as MisuseWarning).code));
     const newLimiter = () => new LimiterChecks(misuse(), {}, latest);
-    const decides = (limiter: LimiterChecks, account = 'a', route = 'r') => limiter.decides({ account }, route);
+    const windowSet = createWindowSet([{ max: 1, durationMs: 1 }], []);
+    const decides = (limiter: LimiterChecks, account = 'a', route = 'r') =>
+      limiter.decides({ account }, route, windowSet);
     return { newLimiter, decides, codes };
   }
 
@@ -60,6 +68,21 @@ describe('HG_LIMITER_PER_REQUEST', () => {
     const { newLimiter, decides, codes } = newProcess();
     const limiters = Array.from({ length: 30 }, newLimiter);
     for (const limiter of limiters) decides(limiter, '192.0.2.1', '*');
+    expect(codes).toEqual([]);
+  });
+
+  it('is logged if accounts alternate', () => {
+    const { newLimiter, decides, codes } = newProcess();
+    for (let i = 0; i < 60; i++) decides(newLimiter(), `user_${i % 50}`);
+    expect(codes).toEqual(['HG_LIMITER_PER_REQUEST']);
+  });
+
+  it('is not logged if the limiters of the accounts last', () => {
+    const { newLimiter, decides, codes } = newProcess();
+    for (let i = 0; i < 60; i++) {
+      const limiter = newLimiter();
+      for (let n = 0; n < 3; n++) decides(limiter, `user_${i % 5}`);
+    }
     expect(codes).toEqual([]);
   });
 
@@ -99,6 +122,29 @@ describe('HG_SHARED_PREFIX', () => {
     expect(codesOf(createRedisStore(another), 3)).toEqual([]);
     expect(codesOf(createRedisStore(one), 1)).toEqual([]);
     expect(codesOf(createRedisStore(one), 4)).toEqual(['HG_SHARED_PREFIX']);
+  });
+
+  it.each([
+    ['ioredis', { host: 'db', port: 6380, db: 1 }, { db: 2 }],
+    ['node-redis', { socket: { host: 'db', port: 6380 }, database: 1 }, { database: 2 }],
+    ['a URL', { url: 'redis://user:hunter2@db/1' }, { url: 'redis://db/2' }],
+  ])('is logged for two clients of one server, by the options of %s', (_, options, others) => {
+    const client = (given: object) => ({ evalshaBuffer: vi.fn(), evalBuffer: vi.fn(), options: given }) as never;
+    const prefix = String(Object.keys(options));
+    const codesOf = (given: object, max: number) =>
+      watched({ store: createRedisStore(client(given), { prefix }), limits: [`${max}/1m`] }).codes();
+    expect(codesOf(options, 1)).toEqual([]);
+    expect(codesOf({ ...options, ...others }, 2)).toEqual([]);
+    expect(codesOf({ ...options }, 1)).toEqual([]);
+    expect(codesOf({ ...options }, 3)).toEqual(['HG_SHARED_PREFIX']);
+  });
+
+  it('is logged for two pools of one database, and one schema', () => {
+    const pool = (database: string) => new Pool({ connectionString: `postgres://user:hunter2@db/${database}` });
+    const codesOf = (database: string, max: number, schema?: string) =>
+      watched({ store: createPostgresStore(pool(database), { schema }), limits: [`${max}/1m`] }).codes();
+    expect([codesOf('one', 1), codesOf('two', 2), codesOf('one', 3, 'other')]).toEqual([[], [], []]);
+    expect(codesOf('one', 4)).toEqual(['HG_SHARED_PREFIX']);
   });
 
   it('functions are equal limits only if they are the same function', () => {
@@ -201,7 +247,7 @@ describe('HG_PLAN_NEVER_SEEN and HG_PROVIDER_NEVER_SEEN', () => {
     expect(codes()).toEqual([]);
     consume(limiter, 2_000);
     expect(codes()).toEqual(['HG_PLAN_NEVER_SEEN', 'HG_PROVIDER_NEVER_SEEN']);
-    expect(warnings[0]?.message).toContain('no plan, so limits.plans never applied');
+    expect(warnings[0]?.message).toContain('had no plan, so limits.plans never applied');
   });
 
   it('are not logged if one request had them, or if only adjustments name them', () => {
@@ -214,6 +260,192 @@ describe('HG_PLAN_NEVER_SEEN and HG_PROVIDER_NEVER_SEEN', () => {
     expect([codes(), adjusted.codes()]).toEqual([[], []]);
   });
 });
+
+describe('HG_ACCOUNT_NEVER_SEEN', () => {
+  const limits = { default: LIMITS, accounts: { 'acct-vip': LIMITS, 'acct-2': LIMITS } };
+
+  it('is logged after 1,000 decisions for other accounts, and shows no account', () => {
+    const { limiter, warnings } = watched({ limits });
+    consume(limiter, 1_500);
+    expect(warnings.map(({ code, message }) => [code, message])).toEqual([
+      [
+        'HG_ACCOUNT_NEVER_SEEN',
+        'All of the first 1000 requests had no account of limits.accounts, so these never applied.',
+      ],
+    ]);
+  });
+
+  it('is not logged if one of them came, or if only adjustments name accounts', () => {
+    const { limiter, codes } = watched({ limits });
+    limiter.consumeSync({ account: 'acct-2', route: 'r' });
+    consume(limiter, 1_500);
+    const adjusted = watched();
+    adjusted.limiter.adjust({ account: 'acct-vip' }, ['1/1m']);
+    consume(adjusted.limiter, 1_500);
+    expect([codes(), adjusted.codes()]).toEqual([[], []]);
+  });
+});
+
+describe('HG_NOTHING_LIMITED', () => {
+  const plans = { free: { allMethods: [] }, pro: LIMITS };
+  const ask = (limits: LimiterOptions['limits'], plan?: string) => {
+    const { limiter, codes } = watched({ limits });
+    for (let i = 0; i < 1_500; i++) limiter.consumeSync({ account: 'a', route: 'r', plan });
+    return codes();
+  };
+
+  it('is logged after 1,000 decisions without a window', () => {
+    expect(ask({ default: LIMITS, plans }, 'free')).toEqual(['HG_NOTHING_LIMITED']);
+    expect(ask({ routes: { other: ['1/1m'] } })).toEqual(['HG_NOTHING_LIMITED', 'HG_ROUTE_NEVER_SEEN']);
+  });
+
+  it('is not logged if one had a window, or if the limits or a function say that they are unlimited', () => {
+    expect(ask({ default: LIMITS, plans }, 'pro')).toEqual([]);
+    expect(ask({ unlimited: true })).toEqual([]);
+    expect(ask(() => ({ unlimited: true }))).toEqual([]);
+  });
+});
+
+describe('HG_DECISION_IGNORED', () => {
+  const ask = async (max: number, look: (decision: Decision) => unknown, validate = true) => {
+    const { limiter, codes } = watched({ limits: [`${max}/1m`], validate });
+    for (let i = 0; i < 1_500; i++)
+      look(i % 2 ? await limiter.consume({ account: 'a' }) : limiter.consumeSync({ account: 'a' }));
+    return codes();
+  };
+
+  it('is logged if nothing read accepted of ten rejections among the first 1,000 requests', async () => {
+    expect(await ask(980, ({ cost }) => cost)).toEqual(['HG_DECISION_IGNORED']);
+  });
+
+  it('is not logged if a rejection was read, directly or by its windows, or if there were fewer', async () => {
+    expect(await ask(980, ({ accepted }) => accepted)).toEqual([]);
+    expect(await ask(980, ({ shown }) => shown)).toEqual([]);
+    expect(await ask(995, ({ cost }) => cost)).toEqual([]);
+    expect(await ask(1, ({ cost }) => cost, false)).toEqual([]);
+  });
+
+  it('is also known of a store that returns promises, whose errors stay its own', async () => {
+    const memory = createMemoryStore();
+    let calls = 0;
+    const store = decorateStore(memory, {
+      consume:
+        (consume) =>
+        async (...args) => {
+          if (++calls === 5) throw new Error('away');
+          return consume(...args);
+        },
+    });
+    const { limiter, codes } = watched({ limits: ['1/1m'], store: { ...store, synchronous: false } as LimitStore });
+    for (let i = 0; i < 1_000; i++)
+      await limiter.consume({ account: 'a' }).catch((error) => expect(error.message).toBe('away'));
+    expect(codes()).toEqual(['HG_DECISION_IGNORED']);
+  });
+
+  it('S19: a rejection that is watched reads and prints as any other', () => {
+    const { limiter } = watched({ limits: ['0/1m'] });
+    const decision = limiter.consumeSync({ account: 'a' });
+    expect(JSON.parse(JSON.stringify(decision))).toMatchObject({ accepted: false, account: 'a', route: '*' });
+    expect([decision.accepted, Object.keys(decision).includes('accepted')]).toEqual([false, true]);
+  });
+});
+
+describe('HG_UNDEFINED_IN_ACCOUNT', () => {
+  const codesOf = (...accounts: string[]) => {
+    const { limiter, codes } = watched();
+    for (const account of accounts) limiter.consumeSync({ account, route: 'r' });
+    return codes();
+  };
+
+  it.each(['undefined', 'user:undefined', 'acc_1 null', 'NaN', 'user:[object Object]'])(
+    'is logged for %s',
+    (account) => {
+      expect(codesOf(account, account)).toEqual(['HG_UNDEFINED_IN_ACCOUNT']);
+    },
+  );
+
+  it('is not logged for other names', () => {
+    expect(codesOf('acc_1', 'nullable', 'hannah.undefinedson', 'NaNa', '')).toEqual([]);
+  });
+});
+
+describe('HG_MEMORY_IN_CLUSTER', () => {
+  const inWorker = (isWorker: boolean) =>
+    vi.spyOn(process, 'getBuiltinModule').mockImplementation((name: string) => {
+      return (name === 'node:cluster' ? { isWorker } : undefined) as never;
+    });
+  afterEach(() => vi.restoreAllMocks());
+
+  it('is logged for a memory store in a worker, also for limits by address', () => {
+    inWorker(true);
+    expect(watched().codes()).toEqual(['HG_MEMORY_IN_CLUSTER']);
+    const logged = vi.fn();
+    createAddressGate({ perAddress: ['5/1m'], logger: logged }, { address: () => '192.0.2.1', fields: () => ({}) });
+    expect(logged.mock.calls.map(([message]) => message)).toEqual(['headgate: HG_MEMORY_IN_CLUSTER']);
+  });
+
+  it('is not logged in another process, or for another store', () => {
+    const client = { evalshaBuffer: vi.fn(), evalBuffer: vi.fn() } as never;
+    inWorker(true);
+    expect(watched({ store: createRedisStore(client) }).codes()).toEqual([]);
+    inWorker(false);
+    expect(watched().codes()).toEqual([]);
+  });
+});
+
+describe('HG_SECONDS and HG_ROUTE_OF_NO_REQUEST', () => {
+  const block = (limiter: ReturnType<typeof watched>['limiter'], forMs: number, route?: string) =>
+    limiter.block({ account: 'a', ...(route && { route }) }, { forMs });
+
+  it('a block of seconds is logged', async () => {
+    const { limiter, codes } = watched();
+    await block(limiter, 15 * 60_000);
+    expect(codes()).toEqual([]);
+    await block(limiter, 15 * 60);
+    expect(codes()).toEqual(['HG_SECONDS']);
+  });
+
+  it('a window of seconds is logged, unless a text names its unit', () => {
+    const window = { max: 5, durationMs: 900 };
+    expect(watched({ limits: { default: LIMITS, plans: { pro: [window] } } }).codes()).toEqual(['HG_SECONDS']);
+    expect(watched({ limits: ['5/900s', '1/300ms', { max: 9, durationMs: 3_600_000 }] }).codes()).toEqual([]);
+  });
+
+  it('a block or reset of a route is logged if requests came, and none named its route', async () => {
+    for (const act of [
+      (limiter: ReturnType<typeof watched>['limiter']) => block(limiter, 60_000, 'POST /login'),
+      (limiter: ReturnType<typeof watched>['limiter']) => limiter.reset({ account: 'a', route: 'POST /login' }),
+    ]) {
+      const { limiter, codes } = watched({ limits: ['9/1m'] });
+      await act(limiter);
+      await limiter.block({ account: 'a' }, { forMs: 1 });
+      expect(codes()).toEqual([]);
+      limiter.consumeSync({ account: 'a' });
+      await act(limiter);
+      expect(codes()).toEqual(['HG_ROUTE_OF_NO_REQUEST']);
+      const named = watched({ limits: ['9/1m'] });
+      named.limiter.consumeSync({ account: 'a', route: 'POST /login' });
+      await act(named.limiter);
+      expect(named.codes()).toEqual([]);
+    }
+  });
+});
+
+it.each([false, true])(
+  'a second argument, the cost in other libraries, is an error; with receipts: %s',
+  async (has) => {
+    const receipts = has ? createReceipts({ secret: 'x'.repeat(32) }) : undefined;
+    const { limiter } = watched({ limits: ['9/1m'], receipts });
+    const fault =
+      /^the second argument: must be absent; the cost is a field of the first: \{ account: 'acc_1', cost: 5 \}, got 5$/;
+    const { consume, consumeSync, charge } = limiter as unknown as Record<string, (...args: unknown[]) => unknown>;
+    const subject = { account: 'a' };
+    await expect(consume?.call(limiter, subject, 5)).rejects.toThrow(fault);
+    await expect(charge?.call(limiter, subject, 5)).rejects.toThrow(fault);
+    expect(() => consumeSync?.call(limiter, subject, 5)).toThrow(fault);
+    expect((await limiter.consume(subject)).shown?.remaining).toBe(8);
+  },
+);
 
 describe('HG_UNKNOWN_FIELD', () => {
   const subject = { account: 'a', route: 'r' };
@@ -230,6 +462,14 @@ describe('HG_UNKNOWN_FIELD', () => {
         ['provide', 'provider'],
       ].map(([given, meant]) => ['HG_UNKNOWN_FIELD', `Unknown field "${given}": is ${meant} meant?`]),
     );
+  });
+
+  it.each(['points', 'weight', 'penalty', 'tokens', 'units'])('is logged for %s, the cost elsewhere', (name) => {
+    const { limiter, codes } = watched();
+    limiter.consumeSync({ ...subject, cost: 1, [name]: 5 } as never);
+    expect(codes()).toEqual([]);
+    limiter.consumeSync({ ...subject, [name]: 5 } as never);
+    expect(codes()).toEqual(['HG_UNKNOWN_FIELD']);
   });
 
   it('is not logged for other fields, nor if the field that they look like is given', async () => {

@@ -2,6 +2,7 @@
 import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { decorateStore } from '../../src/core/decorate-store.ts';
 import { createGate, createLimiter, isHeadgateError, type LimiterOptions } from '../../src/index.ts';
 import { createReceipts } from '../../src/limits/index.ts';
 import { withShadow } from '../../src/shadow/shadow.ts';
@@ -40,6 +41,20 @@ function signed(content: unknown, secret = SECRET): string {
 }
 
 describe('a receipt', () => {
+  it('of counters with another name is a ReceiptError, because it could never be settled', async () => {
+    const named = (counters: string | undefined) => {
+      const store = createMemoryStore();
+      return decorateStore({ ...decorateStore(store, {}), identity: { counters } }, {});
+    };
+    const { create } = start();
+    const { receipt } = await create({ store: named('redis api') }).consume(SUBJECT);
+    expect(await faultOf(create({ store: named('redis other') }).settle(receipt, 5))).toBe(
+      'invalid_receipt: the receipt is of the counters "redis api", and the store of this limiter has "redis other"',
+    );
+    for (const counters of ['redis api', undefined])
+      expect(await create({ store: named(counters) }).settle(receipt, 5)).toBe(false);
+  });
+
   it('settles the decision in another process, once', async () => {
     const { create, limiter, left } = start();
     const { receipt } = await limiter.consume({ ...SUBJECT, cost: 10 });

@@ -247,6 +247,15 @@ describe('what is in the way', () => {
     expect(committed).toEqual({ kind: 'executed', value: 'mine' });
     expect(log.mock.lastCall?.[0]).toContain('committed the transaction of its idempotency key itself');
     expect(await idempotency.run('k', REQUEST, () => 'other')).toEqual({ kind: 'replayed', value: 'mine' });
+    // As for a gate whose handler answers 500: what is committed stays, and the key is used.
+    const failed = idempotency.run('k2', REQUEST, async (transaction) => {
+      await increment(transaction);
+      await transaction.query('commit');
+      throw new Error('failed after its commit');
+    });
+    await expect(failed).rejects.toThrow('failed after its commit');
+    expect(await counter()).toBe(2);
+    expect(await idempotency.run('k2', REQUEST, () => 'other')).toMatchObject({ kind: 'refused', reason: 'not_kept' });
   });
 });
 

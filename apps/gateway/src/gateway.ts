@@ -256,6 +256,8 @@ function createParts(
       store: store.claims,
       reconcile: undefined,
       onEvent: onIdempotency,
+      // The config is checked separately.
+      validate: false,
       logger: (message, err) => log.logger.error({ err }, message),
     }),
     claims: store.claims,

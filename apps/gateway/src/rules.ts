@@ -57,6 +57,9 @@ export interface LimitedRules extends Rules {
   readonly decideRateLimits: DecideRateLimits | undefined;
 }
 
+const IGNORED_KEY =
+  'a request has an Idempotency-Key, but its route is not idempotent, so a retry runs again: write "idempotent": true for the route, or false if this is meant';
+
 /** The rules that a config describes. */
 export function createRules(config: Config, parts: RuleParts): LimitedRules {
   const { log, metrics, traffic, limits, shadow, idempotency, shares, workBudget, upstreams } = parts;
@@ -128,6 +131,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
         onFailure(event);
       },
     });
+  const withIgnoredKeys = new Set<string>();
   const { admit, admitHead } = createAdmission({
     routes,
     keys,
@@ -137,6 +141,11 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     clientTimeoutMs: config.clientTimeoutMs,
     workBudget,
     fingerprintSecret: config.idempotency.secret,
+    onIgnoredKey({ name }) {
+      if (withIgnoredKeys.has(name)) return;
+      withIgnoredKeys.add(name);
+      log.logger.warn({ route: name }, IGNORED_KEY);
+    },
   });
   const urls = upstreamUrls(config);
   const choose = upstreamChoice(config.providers);

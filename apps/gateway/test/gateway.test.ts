@@ -64,6 +64,20 @@ describe('a gateway', () => {
     expect([await limitOf('acc_1'), await limitOf('acc_2'), await limitOf('acc_3')]).toEqual([9, 5, 3]);
   });
 
+  it('logs once per route that it ignores an idempotency key, unless the config says so', async () => {
+    const upstream = await startUpstream();
+    const routes = [{ route: 'POST /a' }, { route: 'POST /b', idempotent: false }, { route: 'POST /c' }];
+    const gateway = await startInProcess(configOf(upstream.url, { routes, limits: { unlimited: true } }));
+    for (const path of ['/a', '/a', '/b', '/c']) {
+      expect((await gateway.ask('POST', path)).status).toBe(200);
+      expect((await gateway.ask('POST', path, { 'idempotency-key': 'k' })).status).toBe(200);
+    }
+    const warned = () =>
+      gateway.lines().flatMap(({ msg, route }) => (/^a request has an Idempotency/.test(String(msg)) ? [route] : []));
+    await eventually(() => warned().includes('POST /c'), 'the warnings');
+    expect(warned()).toEqual(['POST /a', 'POST /c']);
+  });
+
   it("on an unlimited route the upstream's rate-limit headers are passed on", async () => {
     const upstream = await startUpstream(answer({ headers: { 'x-ratelimit-limit': '7', 'retry-after': '3' } }));
     const gateway = await startInProcess(configOf(upstream.url));

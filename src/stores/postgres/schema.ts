@@ -1,14 +1,17 @@
 import { OptionError } from '../../base/errors.ts';
 import { getOrCreate } from '../../base/get-or-create.ts';
 import { checkOptions } from '../../base/options.ts';
+import { nameCounters } from '../../core/counters.ts';
 import { databaseOf, type PostgresClient } from './client.ts';
 import type { Connection, Database, Row } from './database.ts';
-import { PostgresSetupError, setupProblemOf } from './errors.ts';
+import { PostgresSetupError, rowsErrorOf, setupProblemOf } from './errors.ts';
 import { databaseIn, type Executor } from './executor.ts';
 import adjustments from './sql/adjustments.sql';
 import blocks from './sql/blocks.sql';
 import claims from './sql/claims.sql';
+import inTransaction from './sql/in-transaction.sql';
 import limits from './sql/limits.sql';
+import rows from './sql/rows.sql';
 import shared from './sql/schema.sql';
 import settle from './sql/settle.sql';
 
@@ -32,6 +35,7 @@ interface Migration {
 /** The migration at index 0 makes version 1. */
 const MIGRATIONS: readonly Migration[] = [
   { text: [shared, limits, blocks, settle, claims, adjustments].join('\n'), oldest: 1 },
+  { text: [rows, inTransaction].join('\n'), oldest: 1 },
 ];
 
 /** The version of the schema that this version of the library uses. It works on later ones, too, if they say so. */
@@ -147,14 +151,18 @@ export class Schema {
     this.database = database ?? databaseOf('client', client as PostgresClient);
     this.name = quotedSchema(schema);
     const ofClient = getOrCreate(identities, client, () => new Map<string, object>());
-    this.identity = getOrCreate(ofClient, this.name, () => ({ schema, client }));
+    this.identity = getOrCreate(ofClient, this.name, () => ({
+      schema,
+      client,
+      ...nameCounters(client, `postgres ${schema}`),
+    }));
   }
 
   /**
    * Runs one statement.
    * @param until by the monotonic clock: the statement is not sent later than this
    * @param connection an open transaction
-   * @throws PostgresSetupError, NotSentError, or the client's error
+   * @throws PostgresSetupError, RowsFailedError, NotSentError, or the client's error
    */
   async query(
     text: string,
@@ -171,7 +179,7 @@ export class Schema {
     try {
       return await connection.query(named, values, until);
     } catch (error) {
-      throw await this.#explained(error);
+      throw rowsErrorOf(error) ?? (await this.#explained(error));
     }
   }
 

@@ -2,6 +2,7 @@ import { OptionError, StoreFullError } from '../../base/errors.ts';
 import { getOrCreate } from '../../base/get-or-create.ts';
 import type { Block, BlockTarget, FreshStart } from '../../core/block.ts';
 import { monotonicClock } from '../../core/clock.ts';
+import { nameCounters } from '../../core/counters.ts';
 import { Decision, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
 import type { LimitStore, ReadyOptions, ResetTarget } from '../../core/ports.ts';
 import { SLOTS_PER_WINDOW } from '../../core/window.ts';
@@ -94,7 +95,7 @@ function identityOf(client: RedisClient | UpstashClient, prefix: string): object
   return getOrCreate(
     getOrCreate(identities, client, () => new Map()),
     prefix,
-    () => ({ prefix }),
+    () => ({ prefix, ...nameCounters(client, `redis ${prefix}`) }),
   );
 }
 

@@ -30,6 +30,8 @@ export interface BodyStageOptions {
   readonly workBudget: WorkBudget;
   /** Key of the HMAC of fingerprints. */
   readonly fingerprintSecret?: string | undefined;
+  /** Is called with each request that has an idempotency key, if its route is not idempotent and does not say so. */
+  readonly onIgnoredKey?: ((route: Route) => void) | undefined;
 }
 
 /**
@@ -37,11 +39,13 @@ export interface BodyStageOptions {
  * upstream, and puts account, key and fingerprint on the exchange. All other bodies are streamed.
  */
 export function createBodyStage(options: BodyStageOptions) {
-  const { accounts, maxBodyBytes, clientTimeoutMs, workBudget, fingerprintSecret } = options;
+  const { accounts, maxBodyBytes, clientTimeoutMs, workBudget, fingerprintSecret, onIgnoredKey } = options;
   return (exchange: Exchange, head: AdmittedHead): Promise<Refusal | undefined> | Refusal | undefined => {
-    const { rawHeaders } = exchange.request;
+    const { rawHeaders, headers } = exchange.request;
     if (isForged(rawHeaders)) return FORGED;
     const { route } = head;
+    const { idempotent, ignoresKeys } = route;
+    if (!(idempotent || ignoresKeys) && headers['idempotency-key'] !== undefined) onIgnoredKey?.(route);
     const isInBody = route.source?.place === 'body';
     const key =
       route.idempotent === undefined ? undefined : readIdempotencyKey(fieldValues(rawHeaders, 'idempotency-key'));

@@ -3,6 +3,7 @@ import { checkJson } from './check-json.ts';
 import { ConfigError, type ConfigIssue } from './config-error.ts';
 import { crossChecks } from './cross-checks.ts';
 import { withoutSecrets } from './hide-secrets.ts';
+import { noteSection } from './idempotency-warnings.ts';
 import { isObject, type JsonObject, objectOrEmpty, readJson } from './json.ts';
 import { unlimitedCandidateIssues, unlimitedIssues } from './limits.ts';
 import { unlimitedDescriptors } from './rate-limit-service-checks.ts';
@@ -68,7 +69,7 @@ export function checkConfig(input: unknown, source: string, overrides: Overrides
     ...('value' in checked ? unlimitedDescriptors(checked.value) : []),
     ...('value' in checked && checked.value.shadow ? unlimitedCandidateIssues(checked.value.shadow) : []),
   ];
-  if ('value' in checked && issues.length === 0) return checked.value;
+  if ('value' in checked && issues.length === 0) return noteSection(checked.value, objectOrEmpty(file));
   throw new ConfigError(
     source,
     withoutSecrets(issues).map((issue) => underFlag(withOrigin(issue, origins), overrides)),

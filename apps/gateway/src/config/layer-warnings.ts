@@ -9,48 +9,8 @@ type Group = 'plans' | 'providers' | 'accounts';
 /** From the least specific layers to the most specific ones. */
 const GROUPS: readonly Group[] = ['plans', 'providers', 'accounts'];
 
-/** Warnings about the limits of one layer, or of a layer and the layer that it replaces. */
-export function layerWarnings(config: Config): ConfigIssue[] {
-  return [...otherScopes(config), ...idleWindows(config)];
-}
-
-/**
- * Layers in which each route has its own count, although they replace a layer with one count for all routes: the
- * account gets their windows once per route. One line, because there may be many such layers. A scope that is written
- * down is meant.
- */
-function otherScopes({ limits, accounts }: Config): ConfigIssue[] {
-  const planned = new Map(accounts.map((account) => [account.id, account]));
-  /** The layers that a layer replaces, for some account. */
-  const replacedBy = (group: Group, name: string): readonly (Layer | undefined)[] => {
-    if (group === 'plans') return [limits.default];
-    const owners = group === 'accounts' ? [planned.get(name)] : accounts.filter(({ provider }) => provider === name);
-    return [undefined, ...owners].map((owner) => {
-      const provider = group === 'accounts' ? limits.providers[owner?.provider ?? ''] : undefined;
-      return [provider, limits.plans[owner?.plan ?? '']].find((layer) => layer?.allMethods) ?? limits.default;
-    });
-  };
-  const found = GROUPS.flatMap((group) =>
-    Object.entries(limits[group])
-      .filter(([, { allMethods }]) => Array.isArray(allMethods) && allMethods.length > 0)
-      .filter(([name]) => replacedBy(group, name).some((layer) => scopeIn(layer) === 'account'))
-      .map(([name]) => formatPath(['limits', group, name, 'allMethods'])),
-  );
-  const [path] = found;
-  if (path === undefined) return [];
-  const others = found.length === 1 ? '' : `; and ${found.length - 1} more`;
-  const reason =
-    'each route has its own count here, although the routes share one count in the layer that this replaces: ' +
-    `write { "windows": […], "scope": "account" }, or "scope": "route" if this is meant${others}`;
-  return [{ path, reason }];
-}
-
-function scopeIn({ allMethods }: Layer = {}): 'route' | 'account' | undefined {
-  return allMethods && 'windows' in allMethods ? allMethods.scope : undefined;
-}
-
 /** Windows that can never reject, because another window that always applies too admits too few requests for that. */
-function idleWindows({ limits, perAddress }: Config): ConfigIssue[] {
+export function layerWarnings({ limits, perAddress }: Config): ConfigIssue[] {
   const groups = GROUPS.map((group) =>
     Object.entries(limits[group]).map(([name, layer]) => ({ path: [group, name], layer })),
   );

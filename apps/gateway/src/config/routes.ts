@@ -15,6 +15,8 @@ export interface Route {
   readonly isPublic: boolean;
   /** Undefined if the route is not idempotent. */
   readonly idempotent: RouteIdempotency | undefined;
+  /** Whether the config says that it is not idempotent. */
+  readonly ignoresKeys?: boolean | undefined;
   /** Name of the upstream for its requests; undefined if the route does not set one. */
   readonly upstream?: string | undefined;
 }
@@ -32,8 +34,8 @@ export interface RouteIdempotency {
 
 /** The routes of a checked config. */
 export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idempotency'>): Route[] {
-  return routes.map(({ route, account, public: isPublic, idempotent = false, upstream }) => {
-    const own = typeof idempotent === 'boolean' ? {} : idempotent;
+  return routes.map(({ route, account, public: isPublic, idempotent, upstream }) => {
+    const own = typeof idempotent !== 'object' ? {} : idempotent;
     const {
       required = false,
       lateAnswerMs = idempotency.lateAnswerMs,
@@ -45,7 +47,8 @@ export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idemp
       name: route,
       source: parseAccountSource(account),
       isPublic,
-      idempotent: idempotent === false ? undefined : { settings, lateAnswerMs, required, compares },
+      idempotent: idempotent ? { settings, lateAnswerMs, required, compares } : undefined,
+      ignoresKeys: idempotent === false,
       upstream,
     };
   });

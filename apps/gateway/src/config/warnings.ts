@@ -2,12 +2,14 @@ import type { RouteTemplate } from 'headgate-simulate/routes';
 import { isLimited, isNamed } from './account-source.ts';
 import { type ConfigIssue, formatPath } from './config-error.ts';
 import { withoutSecrets } from './hide-secrets.ts';
+import { idempotencyWarnings } from './idempotency-warnings.ts';
 import { layerWarnings } from './layer-warnings.ts';
 import { layerHasWindows } from './limits.ts';
 import { isLoopback } from './loopback.ts';
 import { isObeyed } from './request-fields.ts';
 import { parseRoute } from './routes.ts';
 import type { Config } from './schema.ts';
+import { secondsWarnings } from './seconds-warnings.ts';
 import { avoidingSpelling, tolerantTemplate } from './sibling-routes.ts';
 import { parseStore } from './store-url.ts';
 import { didYouMean } from './suggest.ts';
@@ -72,6 +74,8 @@ export function warningsFor(config: Config): ConfigIssue[] {
     ...unlimitedRoutes(config),
     ...unlimitedRequests(config),
     ...layerWarnings(config),
+    ...idempotencyWarnings(config),
+    ...secondsWarnings(config),
     ...warnIf(
       config.store === 'memory' && routes.some(({ idempotent }) => Boolean(idempotent)),
       'store',

@@ -549,6 +549,50 @@ describe('warnings', () => {
     warningsFor(checkConfig(config, 'test')).filter((warning) => path.test(warning.path));
   const routes = (...names: string[]) => ({ routes: names.map((route) => ({ route })) });
 
+  it('the section idempotency without an idempotent route is a warning, also with the defaults', () => {
+    const routes = [{ route: 'POST /x' }];
+    const unused = {
+      path: 'idempotency',
+      reason: expect.stringMatching(/^no route is idempotent, .* "idempotent": true/),
+    };
+    for (const idempotency of [{}, { retentionMs: 86_400_000 }])
+      expect(warningsOf({ routes, idempotency }, /^idempotency/)).toEqual([unused]);
+    const idempotency = { waitMs: 0 };
+    const secret = 'a-secret-of-at-least-32-characters';
+    expect(warningsOf({ routes }, /^idempotency/)).toEqual([]);
+    expect(warningsOf({ routes: [{ route: 'POST /x', idempotent: true }], idempotency }, /^idempotency/)).toEqual([]);
+    expect(warningsOf({ routes, idempotency, decisions: { secret } }, /^idempotency/)).toEqual([]);
+  });
+
+  it('a window that is probably in seconds is a warning, unless a text names its unit', () => {
+    const limit = (durationMs: number) => [{ max: 5, durationMs }];
+    const of = (windows: object) => ({
+      routes: [{ route: 'GET /x' }],
+      keys: [{ sha256: 'a'.repeat(64), application: 'a' }],
+      perAddress: windows,
+      limits: { default: { allMethods: windows } },
+    });
+    const reason = 'a window of 900 ms: are seconds meant? Multiply by 1000';
+    expect(warningsOf(of(limit(900)), /^(limits|perAddress)$/)).toEqual([
+      { path: 'limits', reason },
+      { path: 'perAddress', reason },
+    ]);
+    for (const windows of [limit(60_000), ['5/900s'], ['5/900ms']])
+      expect(warningsOf(of(windows), /^(limits|perAddress)$/)).toEqual([]);
+  });
+
+  it('a retention that is probably in seconds is a warning', () => {
+    const routes = [
+      { route: 'POST /x', idempotent: { retentionMs: 3_600 } },
+      { route: 'POST /y', idempotent: true },
+    ];
+    expect(warningsOf({ routes, idempotency: { retentionMs: 86_400 } }, /retentionMs$/)).toEqual([
+      { path: 'idempotency.retentionMs', reason: '86400 ms: are seconds meant? Multiply by 1000' },
+      { path: 'routes[0].idempotent.retentionMs', reason: '3600 ms: are seconds meant? Multiply by 1000' },
+    ]);
+    expect(warningsOf({ routes: [], idempotency: { retentionMs: 604_800_000 } }, /retentionMs$/)).toEqual([]);
+  });
+
   it.each([
     [['GET /api/special', 'GET /api/{x}'], 1, 0],
     [['GET /api/{x}', 'GET /api/special'], 0, 1],

@@ -127,10 +127,7 @@ $$;
 create function headgate.write_adjustments_1(
   p_seen_version bigint, p_seen_nonce text, p_version bigint, p_nonce text, p_is_whole boolean, p_most integer,
   p_entries jsonb, p_adjustments jsonb, p_patience_ms bigint
-) returns boolean language plpgsql
-  -- The call can be part of a longer transaction, whose own setting comes back at the end of the call.
-  set lock_timeout = 0
-as $$
+) returns boolean language plpgsql as $$
 begin
   perform headgate.begin_1(true, p_patience_ms);
   -- Of several calls with the same head the others wait here for the first one, and then find another head.

@@ -26,8 +26,10 @@ const scopedLimit = z.strictObject({
   windows: limit,
   scope: z
     .enum(['route', 'account'])
-    .default('route')
-    .describe('route: each route has its own count. account: the routes of an account share one count'),
+    .optional()
+    .describe(
+      'route: each route has its own count. account: the routes of an account share one count. By default the scope of the layer that this one replaces, and route in `default`',
+    ),
 });
 
 const SHARED = '{ "allMethods": { "windows": ["60/1m"], "scope": "account" } }';
@@ -42,7 +44,9 @@ const layerShape = {
   allMethods: z
     .union([limit, scopedLimit], { error: 'must be an array of windows, or { "windows": […], "scope": "account" }' })
     .optional()
-    .describe('Applies to every limited route. Each route has its own count, unless the scope is "account"'),
+    .describe(
+      'Applies to every limited route. Each route has its own count, unless the scope is "account" here or in the layer that this one replaces',
+    ),
   routes: z
     .record(z.string(), limit)
     .optional()
