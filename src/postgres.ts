@@ -8,6 +8,7 @@ export { STORE_CHANNEL, type StoreCall } from './core/store-channel.ts';
 export { RolledBackError } from './idempotency/rolled-back.ts';
 export { createPostgresAdjustments, type PostgresAdjustmentsOptions } from './shared-limits/stores/postgres.ts';
 export type { PostgresClaimStoreOptions, PostgresLargeValueOptions } from './stores/postgres/claim-options.ts';
+export type { ClaimRows } from './stores/postgres/claim-rows.ts';
 export {
   createPostgresClaimStore,
   type PostgresClaimStore,
@@ -15,7 +16,8 @@ export {
 } from './stores/postgres/claims.ts';
 export type { PostgresClient } from './stores/postgres/client.ts';
 export type { Isolation } from './stores/postgres/database.ts';
-export { PostgresSetupError } from './stores/postgres/errors.ts';
+export { PostgresSetupError, RowsFailedError } from './stores/postgres/errors.ts';
+export type { Executor } from './stores/postgres/executor.ts';
 export {
   createPostgresStore,
   type PostgresStore,
@@ -31,7 +33,6 @@ export type { TransactionOf } from './transactions/client-transaction.ts';
 export type { TransactionalIdempotencyOptions, TransactionSettings } from './transactions/options.ts';
 export {
   createTransactionalIdempotency,
-  type Executor,
   type TransactionalIdempotency,
   type TransactionRunOptions,
   type TransactionRunResult,

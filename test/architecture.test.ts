@@ -70,8 +70,10 @@ const GATEWAY: Record<string, readonly string[]> = {
   proxy: ['base', 'config', 'body', 'exchange'],
   server: ['base', 'exchange', 'operations', 'traffic', 'tls'],
   rules: ['base', 'config', 'exchange', 'admission', 'decisions', 'operations', 'traffic', 'shadow', 'proxy', 'server'],
+  'process-parts': ['admin', 'config', 'operations', 'shadow', 'store', 'traffic'],
   gateway: [
     'base',
+    'process-parts',
     'admin',
     'config',
     'body',
@@ -88,7 +90,18 @@ const GATEWAY: Record<string, readonly string[]> = {
     'rate-limit-listener',
   ],
   'rate-limit-listener': ['api', 'config', 'decisions', 'operations', 'server'],
-  workers: ['base', 'admin', 'config', 'operations', 'server', 'gateway', 'tls'],
+  workers: [
+    'base',
+    'admin',
+    'admission',
+    'config',
+    'operations',
+    'process-parts',
+    'server',
+    'gateway',
+    'tls',
+    'traffic',
+  ],
   cli: ['base', 'config', 'operations', 'store', 'server', 'gateway', 'workers'],
 };
 
@@ -206,7 +219,7 @@ const HOUSES: Readonly<Record<string, House>> = {
 const MOST_INTERNAL = 39;
 
 /** The most lines, those of the scripts in Lua and SQL included, and rooms of the library. */
-const MOST_LINES = 36_506;
+const MOST_LINES = 37_203;
 const MOST_ROOMS = 17;
 
 /** Packages that a room of the library may use at run time. All others, frameworks included, may only be imported as types. */

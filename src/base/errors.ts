@@ -17,6 +17,7 @@ export type HeadgateErrorCode =
   | 'result_unavailable'
   | 'store_not_synchronous'
   | 'claim_lost'
+  | 'rows_failed'
   | 'rolled_back'
   | 'not_dispatched'
   | 'not_executed'

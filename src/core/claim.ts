@@ -37,6 +37,9 @@ export interface ClaimRecord {
   readonly result: KeptResult | undefined;
 }
 
+/** A step of a claim that can carry a note. */
+export type NotedStep = 'dispatch' | 'complete' | 'abandon';
+
 /** Fields of every command. */
 export interface ClaimCommand {
   /** Identifies the one attempt that sends the command. Two requests never share a token, and it is never ''. */
@@ -62,11 +65,15 @@ export interface HeldCommand extends ClaimCommand {
   readonly generation: number;
   /** Length of the new lease in milliseconds. */
   readonly leaseMs: number;
+  /** Only of `dispatch`, and only if `notes` of the store has it: a JSON text for the rows of the step. */
+  readonly note?: string | undefined;
 }
 
 /** Stores the outcome. */
 export interface CompleteCommand extends ClaimCommand {
   readonly result: KeptResult;
+  /** A JSON text, as of {@link HeldCommand}. */
+  readonly note?: string | undefined;
 }
 
 /** Releases the claim without an outcome. */
@@ -78,6 +85,8 @@ export interface AbandonCommand extends ClaimCommand {
   readonly releasedRetentionMs: number;
   /** Undefined if the reply to `begin` was lost. */
   readonly generation: number | undefined;
+  /** A JSON text, as of {@link HeldCommand}. */
+  readonly note?: string | undefined;
 }
 
 /** A store's reply to {@link BeginCommand}. */

@@ -10,6 +10,7 @@ import type {
   CompleteReply,
   HeldCommand,
   HeldReply,
+  NotedStep,
 } from './claim.ts';
 import type { Decision, WindowStatus } from './decision.ts';
 import type { WindowSet } from './window-set.ts';
@@ -176,6 +177,11 @@ export interface ClaimPage {
 export interface ClaimStore {
   /** True if no method ever returns a promise. */
   readonly synchronous: boolean;
+  /**
+   * The steps for which the store writes rows of the user, exactly once, in the step that a command with a note makes. A
+   * command that repeats a step, or does not make it, writes none. Absent: the store takes no notes.
+   */
+  readonly notes?: readonly NotedStep[] | undefined;
   /**
    * Claims a key. If `dispatch` is set and commands can arrive late, the store gives the command a deadline on the
    * store's clock. If it cannot, it claims without dispatching. The reply says whether the claim is dispatched.

@@ -223,8 +223,8 @@ class StagedGate<Request> implements Gate<Request> {
       const instead = await stage.release(claim, problem);
       return instead === undefined ? entry : { kind: 'answer', reply: instead };
     }
-    const dispatch = async (): Promise<GateAnswer | undefined> => {
-      const dispatched = await claim.dispatch();
+    const dispatch = async (note?: unknown): Promise<GateAnswer | undefined> => {
+      const dispatched = await claim.dispatch(note);
       switch (dispatched.kind) {
         case 'ok':
           return undefined;
@@ -246,7 +246,7 @@ class StagedGate<Request> implements Gate<Request> {
       stage.recording(claim, keyed, problem),
       () => stage.release(claim, problem),
       (error) => this.#entries.fail(request, requestId, new StageError('idempotency', error)).reply,
-      isExplicit ? async () => (await dispatch())?.reply : undefined,
+      isExplicit ? async (note) => (await dispatch(note))?.reply : undefined,
       claim.transaction,
     );
   }

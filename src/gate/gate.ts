@@ -54,10 +54,18 @@ export interface Passage {
   /**
    * With `dispatch: 'explicit'` of the idempotent request, the handler awaits it just before its effect. From then on the
    * request may have been executed. Resolves at once for every other request.
+   * @param note for the rows that the claim store writes in the same step (`rows.dispatch`): a JSON value
    * @throws (rejects with) NotDispatchedError if the effect must not happen, because another attempt owns the key by now,
-   * or because the store does not answer. Do not catch it: the client gets the right answer, whatever the response says
+   * or because the store does not answer. Do not catch it: the client gets the right answer, whatever the response says.
+   * OptionError for a note that cannot be written, also if the request has no claim, or is not `explicit`
    */
-  dispatch(): Promise<void>;
+  dispatch(note?: unknown): Promise<void>;
+  /**
+   * Sets the note for the rows that the claim store writes with the outcome (`rows.complete`), or with the release of the
+   * key (`rows.abandon`). The gate does one of the two once the handler has answered. A later call replaces the note.
+   * @throws OptionError for a note that cannot be written, also if the request has no claim
+   */
+  noteOutcome(note: unknown): void;
   /**
    * Call it if the request is known not to have reached the provider. The charge is refunded (S13), and the idempotency
    * key is released (I6). Resolves to the response that the client must get instead, if another outcome is already

@@ -5,6 +5,7 @@ import { hasSharedCount } from '../core/window-set.ts';
 import type { Reply } from '../http/problem.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';
 import { NotDispatchedError } from '../idempotency/not-dispatched.ts';
+import { refuse } from '../idempotency/note.ts';
 import { RolledBackError } from '../idempotency/rolled-back.ts';
 import { checkCost } from '../limits/limiter.ts';
 import type { Limiter } from '../limits/ports.ts';
@@ -33,7 +34,7 @@ export class GatePassage implements Passage {
   isRecorded = false;
   #releaseClaim: (() => Promise<Reply | undefined>) | undefined;
   #transaction: object | undefined;
-  #dispatchClaim: (() => Promise<Reply | undefined>) | undefined;
+  #dispatchClaim: ((note: unknown) => Promise<Reply | undefined>) | undefined;
   /** Resolves to the answer of a request whose effect must not happen. */
   #dispatching: Promise<Reply | undefined> | undefined;
 
@@ -56,7 +57,7 @@ export class GatePassage implements Passage {
     recording: Omit<ResponseRecording, 'fail'>,
     releaseClaim: () => Promise<Reply | undefined>,
     fail: (error: Error) => Reply,
-    dispatchClaim?: () => Promise<Reply | undefined>,
+    dispatchClaim?: (note: unknown) => Promise<Reply | undefined>,
     transaction?: object,
   ): this {
     const { claim, maxBytes, storeBeforeSending } = recording;
@@ -74,7 +75,8 @@ export class GatePassage implements Passage {
       claim,
       maxBytes,
       storeBeforeSending,
-      store: (response) => this.#dispatching?.then((instead) => instead ?? store(response)) ?? store(response),
+      store: (response) =>
+        this.#dispatching?.catch(noField).then((instead) => instead ?? store(response)) ?? store(response),
       fail: async (error) => {
         const reply = fail(error);
         return (await this.abandon()) ?? reply;
@@ -97,16 +99,34 @@ export class GatePassage implements Passage {
     return this.#state === 'abandoned' && status < 400 ? SUCCESS_AFTER_ABANDON : undefined;
   }
 
-  async dispatch(): Promise<void> {
+  async dispatch(note?: unknown): Promise<void> {
     const owner = (this.#stack ?? [this]).find((one) => one.#dispatchClaim !== undefined);
-    if (owner === undefined) return;
-    owner.#dispatching ??= owner.#dispatch();
+    if (owner === undefined) {
+      if (note !== undefined) throw refuse("needs a request with an idempotency key and dispatch: 'explicit'");
+      return;
+    }
+    owner.#dispatching ??= owner.#dispatch(note);
     if ((await owner.#dispatching) !== undefined)
-      throw new NotDispatchedError('another attempt owns the idempotency key, or the store does not answer');
+      throw new NotDispatchedError(
+        'another attempt owns the idempotency key, or the store could not record the dispatch',
+      );
   }
 
-  async #dispatch(): Promise<Reply | undefined> {
-    const instead = await this.#dispatchClaim?.();
+  noteOutcome(note: unknown): void {
+    const claim = (this.#stack ?? [this]).find((one) => one.recording !== undefined)?.recording?.claim;
+    if (claim === undefined) throw refuse('needs a request with an idempotency key that is not bypassed');
+    claim.noteOutcome(note);
+  }
+
+  async #dispatch(note: unknown): Promise<Reply | undefined> {
+    let instead: Reply | undefined;
+    try {
+      instead = await this.#dispatchClaim?.(note);
+    } catch (error) {
+      // The note was refused, and nothing was dispatched.
+      this.#dispatching = undefined;
+      throw error;
+    }
     // Nothing was executed.
     if (instead !== undefined) void this.abandon();
     return instead;

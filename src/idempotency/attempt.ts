@@ -82,15 +82,18 @@ export class Attempt {
     return this.runtime.store.extend(this.id, this.#ownerCommand(generation));
   }
 
-  /** `ok` only if the reply arrived within the lease. Without a reply, releases in the background. Never rejects. */
-  async dispatch(generation: number): Promise<HeldReply | Unavailable> {
+  /**
+   * `ok` only if the reply arrived within the lease. Without a reply, releases in the background. Never rejects.
+   * @param note as JSON, like `undoNote`, which a release in the background carries
+   */
+  async dispatch(generation: number, note?: string, undoNote?: string): Promise<HeldReply | Unavailable> {
     const { runtime, id, settings } = this;
     let error: unknown;
     let mayBeDispatched = false;
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       const sentAt = runtime.timers.now();
       try {
-        const reply = await runtime.store.dispatch(id, this.#ownerCommand(generation));
+        const reply = await runtime.store.dispatch(id, this.#ownerCommand(generation, note));
         if (reply.kind !== 'ok' || runtime.timers.now() - sentAt < settings.leaseMs) return reply;
         error = new StoreUnavailableError('the lease expired before the reply arrived');
         mayBeDispatched = true;
@@ -103,15 +106,15 @@ export class Attempt {
       }
     }
     // The claim itself was made by `begin`, so it is released even if no dispatch was sent.
-    this.abandonInBackground(generation, mayBeDispatched);
+    this.abandonInBackground(generation, mayBeDispatched, mayBeDispatched ? undoNote : undefined);
     return { kind: 'unavailable', error };
   }
 
   /** @throws the store's errors; whether the outcome is stored is unknown then */
-  complete(result: KeptResult): MaybePromise<CompleteReply> {
+  complete(result: KeptResult, note?: string): MaybePromise<CompleteReply> {
     const { runtime, id, fingerprint } = this;
     const { retentionMs } = this.settings;
-    const reply = runtime.store.complete(id, { token: this.#token, fingerprint, retentionMs, result });
+    const reply = runtime.store.complete(id, { token: this.#token, fingerprint, retentionMs, result, note });
     return after(reply, (received) => this.#onCompleteReply(received, result));
   }
 
@@ -123,25 +126,27 @@ export class Attempt {
     return reply;
   }
 
-  completeInBackground(result: KeptResult): void {
+  completeInBackground(result: KeptResult, note?: string): void {
     const { runtime, id, settings } = this;
-    const stored = runtime.retries.hasRoomFor(id.scope, result.value)
-      ? result
-      : { status: result.status, value: undefined };
+    const noteLength = note?.length ?? 0;
+    const valueLength = result.value?.length ?? 0;
+    const hasRoom = runtime.retries.hasRoomFor(id.scope, valueLength + noteLength);
+    const stored = hasRoom ? result : { status: result.status, value: undefined };
     runtime.retries.add({
       id,
       command: 'complete',
       expiresAt: runtime.timers.now() + Math.min(settings.retentionMs, MAX_BACKGROUND_MS),
-      valueLength: stored.value?.length ?? 0,
-      send: async () => void (await this.complete(stored)),
+      valueLength: hasRoom ? valueLength : 0,
+      noteLength,
+      send: async () => void (await this.complete(stored, note)),
     });
   }
 
   /** @throws the store's errors; whether the claim was released is unknown then */
-  async abandon(generation: number | undefined): Promise<AbandonReply> {
+  async abandon(generation: number | undefined, note?: string): Promise<AbandonReply> {
     const { runtime, id, fingerprint } = this;
     const { retentionMs, releasedRetentionMs } = this.settings;
-    const command = { token: this.#token, fingerprint, retentionMs, releasedRetentionMs, generation };
+    const command = { token: this.#token, fingerprint, retentionMs, releasedRetentionMs, generation, note };
     const reply = await runtime.store.abandon(id, command);
     if (reply.kind === 'released') this.emit({ type: 'released' });
     if (reply.kind === 'lost' && generation !== undefined) this.emit({ type: 'lost', command: 'abandon' });
@@ -150,7 +155,7 @@ export class Attempt {
   }
 
   /** @param mayBeDispatched whether a dispatch may be recorded; if not, the claim is free when its lease expires */
-  abandonInBackground(generation: number | undefined, mayBeDispatched: boolean): void {
+  abandonInBackground(generation: number | undefined, mayBeDispatched: boolean, note?: string): void {
     const { runtime, id, settings } = this;
     const usefulMs = mayBeDispatched ? Math.min(settings.retentionMs, MAX_BACKGROUND_MS) : 2 * settings.leaseMs;
     runtime.retries.add({
@@ -158,13 +163,14 @@ export class Attempt {
       command: 'abandon',
       expiresAt: runtime.timers.now() + usefulMs,
       valueLength: 0,
-      send: async () => void (await this.abandon(generation)),
+      noteLength: note?.length ?? 0,
+      send: async () => void (await this.abandon(generation, note)),
     });
   }
 
-  #ownerCommand(generation: number): HeldCommand {
+  #ownerCommand(generation: number, note?: string): HeldCommand {
     const { leaseMs, retentionMs } = this.settings;
-    return { token: this.#token, fingerprint: this.fingerprint, retentionMs, generation, leaseMs };
+    return { token: this.#token, fingerprint: this.fingerprint, retentionMs, generation, leaseMs, note };
   }
 }
 
@@ -176,7 +182,7 @@ function isWorthRetrying(error: unknown): boolean {
 /** Whether the error guarantees that the command changed nothing in the store and will not change anything. */
 function didNothing(error: unknown): boolean {
   return (
-    ['store_full', 'scope_full', 'store_setup', 'closed', 'result_unavailable'].some((code) =>
+    ['store_full', 'scope_full', 'store_setup', 'closed', 'result_unavailable', 'rows_failed'].some((code) =>
       isHeadgateError(error, code as HeadgateErrorCode),
     ) ||
     (isHeadgateError(error, 'store_unavailable') && (error as StoreUnavailableError).sent === false)

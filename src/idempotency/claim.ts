@@ -1,5 +1,6 @@
 import type { HeldReply, KeptResult } from '../core/claim.ts';
 import type { ClaimId } from '../core/ports.ts';
+import type { NoteOptions } from './note.ts';
 import type { Unavailable } from './refusal.ts';
 
 /** What became of an outcome, and therefore which answer the caller must get. */
@@ -68,19 +69,35 @@ export interface Claim extends ClaimId {
    * {@link Claim.complete} works as before.
    */
   readonly signal: AbortSignal;
-  /** Await it just before the effect. Resolves at once if `begin` already recorded the dispatch. Never rejects. */
-  dispatch(): Promise<ClaimDispatch>;
+  /**
+   * Await it just before the effect. Resolves at once if `begin` already recorded the dispatch.
+   * @param note a JSON value of at most 1 MiB, from which the store's `rows.dispatch` writes rows in the step itself. If
+   * the reply is lost, or the claim is abandoned later without another note, the release carries this note, too
+   * @throws OptionError for a note that cannot be written. Otherwise never rejects
+   */
+  dispatch(note?: unknown): Promise<ClaimDispatch>;
+  /**
+   * Sets the note of {@link Claim.complete} or {@link Claim.abandon}, for an owner that does not call them itself, such
+   * as the handler behind a gate. A later call replaces it. A note that is given to one of the two replaces it, too.
+   * @throws OptionError for a note that cannot be written, and after the claim ended
+   */
+  noteOutcome(note: unknown): void;
   /**
    * Stores the outcome, success or error (I6). Resolves after the first try; without an acknowledgement, the command is
-   * retried in the background. A value over `maxKeptBytes` is not stored (I7). Never rejects. A second call does
-   * nothing and returns the first result.
+   * retried in the background. A value over `maxKeptBytes` is not stored (I7). A second call does nothing and returns
+   * the first result.
+   *
+   * If PostgreSQL refuses the rows of the note, the outcome is `pending` with a `RowsFailedError`: it is retried with
+   * its rows, and is never stored without them.
+   * @throws OptionError for a note that cannot be written: the claim is still open. Otherwise never rejects
    */
-  complete(result: KeptResult): Promise<ClaimCompletion>;
+  complete(result: KeptResult, options?: NoteOptions): Promise<ClaimCompletion>;
   /**
    * Releases the key. Call it only if nothing was dispatched, or if the effect is *known* not to have happened and
-   * cannot happen any more. Resolves after the first try. Never rejects. Does nothing after {@link Claim.complete}.
+   * cannot happen any more. Resolves after the first try. Does nothing after {@link Claim.complete}.
+   * @throws OptionError for a note that cannot be written: the claim is still open. Otherwise never rejects
    */
-  abandon(): Promise<ClaimRelease>;
+  abandon(options?: NoteOptions): Promise<ClaimRelease>;
   /**
    * Stops renewing, and sends no command: the outcome of this owner is unknown, and that of another owner should count.
    * Rarely right.

@@ -55,5 +55,8 @@ export type ClaimEvent =
       readonly tries: number;
       readonly error: unknown;
     }
-  /** A command in the background was not acknowledged within `retentionMs`, or a day if that is shorter. */
+  /**
+   * A command in the background was not acknowledged within `retentionMs`, or a day if that is shorter; or its note has
+   * no room in memory.
+   */
   | { readonly type: 'given_up'; readonly command: ClaimCommandName };

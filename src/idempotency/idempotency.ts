@@ -6,11 +6,13 @@ import type { KeptResult } from '../core/claim.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../core/ports.ts';
 import type { IdempotencyEvent } from './events.ts';
 import { fingerprintOf } from './fingerprint.ts';
+import type { NoteOptions } from './note.ts';
 import { type OpenedClaim, type OpenRequest, open } from './open.ts';
 import { completeByOperator, type OperatorCompletion, type OperatorRelease, releaseByOperator } from './operator.ts';
 import { encodeValue, jsonCodec, type ResultCodec } from './outcome.ts';
 import type { Reconcile } from './reconcile.ts';
-import { type IdempotentOperation, type RunOptions, type RunResult, run } from './run.ts';
+import { type OrphanReconciliation, reconcileOrphan } from './reconcile-orphan.ts';
+import { encodeReconciled, type IdempotentOperation, type RunOptions, type RunResult, run } from './run.ts';
 import { Runtime } from './runtime.ts';
 import {
   type ClaimSettings,
@@ -45,6 +47,11 @@ export interface IdempotencyOptions extends SettingsInput {
    * @default those of the platform
    */
   readonly timers?: Timers | undefined;
+}
+
+/** Options of `release`. */
+export interface ReleaseOptions extends NoteOptions {
+  readonly force?: boolean | undefined;
 }
 
 /** The part of {@link Idempotency} that a gate uses. */
@@ -83,12 +90,28 @@ export interface Idempotency extends KeyOpener {
   /**
    * For an operator: releases the key of an orphan whose effect is known not to happen.
    * @param options.force also release before the owner's lease expires; default false
+   * @param options.note for the store's `rows.abandon`
+   * @throws OptionError, SubjectError, the store's errors
    */
-  release(id: ClaimId, options?: { readonly force?: boolean | undefined }): Promise<OperatorRelease>;
-  /** For an operator: completes an orphan with the value that `run` would have stored. */
-  complete(id: ClaimId, value: unknown): Promise<OperatorCompletion>;
+  release(id: ClaimId, options?: ReleaseOptions): Promise<OperatorRelease>;
+  /**
+   * For an operator: completes an orphan with the value that `run` would have stored.
+   * @param options.note for the store's `rows.complete`
+   * @throws OptionError, SubjectError, the store's errors
+   */
+  complete(id: ClaimId, value: unknown, options?: NoteOptions): Promise<OperatorCompletion>;
   /** Like `complete`, for a claim that `open` made. */
-  completeWith(id: ClaimId, result: KeptResult): Promise<OperatorCompletion>;
+  completeWith(id: ClaimId, result: KeptResult, options?: NoteOptions): Promise<OperatorCompletion>;
+  /**
+   * For a job: takes an orphan over without a request of its client, and asks the callback what became of it. The lease
+   * is renewed meanwhile. `done: true` completes the claim, `done: false` frees its key, and `unknown` leaves the orphan.
+   * @param reconcile of a claim that `run` made; by default the option of `createIdempotency`
+   * @throws OptionError, SubjectError, the store's errors. The completion or the release is then repeated in the
+   * background
+   */
+  reconcile(id: ClaimId, reconcile?: Reconcile<unknown>): Promise<OrphanReconciliation>;
+  /** Like `reconcile`, for a claim that `open` or a gate made. */
+  reconcileWith(id: ClaimId, reconcile: Reconcile<KeptResult>): Promise<OrphanReconciliation>;
   /** How many claims this process holds now. */
   readonly held: number;
   /** How many duplicates wait for an original now (I5). */
@@ -191,23 +214,51 @@ class StoreIdempotency implements Idempotency {
     return this.#runtime.store.inspect(checkId(id));
   }
 
-  async release(id: ClaimId, options: { readonly force?: boolean | undefined } = {}): Promise<OperatorRelease> {
-    checkOptions(options, ['force'], 'options');
-    const { force = false } = options;
+  async release(id: ClaimId, options: ReleaseOptions = {}): Promise<OperatorRelease> {
+    checkOptions(options, ['force', 'note'], 'options');
+    const { force = false, note } = options;
     if (typeof force !== 'boolean') throw new OptionError('force', force, 'must be true or false');
-    const release = await releaseByOperator(this.#runtime.store, checkId(id), this.settings, force);
+    const release = await releaseByOperator(this.#runtime.store, checkId(id), this.settings, force, note);
     if (release === 'released') this.#runtime.waiters.wake(id);
     return release;
   }
 
-  complete(id: ClaimId, value: unknown): Promise<OperatorCompletion> {
-    return this.completeWith(id, encodeValue(value, jsonCodec));
+  complete(id: ClaimId, value: unknown, options?: NoteOptions): Promise<OperatorCompletion> {
+    return this.completeWith(id, encodeValue(value, jsonCodec), options);
   }
 
-  async completeWith(id: ClaimId, result: KeptResult): Promise<OperatorCompletion> {
-    const completion = await completeByOperator(this.#runtime.store, checkId(id), this.settings.retentionMs, result);
+  async completeWith(id: ClaimId, result: KeptResult, options: NoteOptions = {}): Promise<OperatorCompletion> {
+    checkOptions(options, ['note'], 'options');
+    checkResult(result);
+    const { retentionMs } = this.settings;
+    const completion = await completeByOperator(this.#runtime.store, checkId(id), retentionMs, result, options.note);
     if (completion === 'completed') this.#runtime.waiters.wake(id);
     return completion;
+  }
+
+  async reconcile(id: ClaimId, reconcile = this.#reconcile): Promise<OrphanReconciliation> {
+    checkFunction('reconcile', reconcile);
+    return this.#reconcileOrphan(id, encodeReconciled(reconcile as Reconcile<unknown>, jsonCodec), this.settings);
+  }
+
+  async reconcileWith(id: ClaimId, reconcile: Reconcile<KeptResult>): Promise<OrphanReconciliation> {
+    checkFunction('reconcile', reconcile);
+    const checked: Reconcile<KeptResult> = async (about) => {
+      const answer = await reconcile(about);
+      if (Object(answer).done === true) checkResult((answer as { readonly result: unknown }).result);
+      return answer;
+    };
+    // Its caller encoded the value, as the caller of `completeWith` did.
+    return this.#reconcileOrphan(id, checked, { ...this.settings, maxKeptBytes: Number.MAX_SAFE_INTEGER });
+  }
+
+  async #reconcileOrphan(
+    id: ClaimId,
+    reconcile: Reconcile<KeptResult>,
+    settings: ClaimSettings,
+  ): Promise<OrphanReconciliation> {
+    if (this.#runtime.closed) throw new ClosedError('this idempotency instance');
+    return reconcileOrphan(this.#runtime, checkId(id), settings, reconcile);
   }
 
   idle(): Promise<void> {
@@ -243,6 +294,13 @@ class StoreIdempotency implements Idempotency {
 
 function checkFunction(option: string, value: unknown, reason = 'must be a function'): void {
   if (typeof value !== 'function') throw new OptionError(option, value, reason);
+}
+
+/** @throws OptionError that does not show the result, which is a client's data */
+function checkResult(result: unknown): void {
+  const { status, value } = Object(result) as Partial<KeptResult>;
+  if (typeof status !== 'string' || (value !== undefined && typeof value !== 'string'))
+    throw new OptionError('result', undefined, 'must be { status, value }, as storedResponse() returns', typeof result);
 }
 
 function checkCall(dispatch: string, signal: AbortSignal | undefined): void {

@@ -1,8 +1,9 @@
 import { HeadgateError, isHeadgateError } from '../base/errors.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
-import type { CompleteReply, HeldReply, KeptResult } from '../core/claim.ts';
+import type { CompleteReply, HeldReply, KeptResult, NotedStep } from '../core/claim.ts';
 import type { Attempt, NewClaim } from './attempt.ts';
 import type { Claim, ClaimCompletion, ClaimDispatch, ClaimRelease } from './claim.ts';
+import { encodeNote, type NoteOptions, refuse } from './note.ts';
 import { boundedResult } from './outcome.ts';
 
 /** The reason of {@link Claim.signal}. */
@@ -37,6 +38,9 @@ export class LeasedClaim implements Claim {
   #controller: AbortController | undefined;
   #dispatching: Promise<ClaimDispatch> | undefined;
   #completing: Promise<ClaimCompletion> | undefined;
+  /** Notes as JSON. */
+  #dispatchNote: string | undefined;
+  #outcomeNote: string | undefined;
   #hasEnded = false;
   readonly #claimedAt: number;
   /** When the last successful renewal was sent. */
@@ -84,26 +88,47 @@ export class LeasedClaim implements Claim {
     return this.#controller.signal;
   }
 
-  dispatch(): Promise<ClaimDispatch> {
+  dispatch(note?: unknown): Promise<ClaimDispatch> {
+    if (note !== undefined && this.#dispatching === undefined) return this.#dispatchWith(note);
     this.#dispatching ??= this.#dispatch();
     return this.#dispatching;
   }
 
-  complete(result: KeptResult): Promise<ClaimCompletion> {
+  async #dispatchWith(note: unknown): Promise<ClaimDispatch> {
+    if (this.#attempt.dispatchOnClaim) throw refuse("needs dispatch: 'explicit', as the key was dispatched already");
+    this.#dispatchNote = this.#encoded('dispatch', note);
+    return this.dispatch();
+  }
+
+  noteOutcome(note: unknown): void {
+    if (this.#hasEnded || this.#completing !== undefined) throw refuse('must be set before the outcome is stored');
+    this.#outcomeNote = this.#encoded('complete', note);
+  }
+
+  complete(result: KeptResult, options?: NoteOptions): Promise<ClaimCompletion> {
+    if (options?.note !== undefined && this.#completing === undefined) return this.#completeWith(result, options.note);
     this.#completing ??= this.#complete(result);
     return this.#completing;
   }
 
-  async abandon(): Promise<ClaimRelease> {
+  async #completeWith(result: KeptResult, note: unknown): Promise<ClaimCompletion> {
+    this.#outcomeNote = this.#encoded('complete', note);
+    return this.complete(result);
+  }
+
+  async abandon({ note }: NoteOptions = {}): Promise<ClaimRelease> {
+    // Without a note of its own, it undoes the rows of the dispatch.
+    const encoded = this.#encoded('abandon', note) ?? this.#undoNote(this.#outcomeNote ?? this.#dispatchNote);
     this.#dispatching ??= DISPATCH_REFUSED;
     // The reply to a running dispatch decides whether the claim is still held, or already lost or released.
     await this.#dispatching;
     if (!this.#end()) return LOST;
     const attempt = this.#attempt;
     try {
-      return await attempt.abandon(this.generation);
+      return await attempt.abandon(this.generation, encoded);
     } catch (error) {
-      attempt.abandonInBackground(this.generation, this.#dispatched || this.inherited || attempt.dispatchOnClaim);
+      const mayBeDispatched = this.#dispatched || this.inherited || attempt.dispatchOnClaim;
+      attempt.abandonInBackground(this.generation, mayBeDispatched, encoded);
       return { kind: 'pending', error };
     } finally {
       attempt.runtime.removeClaim(this);
@@ -123,7 +148,8 @@ export class LeasedClaim implements Claim {
     if (this.#hasEnded) return LOST;
     if (this.#dispatched) return OK;
     const attempt = this.#attempt;
-    const reply = await attempt.dispatch(this.generation);
+    const note = this.#dispatchNote;
+    const reply = await attempt.dispatch(this.generation, note, this.#undoNote(note));
     if (reply.kind === 'ok') {
       this.#dispatched = true;
       return OK;
@@ -142,18 +168,28 @@ export class LeasedClaim implements Claim {
     const attempt = this.#attempt;
     const { maxKeptBytes, onOrphan } = attempt.settings;
     const stored = boundedResult(result, maxKeptBytes);
+    const note = this.#outcomeNote;
     try {
-      const replying: MaybePromise<CompleteReply> = attempt.complete(stored);
+      const replying: MaybePromise<CompleteReply> = attempt.complete(stored, note);
       const reply = isPromise(replying) ? await replying : replying;
       return reply.kind === 'ok' ? KEPT : reply;
     } catch (error) {
       // Another outcome is stored, and only that one may be shown.
       if (isHeadgateError(error, 'result_unavailable')) return { kind: 'pending', answer: 'unavailable', error };
-      attempt.completeInBackground(stored);
+      attempt.completeInBackground(stored, note);
       return { kind: 'pending', answer: onOrphan === 'reject' ? 'own' : 'unavailable', error };
     } finally {
       attempt.runtime.removeClaim(this);
     }
+  }
+
+  #encoded(step: NotedStep, note: unknown): string | undefined {
+    return encodeNote(this.#attempt.runtime.store, step, this.#attempt.id, note);
+  }
+
+  /** The note of a release, if the store writes rows then. */
+  #undoNote(note: string | undefined): string | undefined {
+    return this.#attempt.runtime.store.notes?.includes('abandon') ? note : undefined;
   }
 
   #scheduleRenewal(timesPerLease: number): void {

@@ -4,7 +4,7 @@ import { HeadgateError } from '../base/errors.ts';
 export class NotDispatchedError extends HeadgateError {
   override readonly name = 'NotDispatchedError';
 
-  constructor(reason: string) {
-    super('not_dispatched', `the effect must not happen: ${reason}`);
+  constructor(reason: string, cause?: unknown) {
+    super('not_dispatched', `the effect must not happen: ${reason}`, cause === undefined ? undefined : { cause });
   }
 }

@@ -155,7 +155,7 @@ class OpenCall {
       return { kind: 'refused', reason: 'orphan' };
     }
     if (!answer.done) return { kind: 'claimed', claim };
-    const completion = await claim.complete(answer.result);
+    const completion = await claim.complete(answer.result, { note: answer.note });
     switch (completion.kind) {
       case 'kept':
         return replay(answer.result);

@@ -1,5 +1,6 @@
 import type { KeptResult } from '../core/claim.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../core/ports.ts';
+import { encodeNote } from './note.ts';
 import type { ClaimSettings } from './settings.ts';
 
 /** Result of a release by an operator. */
@@ -36,7 +37,9 @@ export async function releaseByOperator(
   id: ClaimId,
   { retentionMs, releasedRetentionMs }: Retention,
   force: boolean,
+  note?: unknown,
 ): Promise<OperatorRelease> {
+  const encoded = encodeNote(store, 'abandon', id, note);
   const view = await store.inspect(id);
   if (view === undefined || view.state === 'free') return 'absent';
   if (view.state === 'completed') return 'completed';
@@ -47,7 +50,7 @@ export async function releaseByOperator(
   const command = { token, generation, fingerprint: view.fingerprint, retentionMs };
   // An inherited dispatch mark would survive the release, so it first becomes this owner's mark.
   if (inherited) await store.dispatch(id, { ...command, leaseMs: LEASE_MS });
-  const reply = await store.abandon(id, { ...command, releasedRetentionMs });
+  const reply = await store.abandon(id, { ...command, releasedRetentionMs, note: encoded });
   return reply.kind === 'released' ? 'released' : reply.kind === 'settled' ? 'completed' : 'changed';
 }
 
@@ -57,11 +60,14 @@ export async function completeByOperator(
   id: ClaimId,
   retentionMs: number,
   result: KeptResult,
+  note?: unknown,
 ): Promise<OperatorCompletion> {
+  const encoded = encodeNote(store, 'complete', id, note);
   const view = await store.inspect(id);
   if (view === undefined) return 'absent';
   const { fingerprint } = view;
-  const reply = await store.complete(id, { token: crypto.randomUUID(), fingerprint, retentionMs, result });
+  const command = { token: crypto.randomUUID(), fingerprint, retentionMs, result, note: encoded };
+  const reply = await store.complete(id, command);
   return reply.kind === 'ok' ? 'completed' : reply.kind === 'superseded' ? 'already_completed' : 'changed';
 }
 

@@ -3,6 +3,7 @@ import type { KeptResult } from '../core/claim.ts';
 import type { ClaimId } from '../core/ports.ts';
 import type { Attempt } from './attempt.ts';
 import type { LeasedClaim } from './leased-claim.ts';
+import { encodeNote } from './note.ts';
 
 /** What a {@link Reconcile} callback receives. */
 export interface Reconciliation extends ClaimId {
@@ -14,11 +15,12 @@ export interface Reconciliation extends ClaimId {
 
 /**
  * What became of an operation whose owner died after dispatch. `done: false` means that it did not happen *and cannot
- * happen any more*. If in doubt, return `unknown`.
+ * happen any more*. If in doubt, return `unknown`. `note` is for the store's rows: of `done: true` for those of
+ * `complete`; of `done: false` for those of `abandon`, if a job asks and so the key is freed.
  */
 export type Reconciled<Result> =
-  | { readonly done: true; readonly result: Result }
-  | { readonly done: false }
+  | { readonly done: true; readonly result: Result; readonly note?: unknown }
+  | { readonly done: false; readonly note?: unknown }
   | 'unknown';
 
 /** Finds out what became of an orphan, for example by asking the provider (I9). An error counts as `unknown`. */
@@ -33,7 +35,11 @@ export async function askReconcile(
   let answer: Reconciled<KeptResult> = 'unknown';
   let failure: { readonly error?: unknown } = {};
   try {
-    answer = checkAnswer(await reconcile?.({ ...attempt.id, fingerprint, generation, signal }));
+    const given = checkAnswer(await reconcile?.({ ...attempt.id, fingerprint, generation, signal }));
+    // A note that cannot be written counts as an error of the callback.
+    if (given !== 'unknown')
+      encodeNote(attempt.runtime.store, given.done ? 'complete' : 'abandon', attempt.id, given.note);
+    answer = given;
   } catch (error) {
     failure = { error };
   }

@@ -13,6 +13,8 @@ export interface RetryTask {
   readonly expiresAt: number;
   /** Length of the value that waits with the command, in UTF-16 units. */
   readonly valueLength: number;
+  /** Length of the note that waits with the command, which is never sent without it. */
+  readonly noteLength: number;
   /** Rejects if the store did not acknowledge the command. */
   send(): Promise<void>;
 }
@@ -58,20 +60,26 @@ export class RetryQueue {
     return this.#tasks.size;
   }
 
-  /** Whether the value may wait in memory until the store recovers. */
-  hasRoomFor(scope: string, value: string | undefined): boolean {
-    if (value === undefined) return true;
+  /** Whether so many UTF-16 units may wait in memory until the store recovers. */
+  hasRoomFor(scope: string, length: number): boolean {
+    if (length === 0) return true;
     const scopeLength = this.#lengths.of(scope);
     return (
-      this.#lengths.total + value.length <= MAX_TOTAL_LENGTH &&
-      (scopeLength === 0 || scopeLength + value.length <= MAX_SCOPE_LENGTH)
+      this.#lengths.total + length <= MAX_TOTAL_LENGTH &&
+      (scopeLength === 0 || scopeLength + length <= MAX_SCOPE_LENGTH)
     );
   }
 
   add(task: RetryTask): void {
     if (this.#stopped) return;
+    const { id, command, noteLength } = task;
+    if (!this.hasRoomFor(id.scope, noteLength)) {
+      // Without its note, the step would be made without its rows. So the claim becomes an orphan.
+      this.events.emit({ type: 'given_up', ...id, command });
+      return;
+    }
     this.#tasks.set(task, undefined);
-    this.#lengths.add(task.id.scope, task.valueLength);
+    this.#lengths.add(id.scope, lengthOf(task));
     this.#enqueue({ task, failures: 0 });
   }
 
@@ -93,8 +101,8 @@ export class RetryQueue {
   }
 
   #enqueue(next: Try): void {
-    const { id, valueLength } = next.task;
-    if (valueLength > LARGE_LENGTH) {
+    const { id } = next.task;
+    if (lengthOf(next.task) > LARGE_LENGTH) {
       const waiting = this.#largeValues.get(id.scope);
       if (waiting !== undefined) {
         waiting.push(next);
@@ -132,7 +140,7 @@ export class RetryQueue {
       else this.#retryLater(task, failures + 1, error);
     } finally {
       this.#running--;
-      if (task.valueLength > LARGE_LENGTH) this.#readyNextLarge(task.id.scope);
+      if (lengthOf(task) > LARGE_LENGTH) this.#readyNextLarge(task.id.scope);
       this.#sendNext();
     }
   }
@@ -155,8 +163,12 @@ export class RetryQueue {
 
   #remove(task: RetryTask): void {
     if (!this.#tasks.delete(task)) return;
-    this.#lengths.add(task.id.scope, -task.valueLength);
+    this.#lengths.add(task.id.scope, -lengthOf(task));
     if (this.#tasks.size > 0) return;
     for (const resolve of this.#emptyListeners.splice(0)) resolve();
   }
+}
+
+function lengthOf({ valueLength, noteLength }: RetryTask): number {
+  return valueLength + noteLength;
 }

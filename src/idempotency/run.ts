@@ -4,6 +4,7 @@ import type { KeptResult } from '../core/claim.ts';
 import type { ClaimId } from '../core/ports.ts';
 import type { Claim, ClaimCompletion, ClaimDispatch } from './claim.ts';
 import { NotDispatchedError } from './not-dispatched.ts';
+import { refuse } from './note.ts';
 import { type OpenedClaim, open } from './open.ts';
 import { decodeOutcome, encodeFailure, encodeValue, type ResultCodec } from './outcome.ts';
 import type { Reconcile } from './reconcile.ts';
@@ -22,8 +23,15 @@ export interface OperationContext {
   /**
    * With the option `dispatch: 'explicit'`, await it just before the effect. Otherwise the dispatch was recorded before
    * the operation started. Rejects if the effect must not happen: do not catch that error.
+   * @param note for the rows that the store writes in the same step: see `dispatch` of {@link Claim}. Only with
+   * `explicit`
    */
-  dispatch(): Promise<void>;
+  dispatch(note?: unknown): Promise<void>;
+  /**
+   * Sets the note of the outcome, or of the release, of this execution: see `noteOutcome` of {@link Claim}.
+   * @throws OptionError
+   */
+  noteOutcome(note: unknown): void;
   /**
    * Call it if the effect is *known* not to have happened, and will not happen. The key is released after the
    * operation, and a retry executes (I6).
@@ -123,8 +131,12 @@ class ExecutionContext implements OperationContext {
     return this.#execution.claim.signal;
   }
 
-  get dispatch(): () => Promise<void> {
-    return () => this.#execution.dispatch();
+  get dispatch(): (note?: unknown) => Promise<void> {
+    return (note) => this.#execution.dispatch(note);
+  }
+
+  get noteOutcome(): (note: unknown) => void {
+    return (note) => this.#execution.claim.noteOutcome(note);
   }
 
   get abandon(): () => void {
@@ -143,12 +155,13 @@ class Execution<T> {
     readonly codec: ResultCodec<T>,
   ) {}
 
-  async dispatch(): Promise<void> {
+  async dispatch(note?: unknown): Promise<void> {
     if (this.#isAbandoned) throw new NotDispatchedError('the operation has already called abandon()');
-    const reply = await this.claim.dispatch();
+    const reply = await this.claim.dispatch(note);
     if (reply.kind === 'ok') return;
     this.#failedDispatch = reply;
-    throw new NotDispatchedError(`the reply to dispatch was "${reply.kind}"`);
+    const cause = reply.kind === 'unavailable' ? reply.error : undefined;
+    throw new NotDispatchedError(`the reply to dispatch was "${reply.kind}"`, cause);
   }
 
   abandon(): void {
@@ -227,13 +240,17 @@ function replay<T>({ status, value }: KeptResult, codec: ResultCodec<T>): RunRes
 }
 
 /** Encodes the callback's result in the same way as the operation's own value. */
-function encodeReconciled<T>(reconcile: Reconcile<T>, codec: ResultCodec<T>): Reconcile<KeptResult> {
+export function encodeReconciled<T>(reconcile: Reconcile<T>, codec: ResultCodec<T>): Reconcile<KeptResult> {
   return async (about) => {
     const answer = await reconcile(about);
     return typeof answer === 'object' && answer.done === true
-      ? { done: true, result: encodeValue(answer.result, codec) }
+      ? { ...answer, result: encodeValue(answer.result, codec) }
       : (answer as Exclude<typeof answer, { done: true }>);
   };
+}
+
+function refuseBypassed(): never {
+  throw refuse('cannot be written, because the store failed and is bypassed');
 }
 
 async function runUnprotected<T>(operation: IdempotentOperation<T>): Promise<RunResult<T>> {
@@ -243,7 +260,8 @@ async function runUnprotected<T>(operation: IdempotentOperation<T>): Promise<Run
       generation: undefined,
       inherited: false,
       signal,
-      dispatch: () => Promise.resolve(),
+      dispatch: async (note) => (note === undefined ? undefined : refuseBypassed()),
+      noteOutcome: refuseBypassed,
       abandon() {},
     });
     return { kind: 'bypassed', value };

@@ -1,8 +1,10 @@
+import { OptionError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
 import type { KeptResult } from '../core/claim.ts';
 import type { ClaimId } from '../core/ports.ts';
 import type { Claim, ClaimCompletion, ClaimDispatch, ClaimRelease } from '../idempotency/claim.ts';
 import type { ClaimEvent } from '../idempotency/events.ts';
+import type { NoteOptions } from '../idempotency/note.ts';
 import { boundedResult } from '../idempotency/outcome.ts';
 import { RolledBackError } from '../idempotency/rolled-back.ts';
 import type { ClaimSettings } from '../idempotency/settings.ts';
@@ -70,16 +72,23 @@ export class TransactionalClaim implements Claim {
   }
 
   /** There is nothing to record: the effect is in the transaction. */
-  async dispatch(): Promise<ClaimDispatch> {
+  async dispatch(note?: unknown): Promise<ClaimDispatch> {
+    if (note !== undefined) this.noteOutcome();
     return this.#hasEnded ? LOST : OK;
   }
 
-  complete(result: KeptResult): Promise<ClaimCompletion> {
+  noteOutcome(): void {
+    throw new OptionError('note', undefined, 'must not be given: write the rows in the transaction', 'a note');
+  }
+
+  async complete(result: KeptResult, { note }: NoteOptions = {}): Promise<ClaimCompletion> {
+    if (note !== undefined) this.noteOutcome();
     this.#completing ??= this.#complete(result);
     return this.#completing;
   }
 
-  async abandon(): Promise<ClaimRelease> {
+  async abandon({ note }: NoteOptions = {}): Promise<ClaimRelease> {
+    if (note !== undefined) this.noteOutcome();
     if (!(await this.#rollBack())) return LOST;
     this.#parts.emit({ type: 'released' });
     return { kind: 'released' };

@@ -1,3 +1,4 @@
+import type { NotedStep } from '../../src/core/claim.ts';
 import type { ClaimStore } from '../../src/core/ports.ts';
 
 export type CommandName = 'begin' | 'extend' | 'dispatch' | 'complete' | 'abandon' | 'inspect';
@@ -13,6 +14,10 @@ export type Delivery = 'ok' | 'lost' | 'unheard' | 'late' | 'hung';
 export interface FaultyClaims extends ClaimStore {
   /** Every command that was sent, in order. */
   readonly sent: CommandName[];
+  /** Each command that carried a note, with it. */
+  readonly noted: string[];
+  /** Set it for a store that takes notes. The memory store behind it ignores them. */
+  notes: readonly NotedStep[] | undefined;
   /** What happens to the next commands of that name; the commands after them follow `always`. */
   next(command: CommandName, ...deliveries: Delivery[]): void;
   /** What happens to all commands for which `next` says nothing. */
@@ -30,6 +35,7 @@ export function createFaultyClaims(store: ClaimStore): FaultyClaims {
   const faulty = {
     synchronous: false,
     sent: [] as CommandName[],
+    noted: [] as string[],
     always: 'ok' as Delivery,
     closed: false,
     next(command: CommandName, ...next: Delivery[]) {
@@ -46,6 +52,8 @@ export function createFaultyClaims(store: ClaimStore): FaultyClaims {
     (name: CommandName) =>
     async (...args: unknown[]): Promise<unknown> => {
       faulty.sent.push(name);
+      const { note } = Object(args[1]) as { readonly note?: string };
+      if (note !== undefined) faulty.noted.push(`${name} ${note}`);
       const execute = () => (store[name] as (...args: unknown[]) => unknown)(...args);
       switch (deliveries.get(name)?.shift() ?? faulty.always) {
         case 'ok':

@@ -314,3 +314,17 @@ it('refuses a limiter whose store has the same pool, because open transactions w
   expect(() => gate(pool)).toThrow(/^idempotency: must have another client than the store of the limiter/);
   expect(gate(newPool())).toBeDefined();
 });
+
+it('takes no notes: the handler writes its rows in the transaction', async () => {
+  const idempotency = createTransactionalIdempotency(pool, { schema, deadlineMs: 5_000, logger: false });
+  const opened = await idempotency.open({ scope: 'app', key: 'noted', fingerprint: 'f', dispatch: 'explicit' });
+  if (opened.kind !== 'claimed') throw new Error(opened.kind);
+  const { claim } = opened;
+  const refusal = /^note: must not be given: write the rows in the transaction, got a note$/;
+  await expect(claim.dispatch('secret')).rejects.toThrow(refusal);
+  await expect(claim.complete({ status: '200', value: '' }, { note: 'secret' })).rejects.toThrow(refusal);
+  await expect(claim.abandon({ note: 'secret' })).rejects.toThrow(refusal);
+  expect(() => claim.noteOutcome('secret')).toThrow(refusal);
+  expect(await claim.dispatch()).toEqual({ kind: 'ok' });
+  expect(await claim.complete({ status: '200', value: '' })).toEqual({ kind: 'kept' });
+});

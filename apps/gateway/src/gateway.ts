@@ -1,18 +1,15 @@
 import type { Server } from 'node:http';
-import { hostname } from 'node:os';
-import { createIdempotency } from 'headgate';
-import type { IdempotencyEvent } from 'headgate/idempotency';
 import type { MaybePromise } from 'headgate/stores';
 import { createAdminApi } from './admin/admin-api.ts';
 import { createAdminServer } from './admin/admin-server.ts';
+import { askOwn } from './admin/combined-figures.ts';
 import { createConsolePages } from './admin/console-pages.ts';
+import type { Figures } from './admin/figures.ts';
 import { operationsOf } from './admin/operations/index.ts';
 import { createShares } from './admission/shares.ts';
 import { WorkBudget } from './admission/work-budget.ts';
 import { BufferBudget } from './body/buffer-budget.ts';
 import { configChange, type ReloadReport, reloadReport } from './config/config-change.ts';
-import { limitsOf } from './config/limits.ts';
-import { settingsIn } from './config/routes.ts';
 import { MAX_TIMER_MS } from './config/schema/values.ts';
 import type { Config } from './config/schema.ts';
 import { hostAndPort, upstreamUrls } from './config/upstreams.ts';
@@ -24,7 +21,7 @@ import type { Log } from './operations/log.ts';
 import { createMetrics, type MetricFamily } from './operations/metrics.ts';
 import { startTelemetry } from './operations/telemetry.ts';
 import { createUpstreamFailures } from './operations/upstream-failures.ts';
-import { version } from './operations/version.ts';
+import { openParts, type ProcessParts } from './process-parts.ts';
 import { createUpstreams } from './proxy/upstreams.ts';
 import { listenForEnvoy } from './rate-limit-listener.ts';
 import { createRules, type LimitedRules, type RuleParts } from './rules.ts';
@@ -32,13 +29,15 @@ import { ADMIN_PLACES, type Address, DECISIONS_PLACES, LISTEN_PLACES, listen } f
 import type { Rules } from './server/rules.ts';
 import { createGatewayServer } from './server/server.ts';
 import type { SilenceLimits } from './server/silence.ts';
-import { ShadowRunner } from './shadow/shadow-runner.ts';
-import { createAdjustedLimits } from './store/adjusted-limits.ts';
-import type { GatewayStore } from './store/gateway-store.ts';
-import { openStore } from './store/store.ts';
 import { ListenerTls } from './tls/listener-tls.ts';
-import { type ProcessDetails, TOP, writeDetails } from './traffic/process-details.ts';
-import { Traffic } from './traffic/traffic.ts';
+import type { Traffic } from './traffic/traffic.ts';
+
+/** The parts of a worker that its primary asks for. */
+export interface WorkerParts {
+  readonly figures: Figures;
+  readonly traffic: Pick<Traffic, 'tapEvents' | 'eventsSince'>;
+  setReady(isReady: boolean): void;
+}
 
 /** A running gateway. */
 export interface Gateway {
@@ -47,6 +46,8 @@ export interface Gateway {
   readonly decisionsAddress: Address | undefined;
   readonly rateLimitServiceAddress: Address | undefined;
   readonly configMetrics: ConfigMetrics;
+  /** Undefined if it is a primary. */
+  readonly worker: WorkerParts | undefined;
   /** The current metrics. */
   metrics(): Promise<readonly MetricFamily[]>;
   /**
@@ -61,49 +62,35 @@ export interface Gateway {
   stop(): Promise<number>;
 }
 
-/** Longest wait at the start for the adjustments; the first reading may take this many deadlines of the store. */
-const READY_MS = 2_000;
-const FIRST_READING = 4;
-/** Longest wait at the end for the store to acknowledge outcomes. */
-const CLOSE_MS = 2_000;
 /** A connection on which a request runs may be silent for at least this long. */
 const MIN_SILENCE_MS = 300_000;
 /** Longest wait for a request of a program or a proxy that asks for a decision. */
 const DECISION_REQUEST_MS = 10_000;
+type ServingParts = RuleParts & ProcessParts & { readonly buffers: BufferBudget };
+
 const NO_ADMIN = { tokens: [], hosts: [], console: false };
 
 /**
- * Builds a gateway from a config, and listens.
+ * Builds a gateway from a config, and listens. For a worker, its primary listens on the `admin` address.
  * @throws ListenError, ConfigError if the file of the adjustments cannot be read
  */
-export async function startGateway(config: Config, log: Log): Promise<Gateway> {
+export async function startGateway(config: Config, log: Log, { isWorker = false } = {}): Promise<Gateway> {
   log.configure(config.log);
   // The store's first calls are reported as well.
   const telemetry = startTelemetry();
-  const store = await openStore(config, log);
-  const health = createHealth(() => store.health());
-  const startedAt = new Date();
-  const traffic = new Traffic();
-  const parts = createParts(config, { store, log, traffic });
-  const details = (): ProcessDetails => ({
-    version,
-    host: hostname(),
-    startedAtMs: startedAt.getTime(),
-    state: health.isReady ? 'serving' : 'draining',
-    breaker: store.breaker(),
-    perSecond: traffic.decisionsPerSecond(),
-    shadow: parts.shadow.said,
-    top: traffic.tops(TOP),
-  });
-  const { metrics, limits, sharedLimits, idempotency, upstreams } = parts;
-  store.fleet?.start(sharedLimits.instance, () => writeDetails(details()));
+  const metrics = createMetrics([]);
+  const health = createHealth(() => opened.store.health());
+  const opened = await openParts(config, { log, metrics, isReady: () => health.isReady });
+  const parts = createParts(config, opened);
+  const { store, traffic, sharedLimits, idempotency, upstreams } = parts;
   // The first request must be judged by the adjustments, if the store answers.
-  await sharedLimits.ready({ timeoutMs: Math.min(READY_MS, FIRST_READING * config.storeDeadlineMs) });
+  await opened.ready();
   telemetry?.watchLimits(() => sharedLimits.state);
   let current = { config, rules: await adoptRules(config, parts) };
+  const adminListener = isWorker ? undefined : config.admin;
   const tls = {
     listen: new ListenerTls('listen', config.listen.tls, { log, metrics }),
-    admin: new ListenerTls('admin', config.admin?.tls, { log, metrics }),
+    admin: new ListenerTls('admin', adminListener?.tls, { log, metrics }),
     decisions: new ListenerTls('decisions', config.decisions?.tls, { log, metrics }),
   };
   const serving = {
@@ -128,23 +115,22 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     });
   const servers = decisions === undefined ? [main] : [main, decisions];
   const operations = operationsOf({
+    ...parts,
     config: () => current.config,
     limiter: () => current.rules.limiter,
     accounts: () => current.rules.accounts,
-    sharedLimits,
-    shadow: parts.shadow,
-    store,
-    idempotency,
-    traffic,
-    health,
-    log,
-    startedAt,
-    details,
+    figures: askOwn(parts.figures),
+    subscribe: (subscription) => traffic.subscribe(subscription),
+    isReady: () => health.isReady,
+    setReady(isReady) {
+      health.setReady(isReady);
+      return undefined;
+    },
   });
   const settings = () => current.config.admin ?? NO_ADMIN;
   const api = createAdminApi({ operations, settings, log, metrics });
   const admin =
-    config.admin &&
+    adminListener &&
     createAdminServer({ metrics, health, api, console: createConsolePages(settings), tls: tls.admin.options });
   metrics.add(loadGauges({ ...parts, connections: main.connections }));
 
@@ -160,7 +146,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     }
     const kept = [
       ...tls.listen.renew(main.server, next.listen.tls),
-      ...tls.admin.renew(admin, next.admin?.tls),
+      ...(isWorker ? [] : tls.admin.renew(admin, next.admin?.tls)),
       ...tls.decisions.renew(decisions?.server, next.decisions?.tls),
     ];
     return reloadReport(change, kept);
@@ -171,9 +157,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     for (const server of [...servers.map(({ server }) => server), admin]) cut(server);
     // The outcome of a request that is cut off here must be stored before the store closes.
     await upstreams.close();
-    parts.shadow.close();
-    await Promise.all([idempotency.close({ timeoutMs: CLOSE_MS }), sharedLimits.close(), limits.close?.()]);
-    store.close();
+    await opened.close();
     await telemetry?.close();
   };
   const stop = async (): Promise<number> => {
@@ -190,7 +174,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
     return running;
   };
   try {
-    const adminAddress = admin && config.admin && (await listen(admin, config.admin, ADMIN_PLACES));
+    const adminAddress = admin && adminListener && (await listen(admin, adminListener, ADMIN_PLACES));
     const decisionsAddress =
       decisions && config.decisions && (await listen(decisions.server, config.decisions, DECISIONS_PLACES));
     rateLimits =
@@ -208,6 +192,7 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
       decisionsAddress,
       rateLimitServiceAddress: rateLimits?.address,
       configMetrics: metrics.config,
+      worker: { figures: parts.figures, traffic, setReady: (isReady) => health.setReady(isReady) },
       metrics: () => metrics.families(),
       reload,
       stop,
@@ -218,50 +203,18 @@ export async function startGateway(config: Config, log: Log): Promise<Gateway> {
   }
 }
 
-/** The parts that are created before the others. */
-interface PartsOptions extends Pick<RuleParts, 'log' | 'traffic'> {
-  readonly store: GatewayStore;
-}
-
-/** Makes what lasts as long as the process, with the bounds of the config that it starts with. */
-function createParts(
-  config: Config,
-  { store, log, traffic }: PartsOptions,
-): RuleParts & { readonly buffers: BufferBudget } {
+/** Adds the parts of a process that serves requests. */
+function createParts(config: Config, opened: ProcessParts): ServingParts {
+  const { log, metrics, store } = opened;
   const { perApplication, maxUpstreamConnections } = config;
-  const adjusted = createAdjustedLimits(config, {
-    store,
-    log,
-    onChange: (change) => traffic.onLimits(change),
-  });
-  const metrics = createMetrics([...store.metrics, ...adjusted.metrics]);
-  const onIdempotency = (event: IdempotencyEvent): void => {
-    metrics.onIdempotency(event);
-    traffic.onIdempotency(event);
-  };
   const buffers = new BufferBudget({
     maxBytes: config.maxBufferedBytes,
     maxApplicationBytes: perApplication.maxBufferedBytes,
   });
   return {
-    log,
-    metrics,
-    traffic,
-    shadow: new ShadowRunner(config, { store, log, metrics, traffic }),
+    ...opened,
     buffers,
-    sharedLimits: adjusted.limits,
-    limits: log.decisions.numbered(metrics.measured(store.limits, (seconds) => traffic.onStoreCall(seconds))),
-    idempotency: createIdempotency({
-      ...settingsIn(config.idempotency),
-      store: store.claims,
-      reconcile: undefined,
-      onEvent: onIdempotency,
-      // The config is checked separately.
-      validate: false,
-      logger: (message, err) => log.logger.error({ err }, message),
-    }),
     claims: store.claims,
-    onIdempotency,
     shares: createShares({ maxRequests: perApplication.maxRequests, buffers }),
     workBudget: new WorkBudget(perApplication.maxRefusedWorkMs),
     upstreams: createUpstreams({
@@ -274,11 +227,9 @@ function createParts(
 }
 
 /** The rules of a config. From now on only connections to its upstreams stay open. */
-async function adoptRules(config: Config, parts: RuleParts): Promise<LimitedRules> {
-  parts.traffic.turn((config.admin?.tokens.length ?? 0) > 0);
+async function adoptRules(config: Config, parts: ServingParts): Promise<LimitedRules> {
   const rules = createRules(config, parts);
-  await parts.sharedLimits.rebase(limitsOf(config));
-  parts.shadow.setConfig(config);
+  await parts.adopt(config);
   const urls = [...upstreamUrls(config).values()];
   parts.upstreams.keep(urls);
   const routes = config.routes.map(({ route }) => route);

@@ -91,6 +91,7 @@ export const GROUPS: readonly Group[] = [
       'apps/gateway/docs/gateway.md',
       'apps/gateway/docs/config.md',
       'apps/gateway/docs/tenants.md',
+      'apps/gateway/docs/upstream-responses.md',
       'apps/gateway/docs/other-proxies/README.md',
       'apps/gateway/docs/other-proxies/nginx.md',
       'apps/gateway/docs/other-proxies/caddy.md',

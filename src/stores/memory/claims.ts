@@ -66,7 +66,7 @@ export interface MemoryClaimStoreStats {
 }
 
 /** A bounded, synchronous {@link ClaimStore} in this process's memory. A restart loses all claims (I8). */
-export interface MemoryClaimStore extends Synchronous<Required<ClaimStore>> {
+export interface MemoryClaimStore extends Synchronous<Required<Omit<ClaimStore, 'notes'>>> {
   readonly synchronous: true;
   onForgotten(listener: (id: ClaimId) => void): () => void;
   /** Returns at once, because there is no server. */

@@ -1,4 +1,5 @@
 import { checkInteger, checkOptions } from '../../base/options.ts';
+import { type ClaimRows, rowStatements } from './claim-rows.ts';
 import { COMMON_OPTIONS, type CommonOptions, fillCommonOptions } from './options.ts';
 
 /** Options of {@link createPostgresClaimStore}. */
@@ -12,6 +13,12 @@ export interface PostgresClaimStoreOptions extends CommonOptions {
   readonly maxClaimsPerScope?: number | undefined;
   /** How results of more than 8 KiB travel. They never share a statement with other commands. */
   readonly largeValues?: PostgresLargeValueOptions | undefined;
+  /**
+   * Statements of your own that write rows together with a step of a claim: see {@link ClaimRows}. A step writes them if
+   * it carries a note.
+   * @default none, and a note is refused
+   */
+  readonly rows?: ClaimRows | undefined;
 }
 
 /** How large results travel. */
@@ -30,11 +37,16 @@ export type FilledClaimOptions = ReturnType<typeof fillClaimOptions>;
 
 /** @throws OptionError */
 export function fillClaimOptions(options: PostgresClaimStoreOptions) {
-  checkOptions(options, [...COMMON_OPTIONS, 'maxClaimsPerScope', 'largeValues'], 'options');
-  const { maxClaimsPerScope = 1_000_000, largeValues = {} } = options;
+  checkOptions(options, [...COMMON_OPTIONS, 'maxClaimsPerScope', 'largeValues', 'rows'], 'options');
+  const { maxClaimsPerScope = 1_000_000, largeValues = {}, rows } = options;
   checkOptions(largeValues, ['maxBytesPerScope'], 'largeValues');
   const { maxBytesPerScope = 8_388_608 } = largeValues;
   checkInteger('maxClaimsPerScope', maxClaimsPerScope, 1);
   checkInteger('largeValues.maxBytesPerScope', maxBytesPerScope, 0);
-  return { ...fillCommonOptions(options), maxClaimsPerScope, maxLargeBytesPerScope: maxBytesPerScope };
+  return {
+    ...fillCommonOptions(options),
+    maxClaimsPerScope,
+    maxLargeBytesPerScope: maxBytesPerScope,
+    rows: rowStatements(rows),
+  };
 }

@@ -9,6 +9,7 @@ import type {
   CompleteReply,
   HeldCommand,
   HeldReply,
+  NotedStep,
 } from '../../core/claim.ts';
 import type { ClaimId, ClaimPage, ClaimStore, ClaimView, ReadyOptions } from '../../core/ports.ts';
 import { wrongCursor } from '../shared/claim-cursor.ts';
@@ -17,9 +18,13 @@ import { ClaimCalls, MAX_SMALL_BYTES } from './claim-calls.ts';
 import { packText } from './claim-names.ts';
 import { fillClaimOptions, type PostgresClaimStoreOptions } from './claim-options.ts';
 import { readAbandon, readBegin, readComplete, readHeld } from './claim-reply.ts';
+import type { RowStatements } from './claim-rows.ts';
 import { ClaimTable } from './claim-table.ts';
 import type { PostgresClient } from './client.ts';
+import { PostgresSetupError, RowsFailedError, rowsErrorOf } from './errors.ts';
 import { Server } from './server.ts';
+
+const CHECK_ROWS = 'select headgate.check_rows_1($1::text)';
 
 /** Figures of a PostgreSQL claim store since its start, for operators. */
 export type PostgresClaimStoreStats = ClaimStoreStats;
@@ -32,7 +37,7 @@ export type PostgresClaimStoreStats = ClaimStoreStats;
  */
 export interface PostgresClaimStore extends ServerClaimStore {
   /**
-   * Resolves after the first answer of PostgreSQL.
+   * Resolves after the first answer of PostgreSQL. It also plans the statements of `rows`, and executes none.
    * @throws PostgresSetupError at once, StoreUnavailableError after `timeoutMs`, or the reason of the signal
    */
   ready(options?: ReadyOptions): Promise<void>;
@@ -67,7 +72,7 @@ export function createPostgresClaimStore(
   // A count or a sweep that fails says nothing about requests, so it does not stop them, nor a list.
   const quiet = { store: 'claims', what: '', effect: '', onError: undefined, log: () => {} } as const;
   const table = new ClaimTable(new Server(client, { ...filled, ...quiet }), filled.maxClaimsPerScope);
-  return new PostgresClaims({ server, largeServer, calls, table, max: filled.maxClaimsPerScope });
+  return new PostgresClaims({ server, largeServer, calls, table, max: filled.maxClaimsPerScope, rows: filled.rows });
 }
 
 interface Parts {
@@ -76,10 +81,12 @@ interface Parts {
   readonly calls: ClaimCalls;
   readonly table: ClaimTable;
   readonly max: number;
+  readonly rows: RowStatements | undefined;
 }
 
 class PostgresClaims implements PostgresClaimStore {
   readonly synchronous = false;
+  readonly notes: readonly NotedStep[] | undefined;
   readonly #parts: Parts;
   #lateBegins = 0;
   #refusedInScope = 0;
@@ -87,6 +94,7 @@ class PostgresClaims implements PostgresClaimStore {
 
   constructor(parts: Parts) {
     this.#parts = parts;
+    this.notes = parts.rows && (Object.keys(parts.rows) as NotedStep[]);
   }
 
   async begin(id: ClaimId, command: BeginCommand): Promise<BeginReply> {
@@ -114,22 +122,25 @@ class PostgresClaims implements PostgresClaimStore {
   }
 
   dispatch(id: ClaimId, command: HeldCommand): Promise<HeldReply> {
-    const { leaseMs: lease, generation } = command;
-    return this.#parts.calls.run(id, { ...fieldsOf('dispatch', command), lease, generation }, readHeld);
+    const { leaseMs: lease, generation, note } = command;
+    return this.#parts.calls.run(id, { ...fieldsOf('dispatch', command), lease, generation, note }, readHeld);
   }
 
   async complete(id: ClaimId, command: CompleteCommand): Promise<CompleteReply> {
     const { calls } = this.#parts;
     const { status, value } = command.result;
-    const fields = { ...fieldsOf('complete', command), status: packText(status) };
+    const { note } = command;
+    const fields = { ...fieldsOf('complete', command), status: packText(status), note };
     if (value === undefined) return calls.run(id, fields, readComplete);
     const bytes = Buffer.byteLength(value);
     const withBytes = { ...fields, bytes };
-    if (value.length < MAX_SMALL_BYTES)
+    if (value.length < MAX_SMALL_BYTES && (note?.length ?? 0) < MAX_SMALL_BYTES)
       return calls.run(id, { ...withBytes, value: packText(value) }, readComplete, withBytes);
     try {
-      return await calls.runLarge(id, withBytes, packText(value), readComplete, bytes);
-    } catch {
+      const noteBytes = note === undefined ? 0 : Buffer.byteLength(note);
+      return await calls.runLarge(id, withBytes, packText(value), readComplete, bytes + noteBytes);
+    } catch (error) {
+      if (error instanceof RowsFailedError) throw error;
       // The claim must not wait for the value. If the server does not answer at all, this throws, and the sender tries
       // again in the background, with the value. If the value arrives first after all, it stays: the first outcome wins.
       const reply = await calls.run(id, fields, readComplete);
@@ -140,8 +151,8 @@ class PostgresClaims implements PostgresClaimStore {
   }
 
   abandon(id: ClaimId, command: AbandonCommand): Promise<AbandonReply> {
-    const { generation, releasedRetentionMs: released } = command;
-    return this.#parts.calls.run(id, { ...fieldsOf('abandon', command), generation, released }, readAbandon);
+    const { generation, releasedRetentionMs: released, note } = command;
+    return this.#parts.calls.run(id, { ...fieldsOf('abandon', command), generation, released, note }, readAbandon);
   }
 
   onForgotten(listener: (id: ClaimId) => void): () => void {
@@ -157,8 +168,16 @@ class PostgresClaims implements PostgresClaimStore {
     return this.#parts.table.list(cursor ?? '', count);
   }
 
-  ready(options?: ReadyOptions): Promise<void> {
-    return this.#parts.server.ready(options);
+  async ready(options?: ReadyOptions): Promise<void> {
+    const { server, rows } = this.#parts;
+    await server.ready(options);
+    if (rows === undefined) return;
+    try {
+      await server.query(CHECK_ROWS, [JSON.stringify(rows)], server.deadlineMs);
+    } catch (error) {
+      const failure = rowsErrorOf(error);
+      throw failure === undefined ? error : new PostgresSetupError(failure.message, failure);
+    }
   }
 
   stats(): PostgresClaimStoreStats {

@@ -13,6 +13,36 @@ export class PostgresSetupError extends HeadgateError {
   }
 }
 
+/**
+ * PostgreSQL refused a statement of `rows`. Neither the rows nor the step of the claim were written. The message names the
+ * step, and says what PostgreSQL said.
+ */
+export class RowsFailedError extends HeadgateError {
+  override readonly name = 'RowsFailedError';
+  /** The SQLSTATE of the error, for example `23505` for a duplicate key. */
+  readonly sqlState: string;
+  /** The name of the constraint that the rows violate. */
+  readonly constraint: string | undefined;
+
+  constructor(message: string, sqlState: string, constraint: string | undefined) {
+    super('rows_failed', message);
+    this.sqlState = sqlState;
+    this.constraint = constraint;
+  }
+}
+
+/** SQLSTATE of `sql/rows.sql`. */
+const ROWS_FAILED = 'HG003';
+
+/** The error of a statement of `rows` behind the error of a client or of a store; undefined for any other error. */
+export function rowsErrorOf(error: unknown): RowsFailedError | undefined {
+  const cause = error instanceof StoreUnavailableError ? error.cause : error;
+  if (cause instanceof RowsFailedError) return cause;
+  if (codeOf(cause) !== ROWS_FAILED) return undefined;
+  const { message, detail, constraint, constraint_name } = cause as Readonly<Record<string, string | undefined>>;
+  return new RowsFailedError(String(message), String(detail), constraint ?? constraint_name);
+}
+
 /** The statement never left this process. */
 export class NotSentError extends Error {
   override readonly name = 'NotSentError';

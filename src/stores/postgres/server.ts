@@ -7,8 +7,9 @@ import { OutageLog } from '../shared/outage-log.ts';
 import { waitUntilReady } from '../shared/ready.ts';
 import { traceCall } from '../shared/store-tracer.ts';
 import type { PostgresClient } from './client.ts';
-import type { Row } from './database.ts';
-import { codeOf, isOfStatement, NotSentError, PostgresSetupError, setupErrorOf } from './errors.ts';
+import type { Database, Row } from './database.ts';
+import { codeOf, isOfStatement, NotSentError, PostgresSetupError, RowsFailedError, setupErrorOf } from './errors.ts';
+import type { Executor } from './executor.ts';
 import type { fillCommonOptions } from './options.ts';
 import { Schema } from './schema.ts';
 
@@ -34,23 +35,25 @@ export class Server {
   readonly #store: StoreCall['store'];
   readonly #clock: Clock | undefined;
 
-  /** @throws OptionError */
-  constructor(client: PostgresClient, options: ServerOptions) {
+  /**
+   * @param client an executor only together with `database`
+   * @throws OptionError
+   */
+  constructor(client: PostgresClient | Executor, options: ServerOptions, database?: Database) {
     const { what, effect, log, onError, deadlineMs } = options;
-    this.schema = new Schema(client, options);
+    this.schema = new Schema(client, options, database);
     this.deadlineMs = deadlineMs;
     this.#store = options.store;
     this.#clock = options.clock;
     const { isReady } = this.schema.database;
-    this.outages = new OutageLog({ what, effect, isReady, log, onError, isHarmless: isSetupError });
+    this.outages = new OutageLog({ what, effect, isReady, log, onError, isHarmless: isOfUser });
     this.breaker = new CircuitBreaker({
       deadlineMs,
       isReady,
-      // The server is well, and a circuit breaker that is open would hide that the set-up is wrong.
-      isHarmless: isSetupError,
+      // The server is well, and a circuit breaker that is open would hide that the set-up or the rows are wrong.
+      isHarmless: isOfUser,
       // After the error of a statement, the server has rolled it back.
-      isNotExecuted: (error) =>
-        error instanceof NotSentError || error instanceof PostgresSetupError || isOfStatement(error),
+      isNotExecuted: (error) => error instanceof NotSentError || isOfUser(error) || isOfStatement(error),
       onError: this.outages.failed,
       onAnswer: this.outages.answered,
     });
@@ -150,8 +153,8 @@ export class Server {
   }
 }
 
-function isSetupError(error: unknown): boolean {
-  return error instanceof PostgresSetupError;
+function isOfUser(error: unknown): boolean {
+  return error instanceof PostgresSetupError || error instanceof RowsFailedError;
 }
 
 /** Whether a call failed before the server executed anything, and will not be executed later. */

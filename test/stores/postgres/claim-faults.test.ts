@@ -15,7 +15,7 @@ const server = await startPostgres();
 afterFile(() => server.stop());
 const pool = newPool({ connectionString: server.url(), max: 5 });
 await migrate(pool);
-await pool.query('create table payments (id text primary key)');
+await pool.query('create table payments (id text primary key); create table mails (id text primary key, state text)');
 const admin = newPool({ connectionString: server.url(), max: 1 });
 afterEach(() => server.thaw());
 
@@ -24,6 +24,19 @@ const leased = createIdempotency({
   logger: false,
 });
 const inTransactions = createTransactionalIdempotency(pool, { deadlineMs: DEADLINE_MS, waitMs: 500, logger: false });
+
+const withRows = createIdempotency({
+  store: createPostgresClaimStore(pool, {
+    deadlineMs: DEADLINE_MS,
+    logger: false,
+    rows: {
+      dispatch: { mail: `insert into mails select note #>> '{}', 'sending' from step` },
+      complete: { mail: `update mails set state = state || ' sent' from step where id = note #>> '{}'` },
+      abandon: { mail: `delete from mails using step where id = note #>> '{}'` },
+    },
+  }),
+  logger: false,
+});
 
 let executed = 0;
 const KINDS = [
@@ -42,17 +55,35 @@ const KINDS = [
 const recovered = (run: (key: string) => Promise<{ kind: string }>, key: string) =>
   expect.poll(async () => (await run(key)).kind, { timeout: 30_000 });
 
-it.each(KINDS)('%s: on a killed server nothing is executed, and afterwards each key replays', async (kind, run) => {
-  expect(await run(`${kind} before`)).toMatchObject({ kind: 'executed' });
-  await server.kill();
-  const count = executed;
-  for (let i = 0; i < 3; i++) expect(await run(`${kind} during`)).toMatchObject({ kind: 'unavailable' });
-  expect(executed).toBe(count);
-  await server.restart();
-  await recovered(run, `${kind} before`).toBe('replayed');
-  await recovered(run, `${kind} during`).toMatch(/executed|replayed/);
-  expect(await run(`${kind} during`)).toMatchObject({ kind: 'replayed', value: executed });
-});
+const WITH_ROWS = [
+  'with rows',
+  (key: string) =>
+    withRows.run(
+      key,
+      REQUEST,
+      async ({ dispatch, noteOutcome }) => {
+        await dispatch(key);
+        noteOutcome(key);
+        return ++executed;
+      },
+      { dispatch: 'explicit' },
+    ),
+] as const;
+
+it.each([...KINDS, WITH_ROWS])(
+  '%s: on a killed server nothing is executed, and afterwards each key replays',
+  async (kind, run) => {
+    expect(await run(`${kind} before`)).toMatchObject({ kind: 'executed' });
+    await server.kill();
+    const count = executed;
+    for (let i = 0; i < 3; i++) expect(await run(`${kind} during`)).toMatchObject({ kind: 'unavailable' });
+    expect(executed).toBe(count);
+    await server.restart();
+    await recovered(run, `${kind} before`).toBe('replayed');
+    await recovered(run, `${kind} during`).toMatch(/executed|replayed/);
+    expect(await run(`${kind} during`)).toMatchObject({ kind: 'replayed', value: executed });
+  },
+);
 
 it.each(KINDS)('%s: on a frozen server nothing is executed, and a retry after it executes once', async (kind, run) => {
   await run(`${kind} warm`);
@@ -81,6 +112,16 @@ it.each(KINDS)('%s: on a read-only server nothing is executed', async (kind, run
     await admin.query('select pg_reload_conf()');
   }
   await recovered(run, `${kind} read-only`).toMatch(/executed|replayed/);
+});
+
+it('with rows: each completed key has its row, which was written once', async () => {
+  await withRows.idle();
+  const { rows } = await pool.query(
+    `select m.state, c.state as claim from mails as m full join headgate.claims as c on c.key = to_json(m.id)::text
+     where m.id is not null or c.key like '%with rows%'`,
+  );
+  expect(rows.length).toBeGreaterThanOrEqual(2);
+  expect(rows.filter(({ state, claim }) => state !== 'sending sent' || claim !== 'completed')).toEqual([]);
 });
 
 it('in a transaction: each row has its key, and each key its row', async () => {

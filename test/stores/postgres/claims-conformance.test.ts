@@ -7,6 +7,7 @@ import { claimStoreSuite } from '../../../src/testing/claim-store-suite.ts';
 import { createFakeClock } from '../../../src/testing/fake-clock.ts';
 import { replayTrace } from '../../model/replay.ts';
 import { readTraceFile } from '../../model/trace-file.ts';
+import { claimRowsSuite } from '../../support/claim-rows-suite.ts';
 import { CLIENTS, migrated, newPool } from '../../support/postgres.ts';
 
 const HISTORIES: Readonly<Record<string, number>> = { pg: 60, 'postgres.js': 20, PGlite: 20 };
@@ -23,6 +24,7 @@ for (const [name, create] of Object.entries(CLIENTS)) {
       return createPostgresClaimStore(client, { schema, clock, deadlineMs: 60_000 });
     },
   });
+  describe(`${name} with rows`, () => claimRowsSuite(client, `${schema}_rows`));
 }
 
 it('the traces of docs/claim.pml are what the functions do, step by step', async () => {

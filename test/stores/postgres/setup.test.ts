@@ -1,6 +1,7 @@
 import pg from 'pg';
 import postgres from 'postgres';
 import { expect, it } from 'vitest';
+import { createPostgresClaimStore } from '../../../src/stores/postgres/claims.ts';
 import type { PostgresClient } from '../../../src/stores/postgres/client.ts';
 import { createPostgresStore } from '../../../src/stores/postgres/limits.ts';
 import { migrate } from '../../../src/stores/postgres/schema.ts';
@@ -40,7 +41,7 @@ it('an older schema says to migrate', async () => {
   await expectSetupError(
     admin,
     'older',
-    /^the schema "older" has version 0, and this library needs version 1: call mig/,
+    /^the schema "older" has version 0, and this library needs version 2: call mig/,
   );
 });
 
@@ -52,6 +53,32 @@ it('a table that is missing for a new connection is an error of the set-up', asy
   await expect(Promise.resolve(store.consume('a', 'r', windowSet, 1))).rejects.toMatchObject(expected);
 });
 
+it('a schema of version 1 is brought to this version, and its claims stay', async () => {
+  await migrated(admin, 'first');
+  const id = { scope: 'app', key: 'k' };
+  const begin = {
+    token: 't',
+    fingerprint: 'f',
+    retentionMs: 60_000,
+    leaseMs: 60_000,
+    onOrphan: 'reject',
+    dispatch: false,
+  } as const;
+  await createPostgresClaimStore(admin, { schema: 'first' }).begin(id, begin);
+  await admin.query(
+    'update first.meta set version = 1; drop function first.claims_2, first.write_rows_1, first.check_rows_1',
+  );
+  const rows = { complete: { mark: 'update first.meta set oldest = oldest from step' } };
+  const store = createPostgresClaimStore(admin, { schema: 'first', rows });
+  await expect(store.ready()).rejects.toMatchObject({
+    code: 'store_setup',
+    message: expect.stringMatching(/call migrate/),
+  });
+  await migrate(admin, { schema: 'first' });
+  await store.ready();
+  expect(await store.begin(id, { ...begin, token: 'u' })).toMatchObject({ kind: 'in_progress' });
+});
+
 it('a newer schema says to update headgate, to migrate too; a newer one that works with this version works', async () => {
   await migrated(admin, 'newer');
   await admin.query('update newer.meta set version = 7');
@@ -60,7 +87,7 @@ it('a newer schema says to update headgate, to migrate too; a newer one that wor
   expect((await store.consume('a', 'r', windowSet, 1)).accepted).toBe(true);
   await migrate(admin, { schema: 'newer' });
   await admin.query('update newer.meta set oldest = 6; drop function newer.consume_1; drop table newer.counters');
-  await expectSetupError(admin, 'newer', /has version 7, which needs a library for version 6 or later, not 1: update/);
+  await expectSetupError(admin, 'newer', /has version 7, which needs a library for version 6 or later, not 2: update/);
   await expect(migrate(admin, { schema: 'newer' })).rejects.toMatchObject({ code: 'store_setup' });
 });
 

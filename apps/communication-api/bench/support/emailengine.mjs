@@ -2,7 +2,7 @@
 export const EMAILENGINE = {
   name: 'EmailEngine 2.79.2',
   reason: 'see below',
-  details: `**EmailEngine is not measured**: it could not be installed from the npm registry (tried on 23 November 2026).
+  details: `**EmailEngine is not measured**: it could not be installed from the npm registry (tried on 23 and 27 November 2026).
 
 - It is not on npm: \`npm view emailengine-app\` answers 404. Its makers publish programs, a container image and the
   source code.

@@ -7,20 +7,23 @@ const LOOK_MS = 5;
 /**
  * Mail servers that take everything and keep nothing, so that the figures are those of the sender: one for SMTP, with
  * the usual extensions and a login, and one for IMAP with an empty folder `Sent`.
- * @returns `ports`, and `until({ delivered, filed })`: waits for so many emails by SMTP, and so many copies by IMAP, since it
- *   resolved before. It resolves with the counts, and with when the last of each has arrived, in milliseconds since 1970.
+ * @returns `ports`, and `until({ delivered, filed, delayMs })`: waits for so many emails by SMTP, and so many copies by IMAP,
+ *   since it resolved before. It resolves with the counts, and with when the last of each has arrived, in milliseconds since
+ *   1970. From then on, each answer by SMTP comes so much later; default: at once.
  */
 export async function startMailSinks() {
   const arrived = { delivered: [0, 0], filed: [0, 0] };
   const count = (what) => () => {
     arrived[what] = [arrived[what][0] + 1, performance.timeOrigin + performance.now()];
   };
-  const smtpPort = await listen((socket) => talkSmtp(socket, count('delivered')));
+  let delay = 0;
+  const smtpPort = await listen((socket) => talkSmtp(socket, count('delivered'), () => delay));
   const imapPort = await listen((socket) => talkImap(socket, count('filed')));
   return {
     ports: { smtpPort, imapPort },
-    async until(wanted) {
+    async until({ delayMs = 0, ...wanted }) {
       while (Object.entries(wanted).some(([what, times]) => arrived[what][0] < times)) await wait(LOOK_MS);
+      delay = delayMs;
       const { delivered, filed } = arrived;
       Object.assign(arrived, { delivered: [0, 0], filed: [0, 0] });
       return { delivered: delivered[0], deliveredAt: delivered[1], filed: filed[0], filedAt: filed[1] };
@@ -46,9 +49,14 @@ const SMTP_ANSWERS = {
   QUIT: '221 Bye',
 };
 
-function talkSmtp(socket, onDelivered) {
+function talkSmtp(socket, onDelivered, delayMs) {
   let isMessage = false;
-  const say = (text) => socket.write(`${text}\r\n`);
+  const say = (text) => {
+    const write = () => socket.write(`${text}\r\n`);
+    // Two timers of the same length end in their order.
+    if (delayMs() > 0) setTimeout(write, delayMs());
+    else write();
+  };
   say('220 sink ESMTP');
   read(socket, {
     end: () => (isMessage ? END : LINE),

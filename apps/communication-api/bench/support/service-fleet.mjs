@@ -30,6 +30,7 @@ export const NODEMAILER = 'nodemailer directly';
 export const [QUEUE, HARAKA] = ['BullMQ + nodemailer', 'Haraka'];
 /** The other build of the service that `--against` names. */
 export const AGAINST = { [EMBEDDED]: `${EMBEDDED}, against`, [SERVERS]: `${SERVERS}, against` };
+export const SMTP_AGAINST = { [SMTP_SERVERS]: `${SMTP_SERVERS}, against` };
 const MEMBERS = {
   [BARE]: { kind: 'bare' },
   [EMBEDDED]: { kind: 'service' },
@@ -42,6 +43,9 @@ const MEMBERS = {
   [SMTP_WITHOUT_COPIES]: {
     ...{ kind: 'service', isSmtp: true, onServers: true },
     ...{ database: 'without_copies', more: { APPEND_MAX_BYTES: '0' } },
+  },
+  [SMTP_AGAINST[SMTP_SERVERS]]: {
+    ...{ kind: 'service', isSmtp: true, isOther: true, onServers: true, database: 'smtp_against' },
   },
   [NODEMAILER]: { kind: 'nodemailer', isSmtp: true },
   [QUEUE]: { kind: 'queue', isSmtp: true, onServers: true },

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../db/database.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { Job, JobOutcome, NewJob, PendingJob } from './job.ts';
+import type { DeleteWithJobs, EndedJob, Job, NewJob, PendingJob } from './job.ts';
 
 /** Jobs of one kind that are done in turn. */
 export type Lane = Pick<NewJob, 'kind' | 'lane'>;
@@ -175,12 +175,13 @@ export class JobTable {
   }
 
   /**
-   * Takes a due job of a lane, unless other processes took all of them.
-   * @param forMs how long the job belongs to this attempt, in milliseconds
+   * Takes due jobs of a lane, unless other processes took all of them.
+   * @param forMs how long the jobs belong to this attempt, in milliseconds
+   * @param most how many
    */
-  async take({ kind, lane }: Lane, forMs: number): Promise<Job | undefined> {
+  async take({ kind, lane }: Lane, forMs: number, most: number): Promise<readonly Job[]> {
     const now = this.clock();
-    const row = await this.db
+    const rows = await this.db
       .updateTable('jobs')
       .set(({ eb }) => ({
         is_taken: true,
@@ -189,39 +190,56 @@ export class JobTable {
       }))
       .where('kind', '=', kind)
       .where('lane', '=', lane)
-      .where('subject', '=', (db) =>
-        db
-          .selectFrom('jobs')
-          .select('subject')
-          .where('kind', '=', kind)
-          .where('lane', '=', lane)
-          .where('next_at', '<=', new Date(now))
-          .orderBy('next_at')
-          .limit(1)
-          .forUpdate()
-          .skipLocked(),
+      // An array is made once. A plan may execute a plain subquery again, and so take more.
+      .where(
+        'subject',
+        '=',
+        (db) =>
+          sql<string>`any(array(${db
+            .selectFrom('jobs')
+            .select('subject')
+            .where('kind', '=', kind)
+            .where('lane', '=', lane)
+            .where('next_at', '<=', new Date(now))
+            .orderBy('next_at')
+            .limit(most)
+            .forUpdate()
+            .skipLocked()}))`,
       )
       .returning(['application_id', 'subject', 'attempt', 'created_at'])
-      .executeTakeFirst();
-    if (row === undefined) return undefined;
-    const { subject, application_id: applicationId, attempt, created_at: addedAt } = row;
-    return { kind, lane, subject, applicationId, attempt, addedAt };
+      .execute();
+    return rows.map(({ subject, application_id: applicationId, attempt, created_at: addedAt }) => ({
+      ...{ kind, lane, subject, applicationId, attempt, addedAt },
+    }));
   }
 
-  /** Changes nothing if this process was too slow and another process took the job since. */
-  async settle({ applicationId, kind, lane, subject, attempt }: Job, outcome: JobOutcome): Promise<void> {
-    const isThisAttempt = { application_id: applicationId, kind, lane, subject, attempt };
-    if (outcome === 'done' || 'doneWith' in outcome) {
-      await (outcome === 'done' ? this.db : outcome.doneWith(this.db))
+  /** Changes no job that another process took since, because this one was too slow. */
+  async settle(ended: readonly EndedJob[], deleteWith: DeleteWithJobs = (db) => db): Promise<void> {
+    const done = ended.filter(({ outcome }) => outcome === 'done').map(({ job }) => job);
+    const [first] = done;
+    if (first !== undefined) {
+      const { applicationId, kind, lane } = first;
+      const subjects = done.map(({ subject }) => subject);
+      await deleteWith(this.db, applicationId, subjects)
         .deleteFrom('jobs')
-        .where((row) => row.and(isThisAttempt))
+        .where('application_id', '=', applicationId)
+        .where('kind', '=', kind)
+        .where('lane', '=', lane)
+        .where(
+          sql<boolean>`(subject, attempt) in (
+            select * from unnest(${subjects}::text[], ${done.map(({ attempt }) => attempt)}::int[]))`,
+        )
         .execute();
-      return;
     }
-    await this.db
-      .updateTable('jobs')
-      .set({ is_taken: false, next_at: new Date(this.clock() + outcome.retryInMs) })
-      .where((row) => row.and(isThisAttempt))
-      .execute();
+    for (const { job, outcome } of ended) {
+      if (outcome === 'done') continue;
+      const { applicationId, kind, lane, subject, attempt } = job;
+      const [next, waitMs] = outcome === 'not begun' ? [attempt - 1, 0] : [attempt, outcome.retryInMs];
+      await this.db
+        .updateTable('jobs')
+        .set({ is_taken: false, attempt: next, next_at: new Date(this.clock() + waitMs) })
+        .where((row) => row.and({ application_id: applicationId, kind, lane, subject, attempt }))
+        .execute();
+    }
   }
 }

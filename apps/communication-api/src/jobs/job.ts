@@ -29,8 +29,18 @@ export interface PendingJob {
 }
 
 /** The queue's next step with a job after an attempt. */
-export type JobOutcome =
-  | 'done'
-  | { readonly retryInMs: number }
-  /** Done. The statement that deletes the job also makes these deletions. */
-  | { doneWith(db: Database): Pick<Database, 'deleteFrom'> };
+export type JobOutcome = 'done' | { readonly retryInMs: number };
+
+/** A job that belonged to this process, and what comes next. */
+export interface EndedJob {
+  readonly job: Job;
+  /** `not begun`: another attempt does it, and this one does not count. */
+  readonly outcome: JobOutcome | 'not begun';
+}
+
+/** Deletes what the jobs of an application are about, in the statement that deletes the jobs. */
+export type DeleteWithJobs = (
+  db: Database,
+  applicationId: string,
+  subjects: readonly string[],
+) => Pick<Database, 'deleteFrom'>;

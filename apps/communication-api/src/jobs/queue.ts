@@ -2,7 +2,7 @@ import { channel } from 'node:diagnostics_channel';
 import type { Logger } from 'pino';
 import type { Database } from '../db/database.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { Job, JobOutcome } from './job.ts';
+import type { DeleteWithJobs, EndedJob, Job, JobOutcome } from './job.ts';
 import { type Backlog, JobTable, LANES_AT_ONCE } from './job-table.ts';
 import { type ApplicationLane, type Bounds, Turns } from './turns.ts';
 
@@ -10,6 +10,10 @@ import { type ApplicationLane, type Bounds, Turns } from './turns.ts';
 export interface JobHandler extends Bounds {
   /** After this time `signal` aborts with a `TimeoutError`, and the attempt fails. */
   readonly deadlineMs: number;
+  /** Due jobs of a lane that are done one after the other within a deadline, if there is time. Default: 1. */
+  readonly together?: number;
+  /** Default: only the jobs are deleted. */
+  readonly deleteWith?: DeleteWithJobs;
   /** One attempt. If it throws, the error is logged, and the job is tried again in a minute. */
   run(job: Job, signal: AbortSignal): Promise<JobOutcome>;
 }
@@ -174,33 +178,51 @@ export class Queue {
     }
   }
 
-  /** Does one job of a lane, if one is due. */
+  /** Does jobs of a lane, if some are due. */
   async #serve({ kind, handler, turns }: HandledKind, { applicationId, lane }: ApplicationLane): Promise<void> {
+    const { deadlineMs, together = 1, deleteWith } = handler;
     try {
-      const job = await this.table.take({ kind, lane }, handler.deadlineMs + GRACE_MS);
-      if (job === undefined) {
-        // A look that found the lane due did not see its later jobs.
-        const dueInMs = await this.table.dueIn(applicationId, { kind, lane });
-        // Another transaction may have locked a due job.
-        if (dueInMs !== undefined) this.#lookIn(Math.max(WAKE_MS, dueInMs));
-        return;
-      }
+      const jobs = await this.table.take({ kind, lane }, deadlineMs + GRACE_MS, together);
       // The lane may contain more jobs.
-      turns.wait({ applicationId, lane });
-      this.#fill();
-      atStep('job taken', job);
-      const outcome = await this.#attempt(job, handler);
-      atStep('job attempted', job);
-      await this.table.settle(job, outcome);
-      if (typeof outcome === 'object' && 'retryInMs' in outcome) this.#lookIn(outcome.retryInMs);
+      if (jobs.length === together) {
+        turns.wait({ applicationId, lane });
+        this.#fill();
+      }
+      const ended = await this.#attempts(jobs, handler);
+      await this.table.settle(ended, deleteWith);
+      for (const { outcome } of ended)
+        if (typeof outcome === 'object') this.#lookIn(outcome.retryInMs);
+        else if (outcome === 'not begun') this.#lookIn(WAKE_MS);
+      if (jobs.length === together) return;
+      // A look that found the lane due did not see its later jobs.
+      const dueInMs = await this.table.dueIn(applicationId, { kind, lane });
+      // Another transaction may have locked a due job.
+      if (dueInMs !== undefined) this.#lookIn(Math.max(WAKE_MS, dueInMs));
     } catch (error) {
       this.log.warn({ err: error, job: kind }, 'a job could not be taken or settled');
       this.#lookIn(AWAY_MS);
     }
   }
 
-  async #attempt(job: Job, handler: JobHandler): Promise<JobOutcome> {
-    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(handler.deadlineMs)]);
+  /** One attempt of each job, as long as at least half of the time is left. */
+  async #attempts(jobs: readonly Job[], handler: JobHandler): Promise<readonly EndedJob[]> {
+    const endsAt = performance.now() + handler.deadlineMs;
+    const ended: EndedJob[] = [];
+    for (const job of jobs) {
+      const leftMs = endsAt - performance.now();
+      if (ended.length > 0 && (leftMs < handler.deadlineMs / 2 || this.#state === 'closed')) {
+        ended.push({ job, outcome: 'not begun' });
+        continue;
+      }
+      atStep('job taken', job);
+      ended.push({ job, outcome: await this.#attempt(job, handler, leftMs) });
+      atStep('job attempted', job);
+    }
+    return ended;
+  }
+
+  async #attempt(job: Job, handler: JobHandler, leftMs: number): Promise<JobOutcome> {
+    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(Math.ceil(leftMs))]);
     let abort = (): void => undefined;
     // Also if the handler ignores the signal.
     const aborted = new Promise<never>((_, reject) => {

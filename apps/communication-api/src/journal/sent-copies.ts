@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Account, Accounts } from '../accounts/accounts.ts';
 import type { Database } from '../db/database.ts';
@@ -22,6 +23,8 @@ const MAX_HELD = 32;
 const DEADLINE_MS = 60_000;
 /** Copies that this process files at once. Each is in memory meanwhile. */
 const AT_ONCE = 200;
+/** Copies of an account that a process takes from the database at a time. */
+const TOGETHER = 20;
 /** How long to wait after each attempt, until the last one. */
 const RETRIES_MS = [30_000, 300_000, 1_800_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000];
 const HELD_RETRIES_MS = [30_000, 120_000];
@@ -84,8 +87,15 @@ export class SentCopies {
 
   constructor(private readonly parts: SentCopiesParts) {
     parts.queue.handle(KIND, {
-      ...{ perLane: 1, atOnce: AT_ONCE, deadlineMs: DEADLINE_MS },
+      ...{ perLane: 1, atOnce: AT_ONCE, deadlineMs: DEADLINE_MS, together: TOGETHER },
       run: (job, signal) => this.#run(job, signal),
+      deleteWith: (db, applicationId, subjects) =>
+        db.with('sent_copy', (copy) =>
+          copy
+            .deleteFrom('sent_copies')
+            .where('application_id', '=', applicationId)
+            .where('send_id', '=', sql<string>`any(${subjects}::text[])`),
+        ),
     });
   }
 
@@ -173,12 +183,7 @@ export class SentCopies {
       }
       log.warn({ err: error, send: subject }, 'a sent email was not filed');
     }
-    return {
-      doneWith: (whole) =>
-        whole.with('sent_copy', (copy) =>
-          copy.deleteFrom('sent_copies').where('application_id', '=', applicationId).where('send_id', '=', subject),
-        ),
-    };
+    return 'done';
   }
 
   /** Files large copies one after the other: the sends that follow need the disk and the processor more. */

@@ -7,6 +7,7 @@ import { bodyTypeOf, type CustomHeader, headerOf } from '../domain/custom-header
 import { isMessageId } from '../domain/message-id.ts';
 import { withLineBreaks } from './line-breaks.ts';
 import type { Attachment, ComposedMail, Mailbox } from './mail.ts';
+import { textMessage } from './text-message.ts';
 
 /** The parts that an email is made from. */
 export interface Draft {
@@ -79,6 +80,8 @@ export function compose(draft: Draft): ComposedMail {
     text ??= toText(body);
     return text;
   };
+  /** Messages without files, by the parts that differ. The copy of an email is usually the email itself. */
+  const finished = new Map<string, Buffer>();
   return {
     messageId,
     from,
@@ -88,10 +91,11 @@ export function compose(draft: Draft): ComposedMail {
     open: ({ keepBcc = false, untracked = false, withoutAttachments = false } = {}) => {
       const shown: Draft = {
         ...draft,
-        ...(untracked ? { trackedBody: undefined } : {}),
-        ...(withoutAttachments ? { attachments: [] } : {}),
+        bcc: keepBcc ? bcc : [],
+        trackedBody: untracked ? undefined : draft.trackedBody,
+        attachments: withoutAttachments ? [] : draft.attachments,
       };
-      return Readable.from(withLineBreaks(bytesOf(shown, keepBcc, textOf)), { objectMode: false });
+      return Readable.from(withLineBreaks(bytesOf(shown, textOf, finished)), { objectMode: false });
     },
     hold: () => {
       const held = draft.attachments.map(({ file }) => file.hold());
@@ -102,15 +106,31 @@ export function compose(draft: Draft): ComposedMail {
   };
 }
 
-/** The message as the composer writes it, with line feeds alone where the body has them. */
-async function* bytesOf(draft: Draft, keepBcc: boolean, textOf: (body: string) => string): AsyncGenerator<Uint8Array> {
+/**
+ * The message as the composer writes it, with line feeds alone where the body has them.
+ * @param finished gets the message if it has no files
+ */
+async function* bytesOf(
+  draft: Draft,
+  textOf: (body: string) => string,
+  finished: Map<string, Buffer>,
+): AsyncGenerator<Uint8Array> {
+  const { bcc, trackedBody, attachments } = draft;
+  const variant = JSON.stringify([bcc.length, attachments.length, trackedBody === undefined]);
+  const known = finished.get(variant);
+  if (known !== undefined) return yield known;
   const contents: Readable[] = [];
   const opened = (content: Readable): Readable => {
     contents.push(content);
     return content;
   };
   const message = new MailComposer(messageOf(draft, opened, textOf)).compile();
-  message.keepBcc = keepBcc;
+  message.keepBcc = true;
+  if (contents.length === 0) {
+    const whole = textMessage(message);
+    finished.set(variant, whole);
+    return yield whole;
+  }
   try {
     yield* message.createReadStream();
   } finally {

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { waitFor } from 'headgate-testbed/patience';
 import { until } from 'headgate-testbed/redis-server';
 import { pino } from 'pino';
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Applications } from '../../src/applications/applications.ts';
 import type { Database } from '../../src/db/database.ts';
 import type { Job } from '../../src/jobs/job.ts';
@@ -281,6 +281,37 @@ describe.each(DATABASES)('jobs on %s', (_, open) => {
     }
     await until(() => copies === 3, 'the other kind is served');
     expect(hung).toHaveLength(8);
+  });
+
+  test('jobs of a lane are done together: each has its outcome, and one without time left counts no attempt', async () => {
+    const began: string[] = [];
+    const time = vi.spyOn(performance, 'now').mockReturnValue(0);
+    onTestFinished(() => time.mockRestore());
+    const { queue } = makeQueue({
+      perLane: 1,
+      together: 5,
+      deadlineMs: HOUR_MS,
+      run: async ({ subject, attempt }) => {
+        began.push(subject);
+        expect(attempt).toBe(1);
+        if (began.length === 3) time.mockReturnValue(HOUR_MS / 2 + 1);
+        return began.length === 1 ? { retryInMs: HOUR_MS } : 'done';
+      },
+    });
+    await add(queue, ...['1', '2', '3', '4'].map((subject) => job('a', subject)));
+    await queue.runDue();
+    const [retried, , , late] = [...began, ...['1', '2', '3', '4'].filter((subject) => !began.includes(subject))];
+    const left = await rows();
+    expect(left).toHaveLength(2);
+    expect(left).toContainEqual(
+      expect.objectContaining({ subject: retried, attempt: 1, is_taken: false, next_at: new Date(now + HOUR_MS) }),
+    );
+    expect(left).toContainEqual(
+      expect.objectContaining({ subject: late, attempt: 0, is_taken: false, next_at: new Date(now) }),
+    );
+    await queue.runDue();
+    expect(began[3]).toBe(late);
+    expect(await rows()).toHaveLength(1);
   });
 
   test('several processes share the jobs, and each job is done once', async () => {

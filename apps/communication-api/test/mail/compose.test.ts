@@ -19,6 +19,19 @@ test('recipients in bcc are in the message only if its reader asks for them', as
   expect(await text(mail.open({ keepBcc: true }))).toContain('Bcc: secret@example.com');
 });
 
+test('each reader gets its own parts, however often the message is read', async () => {
+  const [body, trackedBody] = ['<p>plain</p>', '<p>tracked</p>'];
+  const mail = compose({ ...draft, attachments: [], body, trackedBody });
+  const sent = await text(mail.open());
+  const copy = await text(mail.open({ keepBcc: true, untracked: true }));
+  expect(sent).toContain(trackedBody);
+  expect(sent).not.toContain('Bcc');
+  expect(copy).toContain(body);
+  expect(copy).toContain('Bcc');
+  expect(copy).not.toContain(trackedBody);
+  expect(await text(mail.open())).toBe(sent);
+});
+
 test('a file with a Content-ID is a related part of the HTML, and the others stand beside it', async () => {
   const attachments = ['logo.png', 'report.pdf', 'notes.txt'].map((filename) => ({
     ...{ filename, contentType: filename === 'logo.png' ? 'image/png' : 'application/octet-stream' },

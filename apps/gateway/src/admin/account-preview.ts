@@ -3,8 +3,9 @@ import { createWindowSet, type WindowSet } from 'headgate/stores';
 import { peekEach, rounded } from '../api/window-state.ts';
 import { inSlices, nextTurn } from '../base/slices.ts';
 import type { Account, Config } from '../config/schema.ts';
-import type { SeenAccount } from '../traffic/top-accounts.ts';
+import type { AccountRate, SeenAccount } from '../traffic/top-accounts.ts';
 import { type ChangedLimit, type ChangeOfLayer, changedLimits, changeOfLayer, isOf } from './changed-limits.ts';
+import { allSeen, type CountedWorkers, sumOfRates } from './combined-figures.ts';
 import type { AdminContext } from './context.ts';
 
 /** The effect that a change of limits would show on recently seen accounts. */
@@ -15,6 +16,8 @@ export interface AccountPreview {
    * would be.
    */
   readonly now: PreviewedAccount[];
+  /** Only if the gateway has workers. */
+  readonly workers?: CountedWorkers;
 }
 
 interface PreviewedAccount {
@@ -24,7 +27,7 @@ interface PreviewedAccount {
   readonly used: number;
   readonly max: number;
   readonly wouldReject: boolean;
-  /** Its requests at this process, on all routes. */
+  /** Its requests at this gateway, on all routes. */
   readonly perMinute: number;
   /** Time until the first of the windows, if all were empty now, would be full at this rate; null if none would. */
   readonly fullAfterMs: number | null;
@@ -45,12 +48,14 @@ const MINUTE_MS = 60_000;
  * @throws the store's errors
  */
 export async function previewAccounts(context: AdminContext, changes: readonly LimitChange[]): Promise<AccountPreview> {
-  const { accounts, traffic, store, sharedLimits } = context;
+  const { accounts, figures, store, sharedLimits } = context;
   const effectOf = createEffects(context, changes.map(changeOfLayer));
   const touched: { readonly account: Account; readonly effect: Effect }[] = [];
   // Each of these takes a slice: the caller's earlier work, and the list of seen accounts.
   await nextTurn();
-  const all = traffic.seen();
+  const { each, workers } = await figures('seen');
+  await nextTurn();
+  const all = allSeen(each);
   await nextTurn();
   await inSlices(all, (seen) => {
     const account = accounts().find(seen.account);
@@ -59,17 +64,20 @@ export async function previewAccounts(context: AdminContext, changes: readonly L
   });
   const planOf = createWindowSets();
   const busiest = touched.filter(({ effect }) => hasWindows(effect)).slice(0, MAX_PEEKED);
+  const ids = busiest.map(({ account }) => account.id);
+  const rates = sumOfRates((await figures('rates', ids)).each);
+  const rateOf = new Map(ids.map((id, i) => [id, rates[i] ?? { accepted: 0, rejected: 0 }]));
   const now = await peekEach(busiest, async ({ account: { id, provider, plan }, effect }) => {
     const { allMethodsScope } = sharedLimits.windowSet({ account: id, route: effect.route, provider, plan });
     const counting = planOf(effect, allMethodsScope);
     const statuses = await store.limits.peek(id, effect.route, counting);
     const counts = statuses.map(({ max, remaining }) => max - remaining);
-    const { accepted, rejected } = traffic.rate(id);
+    const { accepted, rejected } = rateOf.get(id) as AccountRate;
     const rate = accepted + rejected;
     const fullAfterMs = roomFor(effect, rate / MINUTE_MS);
     return { account: id, route: effect.route, ...fullest(effect, counts), perMinute: rounded(rate), fullAfterMs };
   });
-  return { accounts: { affected: touched.length }, now: now.sort(byUrgency) };
+  return { accounts: { affected: touched.length }, now: now.sort(byUrgency), ...(workers && { workers }) };
 }
 
 /** Finds the effect of changes on an account; undefined if none of its limits changes. */

@@ -8,6 +8,7 @@ import { isRefusal, type Refusal, refuse, refuseForNow, UNEXPECTED } from '../ex
 import type { Log } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { createAuthentication, isStillPermitted, refuseRole } from './authentication.ts';
+import { NoAnswerError } from './combined-figures.ts';
 import { refuseOrigin } from './origin.ts';
 
 /** Options of {@link createAdminApi}. */
@@ -82,6 +83,7 @@ export function createAdminApi({ operations, settings, log, metrics }: AdminApiO
   };
   const fail = (error: unknown, id: string): Refusal => {
     if (error instanceof InputError) return refuseInput(error);
+    if (error instanceof NoAnswerError) return refuseForNow(`${error.message} The log says if one ended.`);
     if (isOutage(error))
       return refuseForNow(`The store did not answer in time. Look whether it did something: ${DOUBT}`);
     log.logger.error({ req_id: id, err: error }, 'unexpected error');

@@ -1,16 +1,18 @@
 import type { Idempotency, Limiter, Subject } from 'headgate';
 import type { SharedLimits } from 'headgate/shared-limits';
+import type { MaybePromise } from 'headgate/stores';
 import type { Accounts } from '../admission/accounts.ts';
 import type { Caller } from '../api/operation.ts';
 import { countsFor, isLimited } from '../config/account-source.ts';
 import type { Account, Config } from '../config/schema.ts';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
-import type { Health } from '../operations/health.ts';
 import type { Log } from '../operations/log.ts';
 import type { ShadowRunner } from '../shadow/shadow-runner.ts';
 import type { GatewayStore } from '../store/gateway-store.ts';
+import type { Subscription } from '../traffic/event-feed.ts';
 import type { ProcessDetails } from '../traffic/process-details.ts';
 import type { Traffic } from '../traffic/traffic.ts';
+import type { AskFigures, CountedWorkers } from './combined-figures.ts';
 
 /** The parts of a running gateway that the Admin API shows and changes. */
 export interface AdminContext {
@@ -26,8 +28,15 @@ export interface AdminContext {
   readonly shadow: ShadowRunner;
   readonly store: GatewayStore;
   readonly idempotency: Idempotency;
+  /** Of the process that answers. With workers it serves no request, and knows only what operators do. */
   readonly traffic: Traffic;
-  readonly health: Health;
+  /** The figures of every process of the gateway. */
+  readonly figures: AskFigures;
+  /** Listens to the events of every process of the gateway. */
+  readonly subscribe: (subscription: Subscription) => MaybePromise<ReturnType<Traffic['subscribe']>>;
+  readonly isReady: () => boolean;
+  /** Takes the gateway out of a load balancer, or puts it back. Returns which workers obey. */
+  readonly setReady: (isReady: boolean) => MaybePromise<CountedWorkers | undefined>;
   readonly log: Log;
   readonly startedAt: Date;
   /** The details that this process reports to the others. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { moment, named } from '../api/schemas.ts';
+import { countedWorkers, moment, named } from '../api/schemas.ts';
 import { limit as limitSchema } from '../config/schema/limits.ts';
 
 export const MAX_CHANGES = 100;
@@ -48,7 +48,8 @@ export const previewed = z.object({
   ),
   accounts: z
     .object({ affected: z.int().describe('Accounts whose limits would become others') })
-    .describe('Of the accounts that this process has seen in the last five to ten minutes'),
+    .describe('Of the accounts that this gateway has seen in the last five to ten minutes'),
+  workers: countedWorkers,
   now: z
     .array(
       z.object({
@@ -60,7 +61,7 @@ export const previewed = z.object({
         perMinute: z
           .number()
           .describe(
-            'Its requests per minute at this process, on all routes: the average of the last five to ten minutes',
+            'Its requests per minute at this gateway, on all routes: the average of the last five to ten minutes',
           ),
         fullAfterMs: z
           .int()

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { moment } from '../api/schemas.ts';
+import { countedWorkers, moment } from '../api/schemas.ts';
 import { limits } from '../config/schema/limits.ts';
 import { targetShape } from './limit-schemas.ts';
 
@@ -26,7 +26,7 @@ const candidate = z.object({
 
 const figures = z
   .object({
-    since: moment.describe('Since when this process runs the candidate'),
+    since: moment.describe('Since when this gateway runs the candidate'),
     counters: z.enum(['shared', 'process']).describe('Whether all processes count together, or each by itself'),
     total: shadowCounts,
     routes: z.array(shadowCounts.extend({ route: z.string() })),
@@ -42,8 +42,9 @@ const figures = z
       .max(1_000)
       .describe('Those that only the candidate rejects, the most rejected first'),
     unlisted: z.int().describe('Such requests of further accounts'),
+    workers: countedWorkers,
   })
-  .describe('Of this process');
+  .describe('Of this gateway');
 
 const promotion = z.object({
   changes: z

@@ -24,6 +24,16 @@ export const paging = {
 
 export const next = z.string().nullable().describe('`cursor` of the next request; null at the end');
 
+/** Which processes an answer covers, if the gateway has workers. */
+export const countedWorkers = z
+  .object({
+    counted: z.int().describe('Workers that answered in time. Their figures are added up'),
+    of: z.int().describe('Workers that listen'),
+    missing: z.array(z.int()).describe('The numbers of workers whose figures are missing'),
+  })
+  .optional()
+  .describe('Only with `workers` in the config');
+
 /** The error object of every error answer. */
 export const problem = z
   .object({

@@ -19,11 +19,6 @@ export function adminIssues(file: JsonObject): ConfigIssue[] {
     const advice = 'add admin.tls, listen on 127.0.0.1, or set "insecure": true behind a proxy with TLS';
     issues.push({ path: 'admin.tokens', reason: `would be sent to ${describe(host)} without TLS: ${advice}` });
   }
-  const { workers = 1 } = file;
-  if (tokens.length > 0 && workers !== 1) {
-    const reason = 'the Admin API needs "workers": 1, because each worker has figures of its own';
-    issues.push({ path: 'admin.tokens', reason });
-  }
   for (const [index, name] of arrayOrEmpty(hosts).entries()) {
     if (typeof name !== 'string' || HOST.test(name)) continue;
     const reason = `must be a host name such as "ops.example.com", without scheme and port, got ${describe(name)}`;

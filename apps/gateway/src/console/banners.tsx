@@ -3,12 +3,19 @@ import { countText, spanText } from './parts/format.ts';
 import { Notice } from './parts/notice.tsx';
 
 /** Warnings that an operator must see on every page. */
-export function Banners({ status: { state, store, limits } }: { status: Status }) {
+export function Banners({ status: { state, store, limits, workers } }: { status: Status }) {
+  const silent = workers?.missing ?? [];
   return (
     <>
+      {silent.length > 0 && (
+        <Notice kind="bad">
+          {silent.length === 1 ? 'A worker does' : 'Workers do'} not answer: {silent.join(', ')}. Figures of this
+          gateway do not cover {silent.length === 1 ? 'it' : 'them'}.
+        </Notice>
+      )}
       {state === 'draining' && (
         <Notice kind="care">
-          This process is draining: <code>/readyz</code> says 503, and requests are served on.
+          This gateway is draining: <code>/readyz</code> says 503, and requests are served on.
         </Notice>
       )}
       {store.health === 'degraded' && (

@@ -19,9 +19,9 @@ export function Help({ onClose }: { onClose: () => void }) {
         <dd>Close a window, as Back does</dd>
       </dl>
       <p>
-        Figures of “this process” are those of the process that answers. Limits, windows and claims are those of the
-        store, which processes may share. Everything here is done by the Admin API; its description is{' '}
-        <code>v1/openapi.json</code>.
+        Figures of “this gateway” are those of the process that answers, or of its workers together. Limits, windows and
+        claims are those of the store, which gateways may share. Everything here is done by the Admin API; its
+        description is <code>v1/openapi.json</code>.
       </p>
     </Dialog>
   );

@@ -21,10 +21,13 @@ const END_OF_HEAD = Buffer.from('\r\n\r\n');
 const START = 'HTTP/1.';
 const STATUS_LINE = /^HTTP\/1\.([01]) (\d{3})(?: ([\t\x20-\x7e\x80-\xff]*))?$/;
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-const VALUE = /^[\t\x20-\xff]*$/;
+const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const LENGTH = /^\d{1,15}$/;
-/** The size of a chunk, and perhaps extensions, which a gateway ignores. */
-const CHUNK_SIZE = /^([\da-fA-F]{1,13})(?:;[\t\x20-\x7e\x80-\xff]*)?$/;
+/** A tab behind a length or a coding. Node's parser does not take such a coding for chunked. */
+const TAB_IN_FRAMING = /^(?:content-length|transfer-encoding):[^\r\n]*\t *$/im;
+/** The size of a chunk, and perhaps extensions, which a gateway ignores: `;name`, `;name=value` or `;name="value"`. */
+const CHUNK_SIZE =
+  /^([\da-fA-F]{1,13})(?:;[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:=(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+|"(?:[\t\x20!\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*"))?)*$/;
 /** Longest line in front of a chunk, in bytes. */
 const MAX_SIZE_LINE = 1_024;
 
@@ -34,7 +37,7 @@ type State = 'head' | 'sized body' | 'body to the end' | 'chunk size' | 'chunk' 
 /**
  * Reads one response from the bytes of a connection (RFC 9112). It is strict: two lengths, a transfer coding other than
  * chunked, a line that does not end with CRLF, or a control character makes a response unreadable, because two readers
- * could see two different responses. Informational responses and trailers are skipped.
+ * could see two different responses. Informational responses and trailers are checked, and skipped.
  */
 export class ResponseReader {
   /** Whether the upstream keeps the connection open after the response. Known when the head was read. */
@@ -50,6 +53,8 @@ export class ResponseReader {
   #text = '';
   /** Bytes that are left of the body or the chunk. */
   #left = 0;
+  /** Length of all extensions of chunks so far. */
+  #extensions = 0;
 
   /** @param isHead whether the request was a HEAD: its response is sent without a body */
   constructor(isHead: boolean, listener: ResponseListener) {
@@ -129,21 +134,23 @@ export class ResponseReader {
     // No request asks for another protocol.
     if (status < 100 || status === 101) throw new UnreadableResponse(`the status is ${status}`);
     const fields = endOfLine === -1 ? [] : fieldsOf(head, endOfLine + 2);
-    if (status < 200) return;
-    this.#frame(status, line[1] === '1', fields);
+    if (head.includes('\t') && TAB_IN_FRAMING.test(head)) throw new UnreadableResponse('the length is malformed');
+    const framing = framingOf(fields);
+    const isKept = staysOpen(line[1] === '1', framing);
+    if (status < 200) {
+      if (!isKept) throw new UnreadableResponse('an informational response ends the connection');
+      return;
+    }
+    this.#frame(status, isKept, framing);
     this.#listener.onHead({ status, reason: line[3] ?? '', fields });
   }
 
   /** Finds out how the body ends (RFC 9112, section 6.3). */
-  #frame(status: number, isVersion11: boolean, fields: readonly string[]): void {
-    const { length, coding, connection, keepAlive } = framingOf(fields);
+  #frame(status: number, isKept: boolean, { length, coding, keepAlive }: Framing): void {
     if (coding !== undefined && (coding !== 'chunked' || length !== undefined))
       throw new UnreadableResponse('the end of the response is unclear');
     this.keepAliveHint = keepAlive;
-    const options = connection === '' ? [] : connection.split(',').map((option) => option.trim());
-    // A response of HTTP/1.0 with a transfer coding is suspicious (RFC 9112, section 6.1).
-    const isKept = isVersion11 || (options.includes('keep-alive') && coding === undefined);
-    this.keepsAlive = isKept && !options.includes('close');
+    this.keepsAlive = isKept;
     if (this.#isHead || status === 204 || status === 304) {
       this.#state = 'over';
       // Some upstreams send a body all the same. It would come later, as the response to the next request. The length of
@@ -183,18 +190,29 @@ export class ResponseReader {
     if (this.#state === 'trailers') {
       if (!text.endsWith('\r\n')) throw new UnreadableResponse('a trailer ends with a bare line feed');
       // All trailers stay in the text, so that their length is bounded together.
-      if (text === '\r\n' || text.endsWith('\r\n\r\n')) this.#state = 'over';
-      else return;
+      if (text !== '\r\n' && !text.endsWith('\r\n\r\n')) return;
+      const { length, coding } = framingOf(fieldsOf(text.slice(0, -2), 0));
+      // A trailer must not say where the body ends (RFC 9110, section 6.5.1).
+      if (length !== undefined || coding !== undefined) throw new UnreadableResponse('a trailer is not allowed');
+      this.#state = 'over';
     } else if (this.#state === 'end of chunk') {
       if (text !== '\r\n') throw new UnreadableResponse('a chunk is longer than it says');
       this.#state = 'chunk size';
     } else {
-      const size = text.endsWith('\r\n') ? CHUNK_SIZE.exec(text.slice(0, -2)) : null;
-      if (size === null) throw new UnreadableResponse('the size of a chunk is malformed');
-      this.#left = Number.parseInt(size[1] as string, 16);
+      this.#left = this.#sizeIn(text);
       this.#state = this.#left === 0 ? 'trailers' : 'chunk';
     }
     this.#text = '';
+  }
+
+  /** The size of the chunk behind this line. */
+  #sizeIn(line: string): number {
+    const [, digits] = (line.endsWith('\r\n') && CHUNK_SIZE.exec(line.slice(0, -2))) || [];
+    if (digits === undefined) throw new UnreadableResponse('the size of a chunk is malformed');
+    // Endless extensions between bytes would cost more than the bytes.
+    this.#extensions += line.length - 2 - digits.length;
+    if (this.#extensions > maxHeaderSize) throw new UnreadableResponse('the extensions of chunks are too long');
+    return Number.parseInt(digits, 16);
   }
 }
 
@@ -217,6 +235,14 @@ interface Framing {
   /** In lower case, joined by commas. */
   connection: string;
   keepAlive: string | undefined;
+}
+
+/** Whether the upstream keeps the connection open. */
+function staysOpen(isVersion11: boolean, { coding, connection }: Framing): boolean {
+  const options = connection === '' ? [] : connection.split(',').map((option) => option.trim());
+  // A response of HTTP/1.0 with a transfer coding is suspicious (RFC 9112, section 6.1).
+  const isKept = isVersion11 || (options.includes('keep-alive') && coding === undefined);
+  return isKept && !options.includes('close');
 }
 
 function framingOf(fields: readonly string[]): Framing {

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import type { Config } from '../config/schema.ts';
 import type { PostgresStore } from '../config/store-url.ts';
-import { workersOf } from '../config/workers.ts';
+import { storeProcessesOf } from '../config/workers.ts';
 import { type Finding, ok } from './finding.ts';
 import { createPostgresPool } from './postgres-pool.ts';
 import { checkSchemas, StoreSetupError } from './postgres-schemas.ts';
@@ -57,7 +57,7 @@ async function settingsOf(pool: Pool): Promise<Settings | Error> {
 function judge(settings: Settings, config: Config, store: PostgresStore): Finding[] {
   const { version, encoding, isolation, durable, room } = settings;
   const isIdempotent = config.routes.some(({ idempotent = false }) => idempotent !== false);
-  const wanted = store.maxConnections * workersOf(config);
+  const wanted = store.maxConnections * storeProcessesOf(config);
   const distance = Math.abs(Number(settings.now) - Date.now());
   const isWritable = !settings.standby && !settings.readonly;
   return [

@@ -43,6 +43,22 @@ export interface ShadowEvent {
   readonly decision: ShadowDecision;
 }
 
+/** An event of another process: plain data, which can be sent. */
+export interface SentEvent {
+  readonly type: EventType;
+  readonly atMs: number;
+  /** The decision that it is about; undefined if it is about none. */
+  readonly about: About | undefined;
+  readonly data: object;
+}
+
+/** The parts of a decision that a filter reads. */
+interface About {
+  readonly account: string;
+  readonly route: string;
+  readonly outcome: Outcome;
+}
+
 /** An event before it is written as text. Its text is made only for listening clients. */
 interface Happening {
   readonly id: number;
@@ -52,7 +68,8 @@ interface Happening {
     | { readonly type: 'shadow'; readonly event: ShadowEvent }
     | { readonly type: 'limits'; readonly event: LimitsEvent }
     | { readonly type: 'claim'; readonly event: IdempotencyEvent }
-    | { readonly type: 'state'; readonly event: StateChange };
+    | { readonly type: 'state'; readonly event: StateChange }
+    | { readonly type: EventType; readonly sent: SentEvent };
 }
 
 /** Which events a client wants. */
@@ -107,11 +124,37 @@ export class EventFeed {
   readonly #recent = new Recent<Happening>(REMEMBERED);
   /** Events that clients lost because they read too slowly. */
   dropped = 0;
+  #tap: ((event: SentEvent) => void) | undefined;
 
   add(what: Happening['what'], atMs: number): void {
     const happening = { id: this.#recent.count + 1, atMs, what };
     this.#recent.add(happening);
     for (const subscriber of this.#subscribers) this.#deliver(subscriber, happening);
+    this.#tap?.(sentOf(happening));
+  }
+
+  /** The id of the last event. */
+  get lastId(): number {
+    return this.#recent.count;
+  }
+
+  /** From now on the listener gets every event, in place of an earlier listener. */
+  tap(listener: ((event: SentEvent) => void) | undefined): void {
+    this.#tap = listener;
+  }
+
+  /** The events after an id, as far as they are remembered, the oldest first. */
+  since(id: number): SentEvent[] {
+    return this.#after(id).map(sentOf);
+  }
+
+  /** Every client learns that it lost events before they were added. */
+  lose(count: number): void {
+    this.dropped += count;
+    for (const subscriber of this.#subscribers) {
+      if (subscriber.waiting === undefined) this.#send(subscriber, droppedText(count));
+      else subscriber.dropped += count;
+    }
   }
 
   /** @returns a function that ends it; or which bound is reached: of all clients, or of clients with the same token */
@@ -121,11 +164,14 @@ export class EventFeed {
     if (this.#subscribers.size >= MAX_SUBSCRIBERS) return 'clients';
     const subscriber: Subscriber = { token, filter, sink, waiting: undefined, dropped: 0 };
     if (after !== undefined) {
-      const missed = [...this.#recent.newestFirst()].filter(({ id }) => id > after).reverse();
-      for (const happening of missed) this.#deliver(subscriber, happening);
+      for (const happening of this.#after(after)) this.#deliver(subscriber, happening);
     }
     this.#subscribers.add(subscriber);
     return () => void this.#subscribers.delete(subscriber);
+  }
+
+  #after(after: number): Happening[] {
+    return [...this.#recent.newestFirst()].filter(({ id }) => id > after).reverse();
   }
 
   #deliver(subscriber: Subscriber, happening: Happening): void {
@@ -153,19 +199,34 @@ export class EventFeed {
     subscriber.waiting = undefined;
     subscriber.dropped = 0;
     for (const text of waiting) this.#send(subscriber, text);
-    if (dropped > 0) this.#send(subscriber, `event: dropped\ndata: ${JSON.stringify({ count: dropped })}\n\n`);
+    if (dropped > 0) this.#send(subscriber, droppedText(dropped));
   }
+}
+
+function droppedText(count: number): string {
+  return `event: dropped\ndata: ${JSON.stringify({ count })}\n\n`;
+}
+
+function sentOf({ atMs, what }: Happening): SentEvent {
+  return 'sent' in what ? what.sent : { type: what.type, atMs, about: aboutOf(what), data: dataOf(what) };
+}
+
+function aboutOf(what: Happening['what']): About | undefined {
+  if ('sent' in what) return what.sent.about;
+  if (what.type !== 'decision' && what.type !== 'shadow') return undefined;
+  const decision = what.type === 'shadow' ? what.event.decision.current : what.event.decision;
+  return { account: decision.account, route: decision.route, outcome: outcomeOf(decision) };
 }
 
 function isWanted({ types, account, route, outcome, sample }: EventFilter, what: Happening['what']): boolean {
   if (!types.includes(what.type)) return false;
   const isFiltered = account !== undefined || route !== undefined || outcome !== undefined;
-  if (what.type !== 'decision' && what.type !== 'shadow') return !isFiltered;
-  const decision = what.type === 'shadow' ? what.event.decision.current : what.event.decision;
+  const about = aboutOf(what);
+  if (about === undefined) return !isFiltered;
   return (
-    (account === undefined || account === decision.account) &&
-    (route === undefined || route === decision.route) &&
-    (outcome === undefined || outcome === outcomeOf(decision)) &&
+    (account === undefined || account === about.account) &&
+    (route === undefined || route === about.route) &&
+    (outcome === undefined || outcome === about.outcome) &&
     (sample >= 1 || Math.random() < sample)
   );
 }
@@ -180,6 +241,7 @@ function textOf({ id, atMs, what }: Happening): string {
 }
 
 function dataOf(what: Happening['what']): object {
+  if ('sent' in what) return what.sent.data;
   if (what.type === 'state') return what.event;
   if (what.type === 'decision') {
     const { requestId, decision } = what.event;

@@ -3,7 +3,7 @@ import type { DecisionEvent, GateEvent } from 'headgate/gate';
 import type { IdempotencyEvent } from 'headgate/idempotency';
 import type { AdjustmentEntry, ClaimId } from 'headgate/stores';
 import type { DecisionLabel } from '../exchange/exchange.ts';
-import { EventFeed, type ShadowEvent, type StateChange, type Subscription } from './event-feed.ts';
+import { EventFeed, type SentEvent, type ShadowEvent, type StateChange, type Subscription } from './event-feed.ts';
 import { Recent } from './recent.ts';
 import { type Counted, type Second, Series } from './series.ts';
 import { type AccountRate, type Ranking, type SeenAccount, TopAccounts, type TopList } from './top-accounts.ts';
@@ -142,9 +142,9 @@ export class Traffic {
     return this.#on.top.rate(account, this.now());
   }
 
-  /** The last seconds, the oldest first. */
-  seconds(count: number): Second[] {
-    return this.#on.series.list(count, this.now());
+  /** The last seconds before a moment, the oldest first. */
+  seconds(count: number, nowMs = this.now()): Second[] {
+    return this.#on.series.list(count, nowMs);
   }
 
   /** The decision about a request, if it is among the last 1,000. */
@@ -161,6 +161,27 @@ export class Traffic {
   /** See {@link EventFeed.subscribe}. */
   subscribe(subscription: Subscription): ReturnType<EventFeed['subscribe']> {
     return this.#on.feed.subscribe(subscription);
+  }
+
+  /** From now on the listener gets every event of this process; undefined: it ends. Returns the id of the last event. */
+  tapEvents(listener: ((event: SentEvent) => void) | undefined): number {
+    this.#on.feed.tap(listener);
+    return this.#on.feed.lastId;
+  }
+
+  /** The events of this process after an id, if they are among the last 1,000. */
+  eventsSince(id: number): SentEvent[] {
+    return this.#on.feed.since(id);
+  }
+
+  /**
+   * Adds events of other processes.
+   * @param dropped how many more there were
+   */
+  addSent(events: readonly SentEvent[], dropped: number): void {
+    const { feed } = this.#on;
+    for (const sent of events) feed.add({ type: sent.type, sent }, sent.atMs);
+    if (dropped > 0) feed.lose(dropped);
   }
 
   /** Only the Admin API asks, and while there is one this is on. */

@@ -1,19 +1,32 @@
+import type { Figure, FigureName } from '../admin/figures.ts';
 import type { ReloadReport } from '../config/config-change.ts';
 import type { Config } from '../config/schema.ts';
 import type { MetricFamily } from '../operations/metrics.ts';
 import type { Address } from '../server/listen.ts';
+import type { SentEvent } from '../traffic/event-feed.ts';
 
-/** The primary's calls to a worker, with their results. */
+/** The primary's calls to a worker, with what they give and their results. */
 export interface WorkerCalls {
   /** The first call. The worker listens. */
-  readonly start: { readonly config: Config; readonly result: Address };
-  readonly reload: { readonly config: Config; readonly result: ReloadReport };
-  readonly metrics: { readonly config?: never; readonly result: readonly MetricFamily[] };
+  readonly start: { readonly given: Config; readonly result: Address };
+  readonly reload: { readonly given: Config; readonly result: ReloadReport };
+  readonly metrics: { readonly given: undefined; readonly result: readonly MetricFamily[] };
+  /** One of the worker's figures. */
+  readonly figures: { readonly given: FigureQuestion; readonly result: Figure<FigureName> };
+  /** Whether `/readyz` answers 200. */
+  readonly ready: { readonly given: boolean; readonly result: undefined };
+  /** Whether the worker sends {@link WorkerEvents}. Results in the events since it sent some last. */
+  readonly events: { readonly given: boolean; readonly result: readonly SentEvent[] };
   /** The worker drains, and ends after its reply. */
-  readonly stop: { readonly config?: never; readonly result: Stopped };
+  readonly stop: { readonly given: undefined; readonly result: Stopped };
 }
 
 export type CallName = keyof WorkerCalls;
+
+export interface FigureQuestion {
+  readonly name: FigureName;
+  readonly args: readonly unknown[];
+}
 
 /** The end of a worker that was asked to stop. */
 export interface Stopped {
@@ -24,11 +37,9 @@ export interface Stopped {
 }
 
 /** From the primary to a worker. */
-export interface Call {
-  readonly id: number;
-  readonly name: CallName;
-  readonly config?: Config | undefined;
-}
+export type Call = {
+  readonly [Name in CallName]: { readonly id: number; readonly name: Name; readonly given: WorkerCalls[Name]['given'] };
+}[CallName];
 
 /**
  * The worker's first message, after which it takes calls. Messages that were sent before, while it loaded, may be lost.
@@ -41,6 +52,13 @@ export interface CallReply {
   readonly id: number;
   readonly result?: WorkerCalls[CallName]['result'];
   readonly error?: CallError;
+}
+
+/** From a worker to the primary, while clients listen to events. */
+export interface WorkerEvents {
+  readonly events: readonly SentEvent[];
+  /** How many more there were. */
+  readonly dropped: number;
 }
 
 /** The facts about an error that another process can know. */

@@ -1,14 +1,22 @@
+import type { CountedWorkers } from '../admin/combined-figures.ts';
 import type { ReloadReport } from '../config/config-change.ts';
 import type { Config } from '../config/schema.ts';
 import type { Log } from '../operations/log.ts';
 import type { MetricFamily } from '../operations/metrics.ts';
 import type { Address } from '../server/listen.ts';
+import type { WorkerCalls, WorkerEvents } from './messages.ts';
 import { RestartPause } from './restart-pause.ts';
 import { EndedWorkers } from './summed-metrics.ts';
-import { forkWorker, type WorkerExit, type WorkerProcess } from './worker-process.ts';
+import { type AskName, forkWorker, type WorkerExit, type WorkerProcess } from './worker-process.ts';
 
 /** A draining worker is killed if it still runs this long after `shutdownDelayMs` and `drainMs`. */
 const END_MS = 7_000;
+
+/** The answers of the workers, and which workers they are from. */
+export interface PoolAnswer<Name extends AskName> {
+  readonly each: readonly WorkerCalls[Name]['result'][];
+  readonly workers: CountedWorkers;
+}
 
 /** The workers of the primary. One that ends unexpectedly is replaced. */
 export class WorkerPool {
@@ -22,12 +30,17 @@ export class WorkerPool {
   readonly #retired = new Set<WorkerProcess>();
   /** New workers start with it. */
   #config: Config;
+  /** What every worker obeys, also one that starts later. */
+  readonly #obeyed = new Map<'ready' | 'events', boolean>();
+  readonly #onEvents: (events: WorkerEvents) => void;
   #replaces = false;
   #unexpectedEnds = 0;
 
-  constructor(config: Config, log: Log) {
+  /** @param onEvents gets the events of every worker, while they are asked for them */
+  constructor(config: Config, log: Log, onEvents: (events: WorkerEvents) => void) {
     this.#config = config;
     this.#log = log;
+    this.#onEvents = onEvents;
   }
 
   /** Workers that listen. */
@@ -64,6 +77,23 @@ export class WorkerPool {
     return reports.filter((report) => report !== undefined);
   }
 
+  /** Asks every worker that listens. */
+  async ask<Name extends AskName>(name: Name, given: WorkerCalls[Name]['given']): Promise<PoolAnswer<Name>> {
+    const workers = [...this.#listening];
+    const answers = await Promise.all(workers.map((worker) => worker.ask(name, given)));
+    const missing = workers.filter((_, i) => answers[i] === undefined).map(({ id }) => id);
+    return {
+      each: answers.flatMap((answer) => (answer === undefined ? [] : [answer.result])),
+      workers: { counted: workers.length - missing.length, of: workers.length, missing },
+    };
+  }
+
+  /** As `ask`. Workers that start later obey as well. */
+  obey<Name extends 'ready' | 'events'>(name: Name, value: boolean): Promise<PoolAnswer<Name>> {
+    this.#obeyed.set(name, value);
+    return this.ask(name, value);
+  }
+
   /** The metrics of each worker, and of the ended workers. */
   async metrics(): Promise<readonly (readonly MetricFamily[])[]> {
     await Promise.all([...this.#workers].map((worker) => worker.refreshMetrics()));
@@ -93,11 +123,12 @@ export class WorkerPool {
   }
 
   #fork(): WorkerProcess {
-    const worker = forkWorker(this.#config);
+    const worker = forkWorker(this.#config, this.#onEvents);
     this.#workers.add(worker);
     worker.started.then(
       () => {
         this.#listening.add(worker);
+        for (const [name, value] of this.#obeyed) void this.#catchUp(worker, name, value);
         this.#log.logger.info({ worker: worker.id, pid: worker.pid }, 'worker listening');
       },
       () => {},
@@ -123,6 +154,11 @@ export class WorkerPool {
       void this.#drain(worker);
       return undefined;
     }
+  }
+
+  async #catchUp(worker: WorkerProcess, name: 'ready' | 'events', value: boolean): Promise<void> {
+    const answer = await worker.ask(name, value);
+    if (Array.isArray(answer?.result)) this.#onEvents({ events: answer.result, dropped: 0 });
   }
 
   async #replace({ id, pid, started }: WorkerProcess, { code, signal }: WorkerExit): Promise<void> {

@@ -3,7 +3,7 @@ import type { ReloadReport } from '../config/config-change.ts';
 import type { Config } from '../config/schema.ts';
 import type { MetricFamily } from '../operations/metrics.ts';
 import { type Address, LISTEN_PLACES, ListenError } from '../server/listen.ts';
-import type { Call, CallError, CallName, CallReply, Stopped, WorkerCalls } from './messages.ts';
+import type { Call, CallError, CallName, CallReply, Stopped, WorkerCalls, WorkerEvents } from './messages.ts';
 
 /** How a process ended. Both are null if the system could not create it. */
 export interface WorkerExit {
@@ -30,11 +30,24 @@ export interface WorkerProcess {
   readonly lastMetrics: readonly MetricFamily[];
   /** Never rejects. */
   refreshMetrics(): Promise<void>;
+  /**
+   * The result of a call; undefined if the worker ends, fails, or does not reply in time. A worker that still owes an
+   * earlier reply is not asked again, so that no calls pile up.
+   */
+  ask<Name extends AskName>(
+    name: Name,
+    given: WorkerCalls[Name]['given'],
+  ): Promise<{ readonly result: WorkerCalls[Name]['result'] } | undefined>;
   /** Drains the worker, and kills it if it still runs after `withinMs`. Resolves to how many requests were cut off. */
   stop(withinMs: number): Promise<number>;
   kill(): void;
 }
 
+/** The calls of which an answer of the Admin API needs the results. */
+export type AskName = 'figures' | 'ready' | 'events';
+
+/** Longest wait for the figures of a worker. */
+const ASK_MS = 2_000;
 /** If a worker's event loop is blocked, a scrape must still end within Prometheus's usual timeout of 10 s. */
 const METRICS_MS = 2_000;
 
@@ -43,13 +56,14 @@ const RELOAD_MS = 10_000;
 /** Longest wait, after the end of a process, for the messages that it sent. */
 const RECEIVE_MS = 500;
 
-/** Starts a worker with this config. */
-export function forkWorker(config: Config): WorkerProcess {
+/** Starts a worker with this config, which may send events. */
+export function forkWorker(config: Config, onEvents: (events: WorkerEvents) => void): WorkerProcess {
   const worker = cluster.fork();
   closeUnaccepted(worker);
   const exited = exitOf(worker);
-  const call = callerOf(worker, exited);
+  const call = callerOf(worker, exited, onEvents);
   const started = call('start', config);
+  const owed = new Set<Promise<unknown>>();
   // The caller awaits it if it needs to know. The exit is noticed in any case.
   started.catch(() => {});
   let lastMetrics: readonly MetricFamily[] = [];
@@ -70,13 +84,26 @@ export function forkWorker(config: Config): WorkerProcess {
     },
     async refreshMetrics() {
       const refresh = async (): Promise<void> => {
-        lastMetrics = await call('metrics');
+        lastMetrics = await call('metrics', undefined);
       };
       await Promise.race([refresh().catch(() => {}), elapsed(METRICS_MS)]);
     },
+    async ask(name, given) {
+      // What a worker must obey is sent in any case. It obeys later.
+      if (name === 'figures' && owed.size > 0) return undefined;
+      const reply = call(name, given).then(
+        (result) => ({ result }),
+        () => undefined,
+      );
+      const result = await Promise.race([reply, elapsed(ASK_MS).then(() => LATE)]);
+      if (result !== LATE) return result as Awaited<typeof reply>;
+      owed.add(reply);
+      void reply.then(() => owed.delete(reply));
+      return undefined;
+    },
     async stop(withinMs) {
       const timer = setTimeout(kill, withinMs);
-      const stopped = await call('stop').catch((): Stopped => ({ cutOff: 0, metrics: lastMetrics }));
+      const stopped = await call('stop', undefined).catch((): Stopped => ({ cutOff: 0, metrics: lastMetrics }));
       lastMetrics = stopped.metrics;
       await exited;
       clearTimeout(timer);
@@ -85,6 +112,8 @@ export function forkWorker(config: Config): WorkerProcess {
     kill,
   };
 }
+
+const LATE = Symbol('late');
 
 /** Resolves when the process ended and its messages are received. */
 function exitOf(worker: Worker): Promise<WorkerExit> {
@@ -115,16 +144,24 @@ function closeUnaccepted(worker: Worker): void {
   worker.once('exit', () => last?.close());
 }
 
-type Caller = <Name extends CallName>(name: Name, config?: Config) => Promise<WorkerCalls[Name]['result']>;
+type Caller = <Name extends CallName>(
+  name: Name,
+  given: WorkerCalls[Name]['given'],
+) => Promise<WorkerCalls[Name]['result']>;
 
 /** A call rejects with the error of the worker, or if it ends before it replies. */
-function callerOf(worker: Worker, exited: Promise<WorkerExit>): Caller {
+function callerOf(worker: Worker, exited: Promise<WorkerExit>, onEvents: (events: WorkerEvents) => void): Caller {
   const calls = new Map<number, { resolve(result: unknown): void; reject(error: CallError | Error): void }>();
   // The first message is not a reply, see READY.
   const ready = new Promise<void>((resolve) => worker.once('message', () => resolve()));
   let lastId = 0;
   let end: Error | undefined;
-  worker.on('message', ({ id, result, error }: CallReply) => {
+  worker.on('message', (message: CallReply | WorkerEvents) => {
+    if ('events' in message) {
+      onEvents(message);
+      return;
+    }
+    const { id, result, error } = message;
     if (error === undefined) calls.get(id)?.resolve(result);
     else calls.get(id)?.reject(error);
     calls.delete(id);
@@ -134,7 +171,7 @@ function callerOf(worker: Worker, exited: Promise<WorkerExit>): Caller {
     for (const { reject } of calls.values()) reject(end);
     calls.clear();
   });
-  return (name, config) =>
+  return (name, given) =>
     new Promise((resolve, reject) => {
       if (end !== undefined) {
         reject(end);
@@ -143,9 +180,9 @@ function callerOf(worker: Worker, exited: Promise<WorkerExit>): Caller {
       lastId += 1;
       calls.set(lastId, {
         resolve: resolve as (result: unknown) => void,
-        reject: (error) => reject(error instanceof Error ? error : errorOf(error, config)),
+        reject: (error) => reject(error instanceof Error ? error : errorOf(error, given as Config)),
       });
-      const call: Call = { id: lastId, name, config };
+      const call = { id: lastId, name, given } as Call;
       // If it cannot be sent, the worker is about to end, and that rejects the call.
       void ready.then(() => worker.send(call, () => {}));
     });

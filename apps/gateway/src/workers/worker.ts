@@ -1,10 +1,20 @@
 import cluster, { type Worker } from 'node:cluster';
-import type { Config } from '../config/schema.ts';
-import { type Gateway, startGateway } from '../gateway.ts';
+import { callFigure } from '../admin/combined-figures.ts';
+import { type Gateway, startGateway, type WorkerParts } from '../gateway.ts';
 import { createLog } from '../operations/log.ts';
+import type { MetricFamily } from '../operations/metrics.ts';
 import { surviveErrors } from '../operations/survive.ts';
 import { ListenError } from '../server/listen.ts';
-import { type Call, type CallError, type CallReply, READY } from './messages.ts';
+import { EventOutbox } from './event-outbox.ts';
+import {
+  type Call,
+  type CallError,
+  type CallName,
+  type CallReply,
+  READY,
+  type WorkerCalls,
+  type WorkerEvents,
+} from './messages.ts';
 
 /** Signals that a terminal or a supervisor sends to all processes. The primary decides about them for a worker. */
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
@@ -15,8 +25,6 @@ export function runWorker(): void {
   const log = createLog(1, { worker: worker.id });
   let starting: Promise<Gateway> | undefined;
   let isListening = false;
-  /** Metrics of all workers are served by the primary. */
-  const ownPart = (config: Config): Config => ({ ...config, admin: undefined });
   let stopping: Promise<number> | undefined;
   for (const signal of SIGNALS) process.on(signal, () => {});
   surviveErrors(log);
@@ -26,45 +34,59 @@ export function runWorker(): void {
     stopping ??= Promise.resolve(starting).then((gateway) => gateway?.stop() ?? 0);
     return stopping;
   };
-  const reply = (reply: CallReply): Promise<void> =>
-    // Without a primary a reply reaches no process.
+  const send = (message: CallReply | WorkerEvents): Promise<void> =>
+    // Without a primary a message reaches no process.
     new Promise((resolve) => {
       if (process.send === undefined || !process.connected) resolve();
-      else process.send(reply, undefined, {}, () => resolve());
+      else process.send(message, undefined, {}, () => resolve());
     });
+  let outbox: EventOutbox | undefined;
+  const parts = async (): Promise<WorkerParts> => (await (starting as Promise<Gateway>)).worker as WorkerParts;
+  const metrics = async (): Promise<readonly MetricFamily[]> => (await (await starting)?.metrics()) ?? [];
 
-  const onCall = async ({ id, name, config }: Call): Promise<void> => {
-    switch (name) {
+  const onCall = async (call: Call): Promise<void> => {
+    const { id } = call;
+    const reply = <Name extends CallName>(_: Name, result: WorkerCalls[Name]['result']) => send({ id, result });
+    switch (call.name) {
       case 'start':
-        starting = startGateway(ownPart(config as Config), log);
+        starting = startGateway(call.given, log, { isWorker: true });
         try {
           const { address } = await starting;
           isListening = true;
-          await reply({ id, result: address });
+          await reply('start', address);
         } catch (error) {
-          await reply({ id, error: describeError(error) });
+          await send({ id, error: describeError(error) });
           exit(1);
         }
         break;
-      case 'reload': {
-        const gateway = await (starting as Promise<Gateway>);
-        await reply({ id, result: await gateway.reload(ownPart(config as Config)) });
+      case 'reload':
+        await reply('reload', await (await (starting as Promise<Gateway>)).reload(call.given));
         break;
-      }
       case 'metrics':
-        await reply({ id, result: (await (await starting)?.metrics()) ?? [] });
+        await reply('metrics', await metrics());
         break;
-      case 'stop': {
-        const cutOff = await stop();
-        await reply({ id, result: { cutOff, metrics: (await (await starting)?.metrics()) ?? [] } });
-        exit(0);
+      case 'figures': {
+        const { name, args } = call.given;
+        await reply('figures', (await callFigure((await parts()).figures, name, args)) as never);
+        break;
       }
+      case 'ready':
+        (await parts()).setReady(call.given);
+        await reply('ready', undefined);
+        break;
+      case 'events':
+        outbox ??= new EventOutbox((await parts()).traffic, send);
+        await reply('events', outbox.turn(call.given));
+        break;
+      case 'stop':
+        await reply('stop', { cutOff: await stop(), metrics: await metrics() });
+        exit(0);
     }
   };
   process.on('message', (call: Call) => {
-    onCall(call).catch((error: unknown) => reply({ id: call.id, error: describeError(error) }));
+    onCall(call).catch((error: unknown) => send({ id: call.id, error: describeError(error) }));
   });
-  void reply(READY);
+  void send(READY);
   worker.once('disconnect', () => {
     // Otherwise Node ends the process at once.
     worker.exitedAfterDisconnect = true;

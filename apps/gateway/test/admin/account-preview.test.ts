@@ -6,7 +6,9 @@ import { createSharedLimits } from 'headgate/shared-limits';
 import { longestHold } from 'headgate-testbed/longest-hold';
 import { expect, it } from 'vitest';
 import { previewAccounts } from '../../src/admin/account-preview.ts';
+import { askOwn } from '../../src/admin/combined-figures.ts';
 import type { AdminContext } from '../../src/admin/context.ts';
+import { type FigureSources, ownFigures } from '../../src/admin/figures.ts';
 import { Traffic } from '../../src/traffic/traffic.ts';
 
 /** A slice takes 4 ms; the rest is for what cannot be cut. */
@@ -33,7 +35,7 @@ it('of 100 changes over 1,024 accounts, others run between its slices', async ()
     accounts: () => known,
     config: () => ({ limits: { accounts } }),
     store: { limits },
-    traffic,
+    figures: askOwn(ownFigures({ traffic } as FigureSources)),
     sharedLimits,
   };
   // Those of the routes are about each account.

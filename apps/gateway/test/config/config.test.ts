@@ -206,7 +206,6 @@ describe('errors', () => {
       { store: 'redis://h', workers: 'auto', admin: { host: '::', tokens: [{ name: 'jane', token: ADMIN_TOKEN }] } },
       [
         'admin.tokens: would be sent to "::" without TLS: add admin.tls, listen on 127.0.0.1, or set "insecure": true behind a proxy with TLS',
-        'admin.tokens: the Admin API needs "workers": 1, because each worker has figures of its own',
       ],
     ],
     [

@@ -222,13 +222,13 @@ test('the preview shows the accounts that the dry run names', async () => {
   const text = await page.locator('.preview').innerText();
   expect(
     text.includes(
-      '1 account that this process has seen lately would get another limit. Of them, 1 would be rejected now.',
+      '1 account that this gateway has seen lately would get another limit. Of them, 1 would be rejected now.',
     ),
   ).toBe(accounts !== undefined);
   expect(await page.locator('.preview tbody tr').allInnerTexts()).toEqual(
     now.map(() => expect.stringMatching(/^acc_1\t.*chats\t3 of 2\trejected\t[\d.]+\t(never|\d.*)$/)),
   );
-  expect(text).toMatch(/acc_1 makes [\d.]+ requests per minute at this process\. .* by these alone, the new limit is /);
+  expect(text).toMatch(/acc_1 makes [\d.]+ requests per minute at this gateway\. .* by these alone, the new limit is /);
   // What decides comes before what leads away, and Back from there does not return to the dialog.
   const order = await page
     .locator('.preview')

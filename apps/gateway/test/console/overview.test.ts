@@ -14,9 +14,9 @@ test.each(VIEWS)(
     expect(await meter.getAttribute('aria-valuetext')).toBe('5 of 5 used');
     const figures = await page.innerText('.figures');
     expect(figures).toMatch(
-      /Decisions per second\s+[\d.]+\s+1 of 1 process\s+Accepted per second\s+[\d.]+\s+this process/,
+      /Decisions per second\s+[\d.]+\s+1 of 1 process\s+Accepted per second\s+[\d.]+\s+this gateway/,
     );
-    expect(figures).toMatch(/Store\s+ok\s+memory, breaker closed; this process/);
+    expect(figures).toMatch(/Store\s+ok\s+memory, breaker closed; this gateway/);
     const rejected = page.locator('section:has(h2:text("Most rejected"))');
     expect(await rejected.innerText()).toMatch(
       /In the last minute, 1 of 1 process\s+acc_1\s+\d+ times\s+POST \/api\/v1\/emails\s+\d+ since [\d:]+/,

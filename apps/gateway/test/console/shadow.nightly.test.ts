@@ -35,7 +35,7 @@ test.each(VIEWS)(
     );
     const { name } = JSON.parse((await gateway.admin('GET', '/v1/instances')).text).instances[0];
     for (const part of ['by-route', 'newly-rejected'])
-      expect(await page.innerText(`section[aria-labelledby=${part}]`)).toContain(`Only this process: ${name}, since`);
+      expect(await page.innerText(`section[aria-labelledby=${part}]`)).toContain(`Only this gateway: ${name}, since`);
     expect(await page.innerText('section[aria-labelledby=candidate]')).toMatch(/From\s+ada INC-7/);
     expect(await page.locator('main').getByRole('button').count()).toBe(0);
     expect(await checkPage(page, 'en')).toBe('Shadow');

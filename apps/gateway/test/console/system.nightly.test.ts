@@ -42,7 +42,7 @@ test('by keyboard only, an admin drains the process, and ends that', async () =>
   await pressAt(page, 'Drain');
   await page.waitForSelector('dialog', { state: 'detached' });
   expect(await readyz()).toBe(503);
-  await page.waitForSelector('.notice >> text=This process is draining');
+  await page.waitForSelector('.notice >> text=This gateway is draining');
   await expect
     .poll(() => gateway.lines())
     .toContainEqual(expect.objectContaining({ msg: 'drained', reason: 'a new version' }));
@@ -51,7 +51,7 @@ test('by keyboard only, an admin drains the process, and ends that', async () =>
   await page.keyboard.press('Enter');
   await typeInto(page, 'Reason', 'it is warm');
   await page.keyboard.press('Enter');
-  await page.waitForSelector('.notice >> text=This process is draining', { state: 'detached' });
+  await page.waitForSelector('.notice >> text=This gateway is draining', { state: 'detached' });
   expect(await readyz()).toBe(200);
 });
 

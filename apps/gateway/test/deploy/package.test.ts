@@ -32,6 +32,7 @@ it('contains the process, its schema and the files to deploy and to watch it', (
       'dist/headgate.cjs',
       'docs/config.schema.json',
       'docs/deploy/Dockerfile',
+      'docs/deploy/helm/templates/headgate.yaml',
       'docs/grafana/headgate.json',
       'docs/prometheus/alerts.yml',
     ]),

@@ -23,6 +23,7 @@ export const passageOf = (rest: Partial<Passage> = {}): Passage => ({
   headers: {},
   settle: () => ({ headers: {}, stripRateLimit: false }),
   dispatch: async () => {},
+  noteOutcome: () => {},
   abandon: async () => undefined,
   ...rest,
 });

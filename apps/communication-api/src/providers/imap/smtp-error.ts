@@ -106,6 +106,13 @@ export function smtpError(thrown: unknown, attempt: SmtpAttempt): ProviderError 
 export const isConnectionLost = (error: unknown): boolean =>
   (error as Partial<NodemailerError>).code === 'ECONNECTION' && !isRefusal(error as NodemailerError);
 
+/** Whether the server refused a connection or its login for now, before it knew of any email. */
+export function isConnectionRefused(error: unknown): boolean {
+  const { responseCode = 0, command = '' } = error as NodemailerError;
+  const isBefore = BEFORE_LOGIN.has(command) || command.startsWith('AUTH');
+  return isBefore && isRefusal(error as NodemailerError) && responseCode < 500;
+}
+
 /** Any other code answers something else: it does not say that the server refuses anything. */
 const isRefusal = ({ response, responseCode }: NodemailerError): boolean =>
   typeof response === 'string' && responseCode !== undefined && responseCode >= 400 && responseCode < 600;

@@ -1,24 +1,27 @@
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { isDeepStrictEqual } from 'node:util';
 import { LRUCache } from 'lru-cache';
-import nodemailer, { type Mail, type SMTPPoolOptions, type SMTPPoolSentMessageInfo } from 'nodemailer';
+import type { SMTPEnvelope } from 'nodemailer/lib/smtp-connection';
+import SMTPPool, { type SMTPPoolOptions } from 'nodemailer/lib/smtp-pool';
 import type { ComposedMail } from '../../mail/mail.ts';
 import type { Net } from '../../security/net.ts';
 import type { MailAccount, ProviderError } from '../provider.ts';
 import type { ImapCredentials } from './credentials.ts';
 import { endFloods, MAX_SMTP_BYTES } from './end-floods.ts';
-import { type Handover, isConnectionLost, smtpError } from './smtp-error.ts';
+import { type Handover, isConnectionLost, isConnectionRefused, smtpError } from './smtp-error.ts';
 
 const MAX_POOLS = 200;
 const MAX_WORKED = 10_000;
-const CONNECTIONS_PER_ACCOUNT = 2;
+const CONNECTIONS_PER_ACCOUNT = 5;
+/** So long a pool opens no more connections than its server took. */
+const CROWDED_MS = 60_000;
 const IDLE_MS = 30_000;
 /** For the way to the server, the greeting and TLS together. */
 const CONNECT_MS = 20_000;
 
 /** The open connections to mail servers for sending, of the accounts that were used last. */
 export class SmtpPools {
-  readonly #pools = new LRUCache<string, SmtpPool>({ max: MAX_POOLS, dispose: (pool) => pool.retire() });
+  readonly #pools = new LRUCache<string, AccountPool>({ max: MAX_POOLS, dispose: (pool) => pool.retire() });
   /** The accounts that sent an email from this process. */
   readonly #worked = new LRUCache<string, true>({ max: MAX_WORKED });
 
@@ -30,10 +33,10 @@ export class SmtpPools {
   }
 
   /** The connections of an account. They are new if its credentials or its proxy changed. */
-  #of({ id, credentials, net }: MailAccount): SmtpPool {
+  #of({ id, credentials, net }: MailAccount): AccountPool {
     const known = this.#pools.get(id);
     if (known?.net === net && isDeepStrictEqual(known.credentials, credentials)) return known;
-    const pool = new SmtpPool(credentials as ImapCredentials, net, () => {
+    const pool = new AccountPool(credentials as ImapCredentials, net, () => {
       // A password is not kept in memory longer than its connections.
       if (this.#pools.peek(id) === pool) this.#pools.delete(id);
     });
@@ -47,25 +50,66 @@ export class SmtpPools {
   }
 }
 
-/** The progress of one message. */
-interface Progress {
-  readonly mail: ComposedMail;
-  /** The message as the connection reads it. Undefined: no connection was given to it yet. */
-  stream: Readable | undefined;
-  isRead: boolean;
+/** A message as a connection of nodemailer reads it. The addresses are checked, and their domains are ASCII. */
+class OutgoingMessage {
+  #stream: Readable | undefined;
+  #isRead = false;
+
+  constructor(private readonly mail: ComposedMail) {}
+
+  getEnvelope(): SMTPEnvelope {
+    const { from, recipients } = this.mail;
+    return { from: from.address, to: [...recipients] };
+  }
+
+  messageId(): string {
+    return this.mail.messageId;
+  }
+
+  getHeader(): undefined {
+    return undefined;
+  }
+
+  /** A connection calls it before the server has agreed to the message, and reads the stream after that. */
+  createReadStream(): Readable {
+    const stream = this.mail.open();
+    // After this, the connection writes the line that makes the server send the email.
+    stream.once('end', () => {
+      this.#isRead = true;
+    });
+    this.#stream = stream;
+    return stream;
+  }
+
+  /** How much of the message was read. */
+  get handover(): Handover {
+    if (this.#isRead) return 'all';
+    return this.#stream?.readableDidRead ? 'part' : 'none';
+  }
+
+  /** Reads no more. */
+  end(): void {
+    this.#stream?.destroy();
+  }
 }
 
 /** The outcome of an attempt. */
 type Outcome =
   | { readonly rejected: readonly string[] }
-  | { readonly error: ProviderError; readonly isUntouched: boolean };
+  | {
+      readonly error: ProviderError;
+      /** The server took no further connection, or no login, and may take another one later. */
+      readonly isCrowded: boolean;
+      /** The connection ended before anything of the email was read. */
+      readonly isUntouched: boolean;
+    };
 
 /** The connections of one account. They log in at the first email, and end 30 seconds after the last one. */
-class SmtpPool {
-  readonly #transport: Mail<SMTPPoolSentMessageInfo, SMTPPoolOptions>;
-  readonly #progress = new WeakMap<object, Progress>();
+class AccountPool {
+  readonly #pool: SMTPPool;
   #pending = 0;
   #isRetired = false;
+  #crowdedUntil = 0;
 
   /**
    * @param net their way out
@@ -87,8 +131,7 @@ class SmtpPool {
         (error) => done(error),
       );
     };
-    this.#transport = nodemailer.createTransport({
-      pool: true,
+    this.#pool = new SMTPPool({
       host,
       port,
       auth: { user, pass: password },
@@ -103,20 +146,9 @@ class SmtpPool {
       idleTimeout: IDLE_MS,
       connectionTimeout: CONNECT_MS,
       greetingTimeout: CONNECT_MS,
-      disableFileAccess: true,
-      disableUrlAccess: true,
       getSocket,
     });
-    this.#transport.on('clear', onIdle);
-    this.#transport.use('stream', ({ data, message }, done) => {
-      const progress = this.#progress.get(data.envelope as object);
-      message?.processFunc((raw) => {
-        if (progress === undefined) return raw;
-        raw.resume();
-        return read(progress);
-      });
-      done();
-    });
+    this.#pool.on('clear', onIdle);
   }
 
   /**
@@ -125,12 +157,15 @@ class SmtpPool {
    */
   async send(mail: ComposedMail, signal: AbortSignal, hasWorked: boolean): Promise<readonly string[]> {
     this.#pending++;
+    if (performance.now() >= this.#crowdedUntil) this.#pool.options.maxConnections = CONNECTIONS_PER_ACCOUNT;
     try {
-      for (let isLast = false; ; isLast = true) {
+      for (let isLast = false; ; ) {
         const outcome = await this.#attempt(mail, signal, hasWorked);
         if ('rejected' in outcome) return outcome.rejected;
+        if (outcome.isCrowded && this.#lowerMost()) continue;
         // An idle connection may have ended. Nothing of the email was read, so it goes out over another connection.
         if (isLast || !outcome.isUntouched) throw outcome.error;
+        isLast = true;
       }
     } finally {
       this.#pending--;
@@ -139,42 +174,45 @@ class SmtpPool {
   }
 
   async #attempt(mail: ComposedMail, signal: AbortSignal, hasWorked: boolean): Promise<Outcome> {
-    const envelope = { from: mail.from.address, to: [...mail.recipients] };
-    const progress: Progress = { mail, stream: undefined, isRead: false };
-    this.#progress.set(envelope, progress);
+    const message = new OutgoingMessage(mail);
     try {
-      const { rejected } = await this.#transport.sendMail({ envelope, raw: '\r\n', signal });
-      return { rejected };
+      return await this.#handOver(message, signal);
     } catch (error) {
-      progress.stream?.destroy();
-      const handover = handoverOf(progress);
+      message.end();
+      const { handover } = message;
       return {
         error: smtpError(error, { handover, credentials: this.credentials, hasWorked }),
+        isCrowded: handover === 'none' && isConnectionRefused(error),
         isUntouched: handover === 'none' && isConnectionLost(error),
       };
     }
   }
 
+  /**
+   * A server may allow fewer connections per user: Exchange Online allows three. Then the email waits for a connection
+   * that another email uses now.
+   * @returns whether there may be such a connection
+   */
+  #lowerMost(): boolean {
+    const { options } = this.#pool;
+    if (this.#pending === 1 || options.maxConnections === 1) return false;
+    options.maxConnections--;
+    this.#crowdedUntil = performance.now() + CROWDED_MS;
+    return true;
+  }
+
+  /** Without nodemailer's `sendMail`, which composes messages, and begins to read a finished one too early. */
+  #handOver(message: OutgoingMessage, signal: AbortSignal): Promise<{ readonly rejected: readonly string[] }> {
+    // All that a pool calls.
+    const mail = { message, data: { signal } } as unknown as Parameters<SMTPPool['send']>[0];
+    return new Promise((resolve, reject) => {
+      this.#pool.send(mail, (error, info) => (info === undefined ? reject(error) : resolve(info)));
+    });
+  }
+
   /** Ends the connections, after the emails that are being sent. */
   retire(): void {
     this.#isRetired = true;
-    if (this.#pending === 0) this.#transport.close();
+    if (this.#pending === 0) this.#pool.close();
   }
 }
-
-/** The message, opened when the server asks for it. nodemailer would read the beginning of `raw` before that. */
-function read(progress: Progress): Readable {
-  async function* chunks() {
-    yield* progress.mail.open();
-  }
-  const stream = Readable.from(chunks(), { objectMode: false });
-  // After this, the connection writes the line that makes the server send the email.
-  stream.once('end', () => {
-    progress.isRead = true;
-  });
-  progress.stream = stream;
-  return stream;
-}
-
-const handoverOf = ({ stream, isRead }: Progress): Handover =>
-  isRead ? 'all' : stream?.readableDidRead ? 'part' : 'none';

@@ -348,11 +348,28 @@ describe('an email whose connection ends', () => {
 });
 
 describe('connections', () => {
-  test('are used again, and at most two per account', async () => {
-    const results = await Promise.all(Array.from({ length: 8 }, () => outcome()));
-    expect(results).toEqual(Array(8).fill({ rejected: [] }));
-    expect(server.connections).toBeLessThanOrEqual(2);
+  const many = (): Promise<unknown[]> => Promise.all(Array.from({ length: 8 }, () => outcome()));
+
+  test('are used again, and at most five per account', async () => {
+    expect(await many()).toEqual(Array(8).fill({ rejected: [] }));
+    expect(server.connections).toBeLessThanOrEqual(5);
     expect(server.accepted).toBe(8);
+  });
+
+  test.each([
+    ['greeting', '421 4.3.2 Too many connections', '220 mail.test ESMTP'],
+    ['auth', '432 4.3.2 Concurrent connections limit exceeded', '235 2.7.0 Ok'],
+  ])('of a server that allows two of them: every email is sent, refused at %s or not', async (stage, no, yes) => {
+    let answers = 0;
+    Object.defineProperty(server.script, stage, { get: () => (++answers > 2 ? no : yes) });
+    expect(await many()).toEqual(Array(8).fill({ rejected: [] }));
+    expect(server.accepted).toBe(8);
+  });
+
+  test('of a server that allows none: every email is refused', async () => {
+    server.script = { greeting: '421 4.3.2 Shutting down' };
+    expect(await many()).toEqual(Array(8).fill(no('503 errors/service_unavailable')));
+    expect(server.connections).toBeLessThanOrEqual(8 + 4);
   });
 
   test('that the server has ended while they were idle are replaced, and the email is sent once', async () => {

@@ -5,10 +5,11 @@ import type { ClaimId, ClaimView } from 'headgate/stores';
 import { z } from 'zod';
 import { InputError } from '../../api/input.ts';
 import { type Caller, type Operation, operation } from '../../api/operation.ts';
-import { moment, named, next, paging, reason } from '../../api/schemas.ts';
+import { countedWorkers, moment, named, next, paging, reason } from '../../api/schemas.ts';
 import { digestOfToken } from '../../config/token-digest.ts';
 import { type Refusal, refuse } from '../../exchange/refusal.ts';
 import { CLAIM_STATES, scanClaims, shownClaim } from '../claim-scan.ts';
+import { allOrphans } from '../combined-figures.ts';
 import { type AdminContext, audit } from '../context.ts';
 import { pageOf } from '../paging.ts';
 
@@ -74,18 +75,19 @@ export function claimOperations(context: AdminContext): Operation[] {
       path: '/v1/claims/orphans',
       role: 'viewer',
       tag,
-      summary: 'The last 1,000 orphans that retries ran into, of this process',
+      summary: 'The last 1,000 orphans that retries ran into, at this gateway',
       description: 'A retry has met it; it may have been completed or released since.',
       query: z.strictObject(paging),
-      answer: z.object({ orphans: z.array(orphan), next }),
-      run({ query }) {
-        const { entries, next } = pageOf(traffic.orphans(), query);
+      answer: z.object({ orphans: z.array(orphan), next, workers: countedWorkers }),
+      async run({ query }) {
+        const { each, workers } = await context.figures('orphans');
+        const { entries, next } = pageOf(allOrphans(each), query);
         const orphans = entries.map(({ scope, key, atMs }) => ({
           application: scope,
           key,
           at: new Date(atMs).toISOString(),
         }));
-        return { orphans, next };
+        return { orphans, next, ...(workers && { workers }) };
       },
     }),
     operation({

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type Operation, operation } from '../../api/operation.ts';
-import { reason } from '../../api/schemas.ts';
+import { countedWorkers, reason } from '../../api/schemas.ts';
 import { refuse } from '../../exchange/refusal.ts';
 import { type AdminContext, audit } from '../context.ts';
 
@@ -9,7 +9,7 @@ const body = z.strictObject({ reason });
 
 /** Takes the process out of a load balancer, and puts it back. */
 export function drainOperations(context: AdminContext): Operation[] {
-  const { health, traffic } = context;
+  const { isReady, setReady, traffic } = context;
   return [
     operation({
       id: 'drain',
@@ -20,12 +20,12 @@ export function drainOperations(context: AdminContext): Operation[] {
       summary: '`/readyz` answers 503, so that a load balancer takes the process out',
       description: 'Requests are served on. Only SIGTERM ends the process.',
       body,
-      answer: z.object({ state: z.literal('draining') }),
-      run({ body }, caller) {
-        health.setReady(false);
+      answer: z.object({ state: z.literal('draining'), workers: countedWorkers }),
+      async run({ body }, caller) {
+        const workers = await setReady(false);
         audit(context, caller, 'drained', { reason: body.reason });
         traffic.onState({ state: 'draining', by: caller.name });
-        return { state: 'draining' as const };
+        return { state: 'draining' as const, ...(workers && { workers }) };
       },
     }),
     operation({
@@ -36,15 +36,15 @@ export function drainOperations(context: AdminContext): Operation[] {
       tag,
       summary: '`/readyz` answers 200 again',
       body,
-      answer: z.object({ state: z.literal('serving') }),
+      answer: z.object({ state: z.literal('serving'), workers: countedWorkers }),
       errors: [409],
-      run({ body }, caller) {
-        health.setReady(true);
-        if (!health.isReady)
+      async run({ body }, caller) {
+        const workers = await setReady(true);
+        if (!isReady())
           return refuse(409, 'errors/conflict', 'The process is shutting down, which cannot be called off.');
         audit(context, caller, 'undrained', { reason: body.reason });
         traffic.onState({ state: 'serving', by: caller.name });
-        return { state: 'serving' as const };
+        return { state: 'serving' as const, ...(workers && { workers }) };
       },
     }),
   ];

@@ -16,7 +16,7 @@ const TOO_MANY = {
 };
 
 /** Streams events as they happen. */
-export function eventOperations({ traffic }: AdminContext): Operation[] {
+export function eventOperations({ subscribe }: AdminContext): Operation[] {
   return [
     operation({
       id: 'streamEvents',
@@ -24,7 +24,7 @@ export function eventOperations({ traffic }: AdminContext): Operation[] {
       path: '/v1/events',
       role: 'viewer',
       tag: 'Traffic',
-      summary: 'Events of this process, as server-sent events',
+      summary: 'Events of this gateway, as server-sent events',
       description:
         'At most 8 clients, 3 of them with the same token. A client that reads too slowly gets the event `dropped` with a count. `after` takes the id of the last event that the client has.',
       query: z.strictObject({
@@ -38,10 +38,10 @@ export function eventOperations({ traffic }: AdminContext): Operation[] {
       answer: z.string(),
       mediaType: 'text/event-stream',
       errors: [503],
-      run({ query: { after, ...filter } }, caller) {
+      async run({ query: { after, ...filter } }, caller) {
         let response: ServerResponse | undefined;
         const early: string[] = [];
-        const end = traffic.subscribe({
+        const end = await subscribe({
           token: caller.tokenId,
           filter,
           sink: {
@@ -71,6 +71,11 @@ function keepOpen(response: ServerResponse, caller: Caller, end: () => void): vo
   // A response that waits for an earlier response of its connection has no socket, so it never learns that the client
   // left.
   const { socket } = response.req;
+  // The client left before the first event could be sent.
+  if (socket.destroyed) {
+    end();
+    return;
+  }
   socket.setTimeout(0);
   let stalledMs = 0;
   const heartbeat = setInterval(() => {

@@ -1,4 +1,3 @@
-import type { ShadowCounts } from 'headgate/shadow';
 import { z } from 'zod';
 import { InputError } from '../../api/input.ts';
 import { type Operation, operation } from '../../api/operation.ts';
@@ -10,10 +9,11 @@ import type { ShadowConfig } from '../../config/schema.ts';
 import { unusedIn } from '../../config/unused-limits.ts';
 import { refuse } from '../../exchange/refusal.ts';
 import { layersOf } from '../../shadow/candidate.ts';
-import type { RunningCandidate } from '../../shadow/shadow-runner.ts';
+import { sumOfCounts } from '../combined-figures.ts';
 import { type AdminContext, audit } from '../context.ts';
 import { listFleet } from '../fleet.ts';
 import { promotionOf } from '../promotion.ts';
+import { figuresOfCandidate } from '../shadow-figures.ts';
 import { type ShadowState, shadowState } from '../shadow-schemas.ts';
 
 const tag = 'Limits';
@@ -40,7 +40,7 @@ export function shadowOperations(context: AdminContext): Operation[] {
     return {
       candidate: { source, ...settings, by, reason, at },
       durable,
-      figures: shownFigures(running),
+      figures: await figuresOfCandidate(context, running),
       promotion: shownPromotion(await promotionOf(context, running.limits)),
     };
   };
@@ -124,12 +124,6 @@ export function shadowOperations(context: AdminContext): Operation[] {
   ];
 }
 
-function shownFigures({ checks, since, counters }: RunningCandidate): NonNullable<ShadowState['figures']> {
-  const { total, byRoute, newlyRejected, unlisted } = checks.figures();
-  const routes = Object.entries(byRoute).map(([route, counts]) => ({ route, ...counts }));
-  return { since: since.toISOString(), counters, total, routes, accounts: [...newlyRejected], unlisted };
-}
-
 function shownPromotion({ changes, left, obstacles }: Awaited<ReturnType<typeof promotionOf>>) {
   return { changes: [...changes], left, obstacles: [...obstacles] };
 }
@@ -141,10 +135,8 @@ async function sumOfFleet(context: AdminContext): Promise<ShadowState['fleet']> 
   // A process that just started is not in the list yet, so this process is counted by itself.
   const others = (await listFleet(context)).filter(({ self, details }) => !self && details !== undefined);
   const same = others.flatMap(({ details }) => (details?.shadow?.id === said.id ? [details.shadow.total] : []));
-  return { processes: { counted: same.length + 1, of: others.length + 1 }, total: same.reduce(sum, said.total) };
-}
-
-function sum(a: ShadowCounts, b: ShadowCounts): ShadowCounts {
-  const names = Object.keys(a) as (keyof ShadowCounts)[];
-  return Object.fromEntries(names.map((name) => [name, a[name] + b[name]])) as Record<keyof ShadowCounts, number>;
+  return {
+    processes: { counted: same.length + 1, of: others.length + 1 },
+    total: same.reduce(sumOfCounts, said.total),
+  };
 }

@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import { type Operation, operation } from '../../api/operation.ts';
-import { moment, next, paging } from '../../api/schemas.ts';
+import { countedWorkers, moment, next, paging } from '../../api/schemas.ts';
 import { ROLES } from '../../config/schema/admin.ts';
 import { version } from '../../operations/version.ts';
 import { COUNTED } from '../../traffic/series.ts';
+import { sumOfLoads } from '../combined-figures.ts';
 import type { AdminContext } from '../context.ts';
 import { pageOf } from '../paging.ts';
+import { figuresOfCandidate } from '../shadow-figures.ts';
 import { shadowCounts } from '../shadow-schemas.ts';
 import { shownConfig } from '../shown-config.ts';
 
@@ -44,7 +46,7 @@ const status = z.object({
   }),
   perSecond: perSecond.describe('Average of the last 10 seconds'),
   claims: z.object({
-    inFlight: z.int().describe('Claims that this process holds'),
+    inFlight: z.int().describe('Claims that this gateway holds'),
     background: z.int().describe('Commands that are repeated until the store acknowledges them'),
     orphansMet: z.int().describe('Orphans that retries ran into; at most 1,000 are remembered'),
   }),
@@ -58,6 +60,7 @@ const status = z.object({
     })
     .nullable()
     .describe('The candidate for other limits; null without one'),
+  workers: countedWorkers,
 });
 
 export type Status = z.output<typeof status>;
@@ -74,16 +77,17 @@ const key = z.object({
 
 export type Key = z.output<typeof key>;
 
-function shownShadow({ shadow: { running } }: AdminContext): z.input<typeof status>['shadow'] {
+async function shownShadow(context: AdminContext): Promise<z.input<typeof status>['shadow']> {
+  const { running } = context.shadow;
   if (running === undefined) return null;
-  const { candidate, since, checks } = running;
-  const { sample, store } = candidate.settings;
-  return { source: candidate.source, sample, store, since: since.toISOString(), total: checks.total };
+  const { source, settings } = running.candidate;
+  const { since, total } = await figuresOfCandidate(context, running);
+  return { source, sample: settings.sample, store: settings.store, since, total };
 }
 
 /** State, API keys and config of a process. */
 export function statusOperations(context: AdminContext): Operation[] {
-  const { config, sharedLimits, store, traffic, health, idempotency, startedAt } = context;
+  const { config, sharedLimits, store, isReady, startedAt } = context;
   return [
     operation({
       id: 'getStatus',
@@ -91,25 +95,27 @@ export function statusOperations(context: AdminContext): Operation[] {
       path: '/v1/status',
       role: 'viewer',
       tag,
-      summary: 'How this process does',
+      summary: 'How this gateway does',
       answer: status,
-      run: async (_, { name, role }) => ({
-        name: 'headgate' as const,
-        version,
-        instance: sharedLimits.instance,
-        startedAt: startedAt.toISOString(),
-        caller: { name, role },
-        state: health.isReady ? ('serving' as const) : ('draining' as const),
-        store: { kind: store.kind, health: await store.health(), breaker: store.breaker() },
-        limits: { ...sharedLimits.state, ageMs: sharedLimits.state.ageMs ?? null },
-        perSecond: traffic.perSecond(),
-        claims: {
-          inFlight: idempotency.held,
-          background: idempotency.pending,
-          orphansMet: traffic.orphans().length,
-        },
-        shadow: shownShadow(context),
-      }),
+      errors: [503],
+      async run(_, { name, role }) {
+        const { each, workers } = await context.figures('load');
+        const { perSecond, inFlight, background, orphansMet, health, breaker } = sumOfLoads(each);
+        return {
+          name: 'headgate' as const,
+          version,
+          instance: sharedLimits.instance,
+          startedAt: startedAt.toISOString(),
+          caller: { name, role },
+          state: isReady() ? ('serving' as const) : ('draining' as const),
+          store: { kind: store.kind, health, breaker },
+          limits: { ...sharedLimits.state, ageMs: sharedLimits.state.ageMs ?? null },
+          perSecond,
+          claims: { inFlight, background, orphansMet },
+          shadow: await shownShadow(context),
+          ...(workers && { workers }),
+        };
+      },
     }),
     operation({
       id: 'listKeys',

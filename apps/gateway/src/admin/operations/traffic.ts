@@ -1,13 +1,14 @@
 import { z } from 'zod';
 import { type Operation, operation } from '../../api/operation.ts';
-import { moment, named, windowState } from '../../api/schemas.ts';
+import { countedWorkers, moment, named, windowState } from '../../api/schemas.ts';
 import { stateOf } from '../../api/window-state.ts';
 import { inSlices } from '../../base/slices.ts';
 import { refuse } from '../../exchange/refusal.ts';
-import { OUTCOMES, outcomeOf } from '../../traffic/event-feed.ts';
+import { OUTCOMES } from '../../traffic/event-feed.ts';
 import { FleetSum } from '../../traffic/fleet-top.ts';
 import { COUNTED, SERIES_SECONDS } from '../../traffic/series.ts';
 import { RANKINGS, type Ranking } from '../../traffic/top-accounts.ts';
+import { type CountedWorkers, sumOfSeconds, sumOfTops } from '../combined-figures.ts';
 import type { AdminContext } from '../context.ts';
 import { listFleet } from '../fleet.ts';
 
@@ -38,6 +39,7 @@ const top = z.object({
       tightest: windowState.nullable().describe('The fullest window at the last request'),
     }),
   ),
+  workers: countedWorkers,
 });
 
 export type Top = z.output<typeof top>;
@@ -70,7 +72,6 @@ export type Decision = z.output<typeof decision>;
 
 /** Recent requests: top accounts, figures per second, and decisions. */
 export function trafficOperations(context: AdminContext): Operation[] {
-  const { traffic } = context;
   return [
     operation({
       id: 'listTopAccounts',
@@ -80,7 +81,7 @@ export function trafficOperations(context: AdminContext): Operation[] {
       tag,
       summary: 'The accounts with the most requests that were rejected, nearly rejected, or accepted',
       description:
-        'Of this process; with `fleet` of every process with the same store, each of which says its top 20 about every two seconds. near: accepted, although a window is at least 80 % full. First those with the most requests of the last minute, then those with the most at all.',
+        'Of this gateway; with `fleet` of every process with the same store, each of which says its top 20 about every two seconds. near: accepted, although a window is at least 80 % full. First those with the most requests of the last minute, then those with the most at all.',
       query: z.strictObject({
         by: z.enum(RANKINGS).default('rejected'),
         limit: z.int().min(1).max(MAX_TOP).default(20),
@@ -89,9 +90,9 @@ export function trafficOperations(context: AdminContext): Operation[] {
       answer: top,
       errors: [503],
       async run({ query: { by, limit, fleet } }) {
-        const { accounts, exact, sinceMs, processes } = fleet
-          ? await topOfFleet(context, by, limit)
-          : { ...traffic.top(by, limit), processes: undefined };
+        const { accounts, exact, sinceMs, processes, workers } = fleet
+          ? { ...(await topOfFleet(context, by, limit)), workers: undefined }
+          : { ...(await topOfGateway(context, by, limit)), processes: undefined };
         return {
           by,
           exact,
@@ -101,6 +102,7 @@ export function trafficOperations(context: AdminContext): Operation[] {
             ...each,
             tightest: tightest === undefined ? null : stateOf(tightest),
           })),
+          ...(workers && { workers }),
         };
       },
     }),
@@ -118,15 +120,18 @@ export function trafficOperations(context: AdminContext): Operation[] {
           .max(SERIES_SECONDS - 1)
           .default(60),
       }),
-      answer: z.object({ seconds: z.array(second) }),
-      run: ({ query }) => ({
-        seconds: traffic.seconds(query.seconds).map(({ atMs, p50 = null, p99 = null, ...counts }) => ({
+      answer: z.object({ seconds: z.array(second), workers: countedWorkers }),
+      errors: [503],
+      async run({ query }) {
+        const { each, workers } = await context.figures('seconds', query.seconds, context.traffic.now());
+        const seconds = sumOfSeconds(each).map(({ atMs, p50 = null, p99 = null, ...counts }) => ({
           at: new Date(atMs).toISOString(),
           ...counts,
           storeP50Ms: p50,
           storeP99Ms: p99,
-        })),
-      }),
+        }));
+        return { seconds, ...(workers && { workers }) };
+      },
     }),
     operation({
       id: 'getDecision',
@@ -134,36 +139,36 @@ export function trafficOperations(context: AdminContext): Operation[] {
       path: '/v1/decisions',
       role: 'viewer',
       tag,
-      summary: 'The trace of one of the last 1,000 decisions of this process',
+      summary: 'The trace of one of the last 1,000 decisions of this gateway; with workers, of each of them',
       query: z.strictObject({ req_id: named('`x-request-id` of the answer') }),
       answer: decision,
-      errors: [404],
-      run({ query }) {
-        const traced = traffic.find(query.req_id);
-        if (traced === undefined)
-          return refuse(404, 'errors/resource_not_found', 'None of the last 1,000 decisions has this req_id.');
-        const { atMs, decision } = traced;
-        const { account, route, cost, blocked, impossible, trace } = decision;
-        return {
-          req_id: query.req_id,
-          at: new Date(atMs).toISOString(),
-          outcome: outcomeOf(decision),
-          account,
-          route,
-          cost,
-          blocked: blocked === undefined ? null : { forMs: blocked.forMs, reason: blocked.reason ?? null },
-          impossible,
-          trace: trace.map(stateOf),
-        };
+      errors: [404, 503],
+      async run({ query }) {
+        const { each, workers } = await context.figures('decision', query.req_id);
+        const found = each.find((decision) => decision !== undefined);
+        return found ?? refuse(404, 'errors/resource_not_found', `${UNKNOWN_DECISION}${missingText(workers)}`);
       },
     }),
   ];
 }
 
+const UNKNOWN_DECISION = 'None of the last 1,000 decisions has this req_id.';
+
+function missingText(workers: CountedWorkers | undefined): string {
+  const missing = workers?.missing ?? [];
+  return missing.length === 0 ? '' : ` These workers did not answer in time: ${missing.join(', ')}.`;
+}
+
+async function topOfGateway({ figures }: AdminContext, by: Ranking, limit: number) {
+  const { each, workers } = await figures('top', by, MAX_TOP);
+  const { accounts, ...rest } = sumOfTops(each, limit);
+  return { ...rest, accounts: accounts.slice(0, limit), workers };
+}
+
 async function topOfFleet(context: AdminContext, by: Ranking, limit: number) {
   const others = (await listFleet(context)).filter(({ self }) => !self);
   const sum = new FleetSum();
-  // This process knows more of itself than it reports to the others.
+  // This process knows more of itself than it reports to the others. If it has workers, they are others.
   sum.add(context.traffic.top(by, MAX_TOP));
   const processes = { counted: 1, of: others.length + 1 };
   await inSlices(others, ({ details }) => {

@@ -2,10 +2,12 @@ import type { WindowStatus } from 'headgate';
 import { z } from 'zod';
 import { blocksOf } from '../../api/block-state.ts';
 import { type Caller, type Operation, operation } from '../../api/operation.ts';
-import { blocked as block, named, reason, windowState } from '../../api/schemas.ts';
+import { blocked as block, countedWorkers, named, reason, windowState } from '../../api/schemas.ts';
 import { peekEach, rounded, stateOf } from '../../api/window-state.ts';
 import type { Account } from '../../config/schema.ts';
 import { isRefusal, type Refusal, refuse } from '../../exchange/refusal.ts';
+import type { AccountRate } from '../../traffic/top-accounts.ts';
+import { sumOfRates } from '../combined-figures.ts';
 import { type AdminContext, accountOf, audit, limitedRoutes, refuseRoute, subjectOf } from '../context.ts';
 import { LAYERS, type LimitOrigin, originsOf } from '../limit-origins.ts';
 
@@ -24,9 +26,10 @@ const windows = z.object({
   plan: z.string().nullable(),
   perMinute: z
     .object({ accepted: z.number(), rejected: z.number() })
-    .describe('Its requests at this process, on all routes: the average of the last five to ten minutes'),
+    .describe('Its requests at this gateway, on all routes: the average of the last five to ten minutes'),
   blocked: blocked.describe('The block of the account: it rejects on every route with a window'),
   routes: z.array(z.object({ route: z.string(), blocked, windows: z.array(windowState.extend({ from, adjusted })) })),
+  workers: countedWorkers,
 });
 export type Windows = z.output<typeof windows>;
 
@@ -56,6 +59,8 @@ const explanation = z.object({
   windows: z.array(windowState),
 });
 export type Explanation = z.output<typeof explanation>;
+
+const NO_RATE: AccountRate = { accepted: 0, rejected: 0 };
 
 /** The limits that apply to an account, and how full its windows are. */
 export function windowOperations(context: AdminContext): Operation[] {
@@ -106,10 +111,11 @@ export function windowOperations(context: AdminContext): Operation[] {
         if (refusal !== undefined) return refusal;
         const names = limitedRoutes(config(), of, query.route);
         const blockOn = await blocksOf(limiter(), of);
-        const { accepted, rejected } = traffic.rate(of.id);
+        const { each, workers } = await context.figures('rates', [of.id]);
+        const { accepted, rejected } = sumOfRates(each)[0] ?? NO_RATE;
         const perMinute = { accepted: rounded(accepted), rejected: rounded(rejected) };
         const routes = await peekEach(names, (name) => peek(of, name, blockOn));
-        return { ...namesOf(of), perMinute, blocked: await blockOn(), routes };
+        return { ...namesOf(of), perMinute, blocked: await blockOn(), routes, ...(workers && { workers }) };
       },
     }),
     operation({

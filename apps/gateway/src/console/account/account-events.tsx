@@ -10,7 +10,7 @@ export function AccountEvents({ account }: { account: string }) {
   return (
     <section class="card" aria-labelledby="events">
       <div class="row">
-        <h2 id="events">Last decisions of this process</h2>
+        <h2 id="events">Last decisions of this gateway</h2>
         <a href={href('live', undefined, { account })}>Open in Live</a>
       </div>
       <StreamState live={live} />

@@ -1,7 +1,7 @@
 import { ApiError, ask, type Query } from './client.ts';
 
 /**
- * Asks for the figures of all processes. While the store is away, this process knows only its own.
+ * Asks for the figures of all processes. While the store is away, this gateway knows only its own.
  * @throws ApiError
  */
 export function askFleet<Answer>(path: string, query: Query, signal: AbortSignal): Promise<Answer> {

@@ -25,7 +25,7 @@ export function MetOrphans() {
   return (
     <section aria-labelledby="orphans">
       <h2 id="orphans">Orphans that retries met</h2>
-      <p class="soft">At this process, the last one first. An operator may have completed or released one since.</p>
+      <p class="soft">At this gateway, the last one first. An operator may have completed or released one since.</p>
       <ErrorNotice error={error} />
       {value?.orphans.length === 0 && <p>No retry has met an orphan.</p>}
       {value !== undefined && value.orphans.length > 0 && (

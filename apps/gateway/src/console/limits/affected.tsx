@@ -6,7 +6,7 @@ import { href } from '../route.ts';
 /** How many accounts would get other limits, and how many of them would be rejected. */
 export function affectedText(affected: number, now: LimitPreview['now']): string {
   const rejected = now.filter(({ wouldReject }) => wouldReject).length;
-  const first = `${countText(affected, 'account')} that this process has seen lately would get another limit.`;
+  const first = `${countText(affected, 'account')} that this gateway has seen lately would get another limit.`;
   if (now.length === 0) return first;
   const of = now.length === affected ? 'them' : `the ${now.length} busiest`;
   return `${first} Of ${of}, ${numberText(rejected)} would be rejected now. ${now.length === 1 ? rateText(now[0] as Account) : ''}`;
@@ -16,7 +16,7 @@ type Account = LimitPreview['now'][number];
 
 /** How long the changed limit would be enough for an account. */
 function rateText({ account, perMinute, fullAfterMs }: Account): string {
-  const rate = `${account} makes ${numberText(perMinute)} requests per minute at this process. Those at other processes count too; by these alone,`;
+  const rate = `${account} makes ${numberText(perMinute)} requests per minute at this gateway. Those at other processes count too; by these alone,`;
   if (fullAfterMs === null) return `${rate} the new limit is never full.`;
   return `${rate} the new limit is full after about ${spanText(fullAfterMs)}.`;
 }

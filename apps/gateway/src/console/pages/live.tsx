@@ -70,7 +70,7 @@ function LookUp() {
         <Field label="req_id" autocomplete="off" required value={requestId} onValue={setRequestId} />
         <button type="submit">Look up</button>
       </form>
-      <p class="soft">The x-request-id of its answer. This process remembers the last 1,000 decisions.</p>
+      <p class="soft">The x-request-id of its answer. This gateway remembers the last 1,000 decisions.</p>
       {traced !== undefined && <TraceDialog requestId={traced} onClose={() => setTraced(undefined)} />}
     </section>
   );
@@ -116,7 +116,7 @@ function Stream({ filters }: { filters: Filters }) {
   const live = useLiveEvents(given(filters), MOST);
   return (
     <section class="card" aria-labelledby="stream">
-      <h2 id="stream">Events of this process</h2>
+      <h2 id="stream">Events of this gateway</h2>
       <StreamState live={live} />
       <EventList live={live} label="Events" nothing="Nothing that fits has happened." />
       {live.events.length === MOST && <p class="soft">Only the last {MOST} events are shown.</p>}

@@ -31,8 +31,8 @@ const OUTCOMES = [
 ] as const;
 type Outcome = (typeof OUTCOMES)[number][0];
 
-/** Label of a figure that covers only this process. */
-const HERE = 'this process';
+/** Label of a figure that covers only this gateway. */
+const HERE = 'this gateway';
 
 /** Current traffic, and problems that need a look. */
 export function OverviewPage() {
@@ -120,8 +120,8 @@ function Charts() {
   return (
     <section aria-label="Last 15 minutes" class="columns">
       <TimeChart
-        title="Requests per second of this process"
-        sentence={`In the last 15 minutes, at this process, ${numberText(accepted)} requests were accepted and ${numberText(rejected)} rejected.`}
+        title="Requests per second of this gateway"
+        sentence={`In the last 15 minutes, at this gateway, ${numberText(accepted)} requests were accepted and ${numberText(rejected)} rejected.`}
         times={times}
         lines={OUTCOMES.map(([name, text]) => ({
           name: text,
@@ -131,8 +131,8 @@ function Charts() {
         stacked
       />
       <TimeChart
-        title="Calls of the store by this process, in ms"
-        sentence={`In the last 15 minutes, at this process, in each second 99 of 100 calls of the store took at most ${numberText(ms)} ms.`}
+        title="Calls of the store by this gateway, in ms"
+        sentence={`In the last 15 minutes, at this gateway, in each second 99 of 100 calls of the store took at most ${numberText(ms)} ms.`}
         times={times}
         lines={[
           { name: 'half of them', color: 'store-p50', values: slowest('storeP50Ms') },

@@ -35,7 +35,7 @@ export function SystemPage() {
       </PageTitle>
       {now && (
         <section class="card" aria-labelledby="process">
-          <h2 id="process">This process</h2>
+          <h2 id="process">This gateway</h2>
           <StatusPairs now={now} />
         </section>
       )}

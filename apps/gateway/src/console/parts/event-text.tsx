@@ -21,8 +21,8 @@ interface ClaimData {
 const OUTCOMES = { accepted: 'good', rejected: 'bad', degraded: 'care' } as const;
 
 const STATES: Readonly<Record<StateChange['state'], string>> = {
-  draining: 'lets this process drain',
-  serving: 'lets this process serve again',
+  draining: 'lets this gateway drain',
+  serving: 'lets this gateway serve again',
   reloaded: 'the config was reloaded',
   shadow_started: 'started shadow limits',
   shadow_ended: 'ended shadow limits',

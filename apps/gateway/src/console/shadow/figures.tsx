@@ -12,7 +12,7 @@ type Counts = Figures['total'];
 export function ShadowFigures({ figures, fleet }: { figures: Figures; fleet: ShadowState['fleet'] | undefined }) {
   const { total, routes, accounts, unlisted, since, counters } = figures;
   const all = fleet?.total ?? total;
-  const here = `this process: ${status.value?.instance}`;
+  const here = `this gateway: ${status.value?.instance}`;
   return (
     <>
       <section class="card" aria-labelledby="matrix">

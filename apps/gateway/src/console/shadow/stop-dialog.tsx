@@ -31,7 +31,7 @@ export function StopDialog({
       onClose={onClose}
     >
       <p>
-        Its figures are lost: {countText(none + both + onlyCandidate + onlyCurrent, 'request')} at this process. The
+        Its figures are lost: {countText(none + both + onlyCandidate + onlyCurrent, 'request')} at this gateway. The
         limits stay as they are. If the config has a candidate, that one runs again.
       </p>
     </ActionDialog>

@@ -25,7 +25,7 @@ export function DrainDialog({
   const served = `It accepts ${numberText(perSecond.accepted)} requests per second now.`;
   return (
     <ActionDialog
-      title={isDraining ? 'End the draining' : 'Drain this process'}
+      title={isDraining ? 'End the draining' : 'Drain this gateway'}
       button={isDraining ? 'End the draining' : 'Drain'}
       work={async (reason) => {
         const path = isDraining ? 'v1/undrain' : 'v1/drain';
