@@ -26,7 +26,7 @@ const WHOLE = {
   './memory': 9_900,
   './file': 4_400,
   './redis': 42_600,
-  './postgres': 51_100,
+  './postgres': 51_600,
   './http': 11_900,
   './node': 47_400,
   './express': 47_600,
