@@ -14,13 +14,8 @@ const MOST_OF_AN_ADAPTER = 3_000;
 
 /** Everything of each subpath. */
 const WHOLE = {
-<<<<<<< HEAD
   '.': 36_800,
-  './limits': 3_450,
-=======
-  '.': 35_500,
   './limits': 8_650,
->>>>>>> leases
   './gate': 500,
   './idempotency': 300,
   './waiting': 4_000,
@@ -31,11 +26,7 @@ const WHOLE = {
   './memory': 9_900,
   './file': 4_400,
   './redis': 42_600,
-<<<<<<< HEAD
-  './postgres': 50_300,
-=======
-  './postgres': 49_700,
->>>>>>> leases
+  './postgres': 51_600,
   './http': 11_900,
   './node': 47_400,
   './express': 47_600,

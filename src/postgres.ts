@@ -17,6 +17,7 @@ export {
 export type { PostgresClient } from './stores/postgres/client.ts';
 export type { Isolation } from './stores/postgres/database.ts';
 export { PostgresSetupError, RowsFailedError } from './stores/postgres/errors.ts';
+export type { Executor } from './stores/postgres/executor.ts';
 export {
   createPostgresStore,
   type PostgresStore,
@@ -32,7 +33,6 @@ export type { TransactionOf } from './transactions/client-transaction.ts';
 export type { TransactionalIdempotencyOptions, TransactionSettings } from './transactions/options.ts';
 export {
   createTransactionalIdempotency,
-  type Executor,
   type TransactionalIdempotency,
   type TransactionRunOptions,
   type TransactionRunResult,

@@ -17,17 +17,29 @@ const DENIED_MS = 1_000;
 /** How often processes tell each other what they admitted, by the rule `later`. */
 const TELL_MS = 500;
 const ROOM = 16_000_000;
+const MOST_SHARED = 32;
 
 const random = createRandom(seed);
 const rankOf = exponent === 0 ? () => random.below(accounts) : createZipf({ count: accounts, exponent, random });
 let trips = 0;
+let commands = 0;
+/** Whether timers run, and no requests come. */
+let isTimersTurn = true;
 
 /** Store, network and cache of rejections of one process. */
 function remote(memory) {
   const denied = new Map();
-  let returnedAt = -1;
-  const trip = (work) => {
-    trips++;
+  const shared = { lease: { at: -1, count: 0 }, settle: { at: -1, count: 0 } };
+  /** What timers send in one turn goes together, up to 32 in a call, as the store in Redis does it. */
+  const shares = (kind) => {
+    const call = shared[kind];
+    if (call.at === now() && ++call.count % MOST_SHARED !== 0) return true;
+    if (call.at !== now()) Object.assign(call, { at: now(), count: 0 });
+    return false;
+  };
+  const trip = (work, isShared = false) => {
+    commands++;
+    if (!isShared) trips++;
     return new Promise((resolve) => {
       at(now() + ONE_WAY_MS, () => {
         const result = work();
@@ -36,11 +48,11 @@ function remote(memory) {
     });
   };
   /** @returns a rejection that is remembered, or a promise of a new decision */
-  const ask = (account, work, decisionOf) => {
+  const ask = (account, work, decisionOf, isShared = () => false) => {
     const known = denied.get(account);
     if (known !== undefined && now() < known.until) return known.decision;
     denied.delete(account);
-    return trip(work).then((result) => {
+    return trip(work, isShared()).then((result) => {
       const decision = decisionOf(result);
       if (!decision.accepted)
         denied.set(account, { decision, until: now() + Math.min(DENIED_MS, decision.shown?.resetMs ?? DENIED_MS) });
@@ -60,18 +72,14 @@ function remote(memory) {
         account,
         () => memory.lease(account, ...rest),
         ({ decision }) => decision,
+        () => isTimersTurn && shares('lease'),
       );
       return asked instanceof Promise ? asked : { decision: asked, granted: 0 };
     },
     peek: (...args) => trip(() => memory.peek(...args)),
     settle: (...args) => trip(() => memory.settle(...args)),
     reset: (...args) => trip(() => memory.reset(...args)),
-    // What goes back in one turn goes in one call.
-    settleOnce(...args) {
-      if (returnedAt === now()) trips--;
-      returnedAt = now();
-      return trip(() => memory.settleOnce(...args));
-    },
+    settleOnce: (...args) => trip(() => memory.settleOnce(...args), shares('settle')),
   };
 }
 
@@ -137,6 +145,7 @@ const most = new Map();
 let decisions = 0;
 let next = random.exponential(1_000 / perSecond);
 await pass(seconds * 1_000, (endMs) => {
+  isTimersTurn = false;
   for (; next < endMs; next += random.exponential(1_000 / perSecond)) {
     const rank = rankOf();
     const account = `account_${rank}`;
@@ -147,6 +156,7 @@ await pass(seconds * 1_000, (endMs) => {
     exactly++;
     most.set(account, (most.get(account) ?? 0) + 1);
   }
+  isTimersTurn = true;
 });
 // What is on its way arrives.
 await pass(seconds * 1_000 + 100, () => {});
@@ -157,5 +167,5 @@ for (const account of new Set([...most.keys(), ...admitted.keys()])) {
   if (difference > 0) over += difference;
   else missed -= difference;
 }
-process.stdout.write(JSON.stringify({ decisions, exactly, trips, over, missed }));
+process.stdout.write(JSON.stringify({ decisions, exactly, trips, commands, over, missed }));
 process.exit();

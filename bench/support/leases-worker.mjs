@@ -28,7 +28,11 @@ async function farRedis() {
   await once(proxy.listen(0, '127.0.0.1'), 'listening');
   return new Redis(proxy.address().port, '127.0.0.1');
 }
-const stored = async () => createRedisStore(delayMs ? await farRedis() : redis(), { deadlineMs: 5_000 });
+async function stored() {
+  const store = createRedisStore(delayMs ? await farRedis() : redis(), { deadlineMs: 5_000 });
+  await store.ready();
+  return store;
+}
 const limiter = await {
   memory: () => createLimiter({ store: createMemoryStore(), limits }),
   redis: async () => createLimiter({ store: await stored(), limits }),

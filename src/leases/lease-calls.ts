@@ -25,6 +25,10 @@ export interface LeaseParts {
 const RETURN_MS = 10_000;
 /** Both clocks round down to whole milliseconds, so a window may be over this much earlier than they say. */
 const ROUNDING_MS = 1;
+/** A pair is busy if its last request came within this part of a lease. */
+const BUSY_PART = 4;
+/** A smaller lease is not fetched before a request asks for it. */
+const LEAST_PROLONGED = 2;
 /** A lease is renewed this many trips before it ends. */
 const TRIPS_BEFORE_END = 2;
 
@@ -37,6 +41,8 @@ interface Asking {
   /** Units that this process should have then. */
   readonly wanted: number;
   readonly epoch: number;
+  /** When the last request came: the lease ends `leaseMs` after it. */
+  readonly lastAt: number;
   readonly sentAt: number;
   readonly wallSentAt: number;
   /** Whether no request waits for it. */
@@ -85,11 +91,29 @@ export class LeaseCalls {
     if (this.isFailing) return;
     const wanted = pair.wanted(now, this.#parts.leaseMs);
     pair.forgetAsked(now, this.#parts.leaseMs);
-    const units = Math.min(MAX_LEASED_REQUESTS, wanted - pair.left);
     // Nothing would be left of a lease that is too small: then the next request asks.
-    if (wanted === 0) return;
+    if (wanted > 0) this.#leaseAhead(pair, wanted, now);
+  }
+
+  /**
+   * Call it when a lease is over that requests used. Of a busy pair it fetches the next one, for all of them in one turn, so that
+   * a store can send the calls together. Of others what is left goes back with the next {@link Returns.flush}.
+   */
+  prolong(pair: Pair, now: number): void {
+    const { leaseMs } = this.#parts;
+    const isBusy = now - pair.lastAt <= leaseMs / BUSY_PART && !this.isFailing;
+    const wanted = isBusy ? pair.wanted(now, leaseMs) : 0;
+    if (wanted < LEAST_PROLONGED) {
+      this.giveBackAll(pair);
+      return;
+    }
+    pair.forgetAsked(now, leaseMs);
+    this.#leaseAhead(pair, wanted, now);
+  }
+
+  #leaseAhead(pair: Pair, wanted: number, now: number): void {
     try {
-      const leased = this.lease(pair, 1, Math.max(1, units), wanted, now, true);
+      const leased = this.lease(pair, 1, Math.max(1, wanted - pair.left), wanted, now, true);
       // The failure policy or the next request reports what is wrong.
       if (isPromise(leased)) leased.catch(() => {});
     } catch {}
@@ -109,9 +133,9 @@ export class LeaseCalls {
     now: number,
     isAhead: boolean,
   ): MaybePromise<Decision> {
-    const { account, route, windowSet, epoch } = pair;
+    const { account, route, windowSet, epoch, lastAt } = pair;
     const wallSentAt = this.#parts.wallClock.now();
-    const asking = { pair, windowSet, cost, requests, wanted, epoch, sentAt: now, wallSentAt, isAhead };
+    const asking = { pair, windowSet, cost, requests, wanted, epoch, lastAt, sentAt: now, wallSentAt, isAhead };
     pair.isAsking = true;
     const failed = (error: unknown): never => {
       this.#failed(asking, error);
@@ -135,6 +159,7 @@ export class LeaseCalls {
     this.isFailing = true;
     pair.asked = 0;
     pair.askedSince = sentAt;
+    this.#endIfOver(pair);
     // The store may have charged them, unless the call was never sent.
     if (isHeadgateError(error, 'store_unavailable') && !(error as StoreUnavailableError).sent) return;
     const units = (requests - (isAhead ? 0 : 1)) * cost;
@@ -153,16 +178,24 @@ export class LeaseCalls {
     const units = (granted - (isAhead ? 0 : 1)) * cost;
     if (units > 0) this.#install(asking, decision, chargedOf(decision, granted), units);
     else if (decision.accepted && pair.left > 0) this.#install(asking, decision, chargedOf(decision, granted), 0);
+    this.#endIfOver(pair);
     return this.#seen(decision);
+  }
+
+  /** Units were left for the lease that was asked for, and it did not come. */
+  #endIfOver(pair: Pair): void {
+    if (pair.left === 0 || pair.isLive(this.#parts.timers.now(), this.#parts.wallClock.now())) return;
+    this.giveBackAll(pair);
+    void this.returns.flush();
   }
 
   /** Makes units available that were just charged, with those that were left, or gives them back. */
   #install(asking: Asking, decision: Decision, charged: Counters, units: number): void {
-    const { pair, windowSet, epoch, sentAt, wallSentAt, wanted } = asking;
+    const { pair, windowSet, epoch, lastAt, sentAt, wallSentAt, wanted } = asking;
     const { decidedAt } = decision;
     const now = this.#parts.timers.now();
     this.#parts.ledger.leased(pair, units);
-    const moment = this.#ends.momentOf(sentAt);
+    const moment = this.#ends.momentOf(lastAt);
     const endsAt = Math.min(moment, sentAt + firstEndOf(windowSet, charged) - decidedAt - ROUNDING_MS);
     const wallEndsAt = wallSentAt + endsAt - sentAt;
     const isInTime = now < endsAt && this.#parts.wallClock.now() < wallEndsAt;

@@ -70,6 +70,7 @@ export class LeaseStore {
       pair.isLive(now, this.#wallClock.now())
     ) {
       pair.left -= cost;
+      pair.lastAt = now;
       pair.asked += cost;
       pair.taken += cost;
       this.#ledger.decisions++;
@@ -118,6 +119,7 @@ export class LeaseStore {
       if (isHeld) return after(dropped, () => this.consume(account, route, windowSet, cost));
     }
     pair.isSeen = true;
+    pair.lastAt = now;
     const wanted = pair.isAsking || this.#calls.isFailing ? 0 : pair.wanted(now, this.#leaseMs);
     pair.forgetAsked(now, this.#leaseMs);
     pair.asked += cost;
@@ -210,13 +212,15 @@ export class LeaseStore {
   readonly #onDue = (pairs: readonly Pair[]): void => {
     const now = this.#timers.now();
     for (const pair of pairs) {
-      if (!pair.isAsking) {
-        this.#calls.giveBackAll(pair);
-        this.#ledger.took(pair);
-      }
-      if (pair.isSeen || pair.isAsking) this.#ends.set(pair, this.#ends.momentOf(now));
+      const { isSeen, isAsking } = pair;
+      if (isSeen || isAsking) this.#ends.set(pair, this.#ends.momentOf(now));
       else this.#pairs.delete(pair);
       pair.isSeen = false;
+      if (isAsking) continue;
+      const { taken } = pair;
+      this.#ledger.took(pair);
+      if (taken > 0) this.#calls.prolong(pair, now);
+      else this.#calls.giveBackAll(pair);
     }
     this.#calls.returns.retry();
     after(this.#calls.returns.flush(), () => {

@@ -36,6 +36,8 @@ export class Pair {
   beganAt = 0;
   units = 0;
 
+  /** When the last request came. */
+  lastAt = NEVER;
   /** Units that requests asked for since a time. */
   asked = 0;
   askedSince: number;

@@ -1,9 +1,10 @@
 import { OptionError } from '../base/errors.ts';
-import { checkOptions } from '../base/options.ts';
+import { checkMethods, checkOptions } from '../base/options.ts';
 import { type AdjustTarget, targetKey } from '../core/adjustment.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
 import type { Subject } from '../limits/window-set-source.ts';
 import { placeOfTarget } from '../limits/window-sets.ts';
+import type { AdjustmentStore } from './ports.ts';
 
 /** Who changes limits, why, and for how long. */
 export interface ChangeOptions {
@@ -17,6 +18,12 @@ export interface ChangeOptions {
   readonly forMs?: number | undefined;
   /** Confirms what `preview` warns of. */
   readonly confirm?: boolean | undefined;
+  /**
+   * The same adjustments in an open transaction of yours, e.g. `createPostgresAdjustments(executor)`. Your commit makes
+   * the change, and a rollback leaves nothing of it. Call `refresh()` after the commit, so that this process obeys it
+   * at once.
+   */
+  readonly transaction?: AdjustmentStore | undefined;
 }
 
 /** Provider and plan of an account, as its requests name them. */
@@ -61,7 +68,7 @@ const YEAR_MS = 366 * 86_400_000;
 /** Control characters could forge lines of a log. */
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]/u;
 
-const OPTIONS = ['by', 'reason', 'until', 'forMs', 'confirm'];
+const OPTIONS = ['by', 'reason', 'until', 'forMs', 'confirm', 'transaction'];
 
 /** @throws OptionError, LimitError with the place of the fault */
 export function checkChanges(changes: readonly LimitChange[]): readonly CheckedChange[] {
@@ -82,11 +89,13 @@ export function checkChanges(changes: readonly LimitChange[]): readonly CheckedC
  */
 export function checkChangeOptions(options: ChangeOptions, now: number): number | undefined {
   checkOptions(options, OPTIONS, 'options');
-  const { by, reason, until, forMs, confirm } = options;
+  const { by, reason, until, forMs, confirm, transaction } = options;
   checkText('by', by, MAX_BY);
   if (reason !== undefined) checkText('reason', reason, MAX_REASON);
   if (confirm !== undefined && typeof confirm !== 'boolean')
     throw new OptionError('confirm', confirm, 'must be a boolean');
+  if (transaction !== undefined)
+    checkMethods('transaction', transaction, ['read', 'append', 'restore'], ', as createPostgresAdjustments() does');
   if (forMs !== undefined && until !== undefined)
     throw new OptionError('until', until, 'must not be given beside forMs');
   if (forMs !== undefined) {

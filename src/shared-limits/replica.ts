@@ -93,6 +93,13 @@ export class Replica {
     });
   }
 
+  /** The same knowledge over the same adjustments in a transaction: what is read and changed there stays there. */
+  async copyOver(transaction: AdjustmentStore): Promise<Replica> {
+    const copy = new Replica(transaction);
+    await copy.begin(async () => this.state);
+    return copy;
+  }
+
   /**
    * Reads the store, and brings it forward if it lacks entries that this process knows.
    * @param instance see {@link AdjustmentStore.read}

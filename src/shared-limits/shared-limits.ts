@@ -149,10 +149,18 @@ export interface SharedLimits extends WindowSetSource {
    * applies, and {@link SharedLimits.state} says so.
    */
   ready(options?: { readonly timeoutMs?: number | undefined }): Promise<void>;
+  /**
+   * Reads the store now. This process then obeys every change that was acknowledged, or committed, before the call.
+   * @throws the store's errors, ClosedError
+   */
+  refresh(): Promise<void>;
   /** Returns the adjustments that apply. */
   list(): readonly Adjustment[];
-  /** Returns where each limit of a subject comes from, and which layers it hides. */
-  explain(subject: Subject): readonly LimitOrigin[];
+  /**
+   * Returns where each limit of a subject comes from, and which layers it hides.
+   * @param subject without `account`: of an account that has no limits of its own
+   */
+  explain(subject: Omit<Subject, 'account'> & { readonly account?: string | undefined }): readonly LimitOrigin[];
   /**
    * Returns what these changes would do. Changes nothing.
    * @throws OptionError, LimitError with the place of the fault
@@ -160,7 +168,7 @@ export interface SharedLimits extends WindowSetSource {
   preview(changes: readonly LimitChange[]): readonly LimitPreview[];
   /**
    * Adjusts one limit. It holds here at once, and in every process that reaches the store within `refreshMs` and the
-   * store's deadline (S23).
+   * store's deadline (S23). With the option `transaction` it is made by your commit.
    * @throws OptionError, LimitError, AdjustmentConflictError, UnconfirmedError, TooManyAdjustmentsError, ReadOnlyError:
    * nothing was changed then. The store's errors: after a StoreTimeoutError the change may be stored, which `list()`
    * shows

@@ -152,8 +152,16 @@ export class StoredLimits implements SharedLimits {
     return this.#windowSets.applied;
   }
 
-  explain(subject: Subject): readonly LimitOrigin[] {
-    return this.#windowSets.explain(subject);
+  async refresh(): Promise<void> {
+    this.#checkOpen();
+    await this.#replica.refresh();
+    this.#readings = NOTED_EVERY;
+    this.#poll.now();
+  }
+
+  explain(subject: Omit<Subject, 'account'> & { readonly account?: string | undefined }): readonly LimitOrigin[] {
+    // No account has this name among the adjustments.
+    return this.#windowSets.explain({ ...subject, account: subject.account ?? '' });
   }
 
   preview(changes: readonly LimitChange[]): readonly LimitPreview[] {
@@ -173,24 +181,27 @@ export class StoredLimits implements SharedLimits {
     this.#checkOpen();
     if (this.#isReadOnly) throw new ReadOnlyError();
     const checked = this.#windowSets.check(changes);
-    const { by, reason, confirm } = { ...options };
+    const { by, reason, confirm, transaction } = { ...options };
     // A fault is an error without the store too. The store's clock may show another time.
     checkChangeOptions(options, this.#now);
-    const entry = await this.#replica.append((head) => {
+    const replica = transaction === undefined ? this.#replica : await this.#replica.copyOver(transaction);
+    const entry = await replica.append((head) => {
       const until = checkChangeOptions(options, this.#now);
-      checkVersions(checked, (key) => this.#current(key));
+      checkVersions(checked, (key) => this.#current(replica, key));
       const warnings = this.#windowSets.preview(checked).flatMap((each) => each.warnings);
       if (warnings.length > 0 && confirm !== true) throw new UnconfirmedError(warnings);
-      const limits = adjustedLimits(checked, this.#replica.adjustments, until);
-      checkRoom(checked, this.#replica.adjustments, this.#maxAdjustments);
+      const limits = adjustedLimits(checked, replica.adjustments, until);
+      checkRoom(checked, replica.adjustments, this.#maxAdjustments);
       return limits.length === 0
         ? undefined
         : entryAfter(head, { at: this.#now, by, reason, source: 'change', limits });
     });
-    // Says at once that this process obeys it.
-    this.#readings = NOTED_EVERY;
-    this.#poll.now();
-    const head = entry ?? this.#replica.head;
+    if (transaction === undefined) {
+      // Says at once that this process obeys it.
+      this.#readings = NOTED_EVERY;
+      this.#poll.now();
+    }
+    const head = entry ?? replica.head;
     return { revision: revisionOf(head), version: head?.version ?? 0, limits: entry?.limits ?? [] };
   }
 
@@ -291,8 +302,8 @@ export class StoredLimits implements SharedLimits {
   }
 
   /** The adjustment of the store that is not over. */
-  #current(key: string): Adjustment | undefined {
-    const adjustment = this.#replica.adjustments.get(key);
+  #current(replica: Replica, key: string): Adjustment | undefined {
+    const adjustment = replica.adjustments.get(key);
     return adjustment === undefined || this.#isOver(adjustment) ? undefined : adjustment;
   }
 

@@ -9,19 +9,13 @@ import { boundedResult, decodeOutcome, encodeValue, type ResultCodec } from '../
 import type { Refused, Unavailable } from '../idempotency/refusal.ts';
 import type { ClaimSettings } from '../idempotency/settings.ts';
 import type { PostgresClient } from '../stores/postgres/client.ts';
-import type { Connection } from '../stores/postgres/database.ts';
+import { connectionOf, type Executor } from '../stores/postgres/executor.ts';
 import type { TransactionOf } from './client-transaction.ts';
 import { isConflict, MAX_RETRIES } from './failures.ts';
 import { KeyOpenings } from './key-openings.ts';
 import { fillOptions, settingsFor, type TransactionalIdempotencyOptions, type TransactionSettings } from './options.ts';
 import type { Ticket } from './statements.ts';
 import type { TransactionalClaim } from './transactional-claim.ts';
-
-/** Runs one statement in a transaction of your own. Each `$n` stands in `text` once, in order. Returns the rows. */
-export type Executor = (
-  text: string,
-  values: readonly (string | null)[],
-) => PromiseLike<readonly object[] | { readonly rows: readonly object[] }>;
 
 /** Options of one `run`. */
 export interface TransactionRunOptions<T> extends TransactionSettings, Partial<ResultCodec<T>> {
@@ -106,7 +100,6 @@ export interface TransactionalIdempotency<Transaction> extends KeyOpener {
   close(options?: { readonly timeoutMs?: number | undefined }): Promise<void>;
 }
 
-const EXECUTOR = 'must be a function (text, values) that runs a statement in your transaction and returns its rows';
 const RUN_OPTIONS = ['waitMs', 'retentionMs', 'maxKeptBytes', 'maxRunMs', 'signal', 'serialize', 'deserialize'];
 const CLAIM_OPTIONS = ['waitMs', 'retentionMs', 'deserialize'];
 const COMPLETE_OPTIONS = ['maxKeptBytes', 'serialize'];
@@ -284,16 +277,4 @@ function replay<T>(
   const outcome = decodeOutcome(value, status, codec);
   if (outcome.kind === 'failed') throw outcome.error;
   return outcome;
-}
-
-function connectionOf(executor: Executor): Connection {
-  if (typeof executor !== 'function') throw new OptionError('executor', executor, EXECUTOR);
-  return {
-    async query(text, values) {
-      const answer = await executor(text, values);
-      const rows: unknown = 'rows' in answer ? answer.rows : answer;
-      if (!Array.isArray(rows)) throw new OptionError('executor()', rows, 'must return the rows');
-      return rows;
-    },
-  };
 }

@@ -150,6 +150,26 @@ describe('S32: leases', () => {
     expect(leased.filter((each) => !each)).toEqual([]);
   });
 
+  it('the next leases of busy pairs are fetched together when theirs end, and the others give back', async () => {
+    const { limiter, advance, calls, leases } = start();
+    const accounts = ['a', 'b', 'c'];
+    for (let i = 0; i < 40; i++) {
+      for (const account of accounts) await limiter.consume({ account, route: 'r' });
+      await advance(50);
+    }
+    calls.length = 0;
+    const leased: boolean[] = [];
+    for (let i = 0; i < 40; i++) {
+      for (const account of accounts) leased.push((await limiter.consume({ account, route: 'r' })).leased);
+      await advance(50);
+    }
+    expect(leased).not.toContain(false);
+    expect(calls.filter((call) => call.startsWith('lease')).length).toBeLessThanOrEqual(12);
+    // Nothing is held for longer than a lease after the last request.
+    await advance(950);
+    expect(leases.stats()).toMatchObject({ held: 0, lost: 0 });
+  });
+
   it('the last units of a window are asked for one by one, and no request is admitted beyond it', async () => {
     const { limiter, calls, warmUp } = start({ limits: { allMethods: ['100/1m'] } });
     await warmUp(90, 1);

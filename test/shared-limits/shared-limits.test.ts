@@ -481,6 +481,8 @@ describe('an explanation', () => {
       },
     ]);
     expect(limits.explain({ account: 'b', route: 'x' })[0]).toEqual({ limit: 'route', applies: undefined, hides: [] });
+    const ofOthers = { ...subject, account: undefined };
+    expect(limits.explain(ofOthers)).toEqual(limits.explain({ ...subject, account: 'another' }));
     expect(() => limits.explain({ ...ACCOUNT, plan: 'none' })).toThrow(/unknown plan "none"/);
   });
 });

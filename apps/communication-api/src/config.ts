@@ -103,9 +103,7 @@ const VARIABLES = z.object({
     .default('true')
     .transform((text) => text === 'true')
     .describe('Whether the start brings the schema of DATABASE_URL up to date.'),
-  REDIS_URL: redisUrl.describe(
-    'Redis server for limits and idempotency keys of several processes. Default: the memory of this process.',
-  ),
+  REDIS_URL: redisUrl.describe('Redis server for the counters of limits and attempts. Default: the database.'),
   SECRET_KEYS: secretKeys
     .optional()
     .describe('Master keys, the current one first. Required with DATABASE_URL. Default: DATA_DIR/master.key.'),

@@ -27,7 +27,7 @@ export function addSources({ rooms, instances, limitStore, claimStore, pool }: M
     gauge('communication_api_spool_max_bytes', 'Most disk space for attachments', () => config.SPOOL_MAX_BYTES),
     gauge('headgate_idempotency_in_flight', 'Claims that this process owns', () => idempotency.held),
     gauge('headgate_idempotency_background', 'Commands that are retried until acknowledged', () => idempotency.pending),
-    ...limitStoreMetrics(() => limitStore.stats()),
+    ...limitStoreMetrics(config.REDIS_URL === undefined ? 'postgres' : 'redis', () => limitStore.stats()),
     ...claimStoreMetrics(() => claimStore.stats()),
     ...(pool === undefined ? [] : poolMetrics(pool)),
   ]);

@@ -1,5 +1,4 @@
 import type { Idempotency, Limiter } from 'headgate';
-import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 import type { Accounts } from './accounts/accounts.ts';
 import type { Applications } from './applications/applications.ts';
@@ -11,10 +10,9 @@ import type { Queue } from './jobs/queue.ts';
 import type { MailAccounts } from './journal/mail-accounts.ts';
 import type { Sender } from './journal/sender.ts';
 import type { Sends } from './journal/sends.ts';
-import type { SeparateCounters } from './journal/separate-counters.ts';
 import type { Keys } from './keys/keys.ts';
-import type { LimitBook } from './limits/book.ts';
-import type { LimitOverrides } from './limits/overrides.ts';
+import type { AccountLimits } from './limits/account-limits.ts';
+import type { Guards } from './limits/guards.ts';
 import type { Links } from './links/links.ts';
 import type { WizardSessions } from './links/wizard-sessions.ts';
 import type { Spool } from './mail/spool.ts';
@@ -54,13 +52,9 @@ export interface Rooms {
   readonly endpoints: Endpoints;
   readonly fanOut: FanOut;
   readonly conversations: Conversations;
-  readonly overrides: LimitOverrides;
-  readonly book: LimitBook;
+  readonly limits: AccountLimits;
   readonly limiter: Limiter;
-  /** Shared by the processes, if REDIS_URL is set. */
-  readonly redis: Redis | undefined;
-  /** Undefined: this process shares its counters, or no other process can use its database. */
-  readonly separateCounters: SeparateCounters | undefined;
+  readonly guards: Guards;
   readonly links: Links;
   readonly wizardSessions: WizardSessions;
   readonly providers: Registry;

@@ -7,11 +7,11 @@ import { createClaimStore, createServiceIdempotency } from './api/idempotency.ts
 import { Applications } from './applications/applications.ts';
 import { type Background, createBackground } from './background.ts';
 import type { Config } from './config.ts';
-import type { Database, Pool } from './db/database.ts';
+import { clientOf, type Database, type Pool } from './db/database.ts';
 import { hasCurrentSchema } from './db/migrate.ts';
 import { openEnvelope } from './db/root-secret.ts';
 import type { Clock } from './domain/clock.ts';
-import { answersRequests, worksInBackground } from './domain/process-role.ts';
+import { worksInBackground } from './domain/process-role.ts';
 import { DomainChecks } from './domains/domain-checks.ts';
 import { Domains } from './domains/domains.ts';
 import { Queue } from './jobs/queue.ts';
@@ -20,11 +20,10 @@ import { MailAccounts } from './journal/mail-accounts.ts';
 import { Sender } from './journal/sender.ts';
 import { Sends } from './journal/sends.ts';
 import { SentCopies } from './journal/sent-copies.ts';
-import { SeparateCounters } from './journal/separate-counters.ts';
 import { Keys } from './keys/keys.ts';
-import { LimitBook } from './limits/book.ts';
+import { AccountLimits } from './limits/account-limits.ts';
+import { Guards } from './limits/guards.ts';
 import { createLimitStore, createServiceLimiter, type LimitStore } from './limits/limiter.ts';
-import { LimitOverrides } from './limits/overrides.ts';
 import { connectRedis } from './limits/redis.ts';
 import { Links } from './links/links.ts';
 import { WizardSessions } from './links/wizard-sessions.ts';
@@ -103,7 +102,8 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const endpoints = new Endpoints(db, envelope, clock, queue.table);
   const fanOut = new FanOut(db, endpoints, queue);
   const events = new Events(clock, fanOut);
-  const accounts = new Accounts(db, envelope, clock, events);
+  const limits = new AccountLimits(db, { pollMs: hasOthers ? LIMITS_POLL_MS : undefined, log });
+  const accounts = new Accounts(db, envelope, clock, events, limits);
   const egress = new Egress({ policy: config.EGRESS_POLICY, ports: config.EGRESS_PORTS });
   const mailAccounts = new MailAccounts(accounts, egress, new AccountHealth(db, events, clock, log));
   const wizardSessions = new WizardSessions(db, envelope, clock);
@@ -117,11 +117,12 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     ...(parts.providers ?? []),
   ]);
   metrics.addProviders(providers.names);
-  const overrides = new LimitOverrides(db, clock);
-  const book = new LimitBook(overrides, { pollMs: hasOthers ? LIMITS_POLL_MS : undefined, log });
   const redis = config.REDIS_URL === undefined ? undefined : await connectRedis(config.REDIS_URL, log);
-  const limitStore = createLimitStore(redis, log);
-  const limiter = createServiceLimiter({ book, store: limitStore, log });
+  const newCounters = () => createLimitStore(redis, hasOthers ? clientOf(db) : undefined, log);
+  const limitStore = newCounters();
+  const limiter = createServiceLimiter(limits, limitStore, log);
+  // In memory, attempts of strangers must not take the room of accounts.
+  const guards = new Guards(createServiceLimiter(limits, newCounters(), log), log);
   const claimStore = createClaimStore(redis, log);
   const idempotency = createServiceIdempotency(claimStore, metrics.onIdempotency);
   const conversations = new Conversations(db, clock);
@@ -134,8 +135,6 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   );
   const sends = new Sends(db, envelope, clock, events);
   const instances = new Instances(db, clock, log, randomUUID(), config.ROLE);
-  const countsAlone = hasOthers && redis === undefined && answersRequests(config.ROLE);
-  const separateCounters = countsAlone ? new SeparateCounters(instances, log) : undefined;
   const copies = new SentCopies({
     ...{ db, envelope, clock, log, queue, accounts, mailAccounts, providers },
     maxBytes: config.APPEND_MAX_BYTES,
@@ -168,11 +167,9 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     conversations,
     links: new Links(db, envelope, clock, accounts, wizardSessions),
     wizardSessions,
-    overrides,
-    book,
+    limits,
     limiter,
-    redis,
-    separateCounters,
+    guards,
     idempotency,
     providers,
     mockMailbox,
@@ -184,21 +181,20 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     tracking: new Tracking(db, clock, log, new TrackingTokens(envelope.deriveAll('tracking')), events),
   };
   addSources({ rooms, instances, limitStore, claimStore, pool: parts.pool });
-  await book.start();
+  await limits.refresh();
   const app = await createServer(rooms);
   const background = createBackground({ rooms, db, instances });
   if (parts.isRunning !== false) {
     await instances.start();
-    await separateCounters?.start();
     if (worksInBackground(config.ROLE)) background.start();
   }
   const close = async (): Promise<void> => {
     await app.close();
     await rooms.tracking.close();
-    await Promise.all([background.close(), copies.close(), separateCounters?.close()]);
+    await Promise.all([background.close(), copies.close()]);
     await instances.close();
     imap.close();
-    await Promise.all([book.close(), keys.close(), limiter.close(), idempotency.close()]);
+    await Promise.all([limits.close(), keys.close(), limiter.close(), guards.close(), idempotency.close()]);
     await egress.close();
     redis?.disconnect();
   };

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 const SRC = resolve(import.meta.dirname, '../src');
 
 /** The rooms that work with headgate. */
-const HEADGATE = ['api', 'dashboard', 'limits', 'wizard', 'observability', 'server', 'service', 'rooms'];
+const HEADGATE = ['api', 'db', 'dashboard', 'limits', 'wizard', 'observability', 'server', 'service', 'rooms'];
 
 /** The files with SQL: the stores, and the database itself. */
 const SQL = [

@@ -3,6 +3,7 @@ import { inSlices } from '../../base/slices.ts';
 import { type AdjustmentEntry, type AdjustmentState, type Head, MAX_RECENT, targetKey } from '../../core/adjustment.ts';
 import type { PostgresClient } from '../../stores/postgres/client.ts';
 import type { Row } from '../../stores/postgres/database.ts';
+import { databaseIn, type Executor } from '../../stores/postgres/executor.ts';
 import { COMMON_OPTIONS, type CommonOptions, fillCommonOptions } from '../../stores/postgres/options.ts';
 import { Server } from '../../stores/postgres/server.ts';
 import type { AdjustmentReply } from '../lineage.ts';
@@ -30,21 +31,17 @@ const INSTANCES = 'select name, age, version, nonce from headgate.adjustment_pro
  * Creates a store of adjustments in PostgreSQL, which any number of processes can share. Each call is one statement. The
  * calls have a circuit breaker of their own, so they never open the breaker of decisions. The store never connects,
  * configures or closes the client. Call `migrate` before.
+ * @param client or an executor: a store for your open transaction, for the option `transaction` of a change
  * @throws OptionError
  */
 export function createPostgresAdjustments(
-  client: PostgresClient,
+  client: PostgresClient | Executor,
   options: PostgresAdjustmentsOptions = {},
 ): AdjustmentStore {
   checkOptions(options, COMMON_OPTIONS, 'options');
   const effect = 'the last known adjustments apply';
-  const server = new Server(client, {
-    ...fillCommonOptions(options),
-    store: 'adjustments',
-    what: 'adjustments',
-    effect,
-  });
-  return new PostgresAdjustments(server);
+  const settings = { ...fillCommonOptions(options), store: 'adjustments', what: 'adjustments', effect } as const;
+  return new PostgresAdjustments(new Server(client, settings, databaseIn(client)));
 }
 
 type Value = string | null;

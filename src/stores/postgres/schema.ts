@@ -5,9 +5,11 @@ import { nameCounters } from '../../core/counters.ts';
 import { databaseOf, type PostgresClient } from './client.ts';
 import type { Connection, Database, Row } from './database.ts';
 import { PostgresSetupError, rowsErrorOf, setupProblemOf } from './errors.ts';
+import { databaseIn, type Executor } from './executor.ts';
 import adjustments from './sql/adjustments.sql';
 import blocks from './sql/blocks.sql';
 import claims from './sql/claims.sql';
+import inTransaction from './sql/in-transaction.sql';
 import limits from './sql/limits.sql';
 import rows from './sql/rows.sql';
 import shared from './sql/schema.sql';
@@ -33,7 +35,7 @@ interface Migration {
 /** The migration at index 0 makes version 1. */
 const MIGRATIONS: readonly Migration[] = [
   { text: [shared, limits, blocks, settle, claims, adjustments].join('\n'), oldest: 1 },
-  { text: rows, oldest: 1 },
+  { text: [rows, inTransaction].join('\n'), oldest: 1 },
 ];
 
 /** The version of the schema that this version of the library uses. It works on later ones, too, if they say so. */
@@ -80,12 +82,13 @@ function textSince(version: number, schema: string): string {
  * Creates the schema, its tables and its functions, or brings them to this version. It changes nothing if they are up
  * to date, and any number of processes may call it at the same time. Its user needs the right to create them; the
  * stores themselves only use them.
+ * @param client or an executor, to migrate in your open transaction. It gets texts with several statements and no values
  * @throws OptionError, PostgresSetupError, the client's error
  */
-export async function migrate(client: PostgresClient, options: SchemaOptions = {}): Promise<void> {
+export async function migrate(client: PostgresClient | Executor, options: SchemaOptions = {}): Promise<void> {
   checkOptions(options, ['schema'], 'options');
   const schema = quotedSchema(options.schema);
-  const database = databaseOf('client', client);
+  const database = databaseIn(client);
   try {
     await database.transaction((connection) => migrateIn(connection, schema), 'read committed');
   } catch (error) {
@@ -128,7 +131,7 @@ async function usableVersion(connection: Connection, schema: string): Promise<nu
 
 const numbersOf = (row: Row | undefined) => ({ version: Number(row?.version ?? 0), oldest: Number(row?.oldest ?? 0) });
 
-const identities = /* @__PURE__ */ new WeakMap<PostgresClient, Map<string, object>>();
+const identities = /* @__PURE__ */ new WeakMap<object, Map<string, object>>();
 
 /** headgate's schema in a database, for the stores: they write `headgate.` in place of its name. */
 export class Schema {
@@ -140,9 +143,12 @@ export class Schema {
   /** The texts with the schema's name. The stores use a few, which never change. */
   readonly #texts = new Map<string, string>();
 
-  /** @throws OptionError */
-  constructor(client: PostgresClient, { schema }: SchemaOptions) {
-    this.database = databaseOf('client', client);
+  /**
+   * @param client an executor only together with `database`
+   * @throws OptionError
+   */
+  constructor(client: PostgresClient | Executor, { schema }: SchemaOptions, database?: Database) {
+    this.database = database ?? databaseOf('client', client as PostgresClient);
     this.name = quotedSchema(schema);
     const ofClient = getOrCreate(identities, client, () => new Map<string, object>());
     this.identity = getOrCreate(ofClient, this.name, () => ({

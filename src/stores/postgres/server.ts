@@ -7,8 +7,9 @@ import { OutageLog } from '../shared/outage-log.ts';
 import { waitUntilReady } from '../shared/ready.ts';
 import { traceCall } from '../shared/store-tracer.ts';
 import type { PostgresClient } from './client.ts';
-import type { Row } from './database.ts';
+import type { Database, Row } from './database.ts';
 import { codeOf, isOfStatement, NotSentError, PostgresSetupError, RowsFailedError, setupErrorOf } from './errors.ts';
+import type { Executor } from './executor.ts';
 import type { fillCommonOptions } from './options.ts';
 import { Schema } from './schema.ts';
 
@@ -34,10 +35,13 @@ export class Server {
   readonly #store: StoreCall['store'];
   readonly #clock: Clock | undefined;
 
-  /** @throws OptionError */
-  constructor(client: PostgresClient, options: ServerOptions) {
+  /**
+   * @param client an executor only together with `database`
+   * @throws OptionError
+   */
+  constructor(client: PostgresClient | Executor, options: ServerOptions, database?: Database) {
     const { what, effect, log, onError, deadlineMs } = options;
-    this.schema = new Schema(client, options);
+    this.schema = new Schema(client, options, database);
     this.deadlineMs = deadlineMs;
     this.#store = options.store;
     this.#clock = options.clock;

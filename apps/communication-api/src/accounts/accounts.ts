@@ -57,6 +57,11 @@ export interface AccountChanges {
   readonly paused?: boolean | undefined;
 }
 
+/** Adjusted limits, which end with their account. */
+export interface LimitsOfAccounts {
+  forget(accountId: string, transaction: Database): Promise<void>;
+}
+
 /** Linked accounts. */
 export class Accounts {
   readonly #secrets: AccountSecrets;
@@ -67,6 +72,7 @@ export class Accounts {
     envelope: Envelope,
     private readonly clock: Clock,
     private readonly events: Events,
+    private readonly limits?: LimitsOfAccounts,
   ) {
     this.#secrets = new AccountSecrets(envelope);
     this.#renewals = new Renewals(db, this.#secrets, clock);
@@ -319,12 +325,12 @@ export class Accounts {
         .where('application_id', '=', applicationId)
         .where('id', '=', id)
         .execute();
-      for (const table of ['limit_overrides', 'sent_copies'] as const)
-        await transaction
-          .deleteFrom(table)
-          .where('application_id', '=', applicationId)
-          .where('account_id', '=', id)
-          .execute();
+      await transaction
+        .deleteFrom('sent_copies')
+        .where('application_id', '=', applicationId)
+        .where('account_id', '=', id)
+        .execute();
+      await this.limits?.forget(id, transaction);
       await this.#addEvent(account, 'account.removed', transaction);
       return account;
     });

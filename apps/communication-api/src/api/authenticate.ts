@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify';
+import { createClientIp } from 'headgate/client-ip';
 import { isToken } from '../domain/key-token.ts';
 import { ServiceError } from '../domain/service-error.ts';
 import type { Caller } from '../keys/keys.ts';
 import type { Rooms } from '../rooms.ts';
-import { wrongKeyLimit } from './wrong-keys.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -14,12 +14,14 @@ declare module 'fastify' {
   }
 }
 
+const TOO_MANY = 'Too many requests with a wrong API key came from your address.';
+
 /**
  * A hook that finds the caller by the key in `X-API-KEY`.
  * @throws ServiceError 401, 403 if the scope of the key is disabled, 429 after too many wrong keys of one address
  */
-export function authenticator({ keys, clock, config }: Pick<Rooms, 'keys' | 'clock' | 'config'>) {
-  const secondsToWait = wrongKeyLimit(config.TRUSTED_PROXIES);
+export function authenticator({ keys, clock, config, guards }: Pick<Rooms, 'keys' | 'clock' | 'config' | 'guards'>) {
+  const clientIp = createClientIp({ trustedProxies: config.TRUSTED_PROXIES });
   return async (request: FastifyRequest): Promise<void> => {
     const token = request.headers['x-api-key'];
     if (token === undefined || token === '')
@@ -27,14 +29,8 @@ export function authenticator({ keys, clock, config }: Pick<Rooms, 'keys' | 'clo
     // Node joins a repeated field with a comma, which no token contains.
     const caller = typeof token === 'string' && isToken(token) ? await keys.resolve(token) : undefined;
     if (caller === undefined) {
-      const retryAfter = secondsToWait(request);
-      if (retryAfter !== undefined)
-        throw new ServiceError(
-          429,
-          'api/too_many_requests',
-          'Too many requests with a wrong API key came from your address.',
-          { retryAfter },
-        );
+      const { socket, headers } = request;
+      await guards.check('wrong key', clientIp(socket.remoteAddress, headers) ?? 'unknown', TOO_MANY);
       throw new ServiceError(
         401,
         'errors/invalid_credentials',

@@ -5,7 +5,7 @@ import { createProblem, type Fingerprint, problemReply, readIdempotencyKey } fro
 import type { Account } from '../accounts/accounts.ts';
 import { keyName } from '../domain/key-name.ts';
 import type { SendResult } from '../journal/send-outcome.ts';
-import { limitProvider } from '../limits/book.ts';
+import { limitProvider } from '../limits/account-limits.ts';
 import type { Rooms } from '../rooms.ts';
 import { callerOf } from './authenticate.ts';
 import type { Intake } from './emails/intake.ts';

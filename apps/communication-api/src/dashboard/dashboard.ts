@@ -49,7 +49,6 @@ function addDashboard(app: FastifyInstance, rooms: Rooms): void {
   const csrf = new Csrf(rooms.envelope);
   const router = new Router(app, rooms, csrf);
   const limit = createSignInLimit(rooms);
-  app.addHook('onClose', async () => limit.close());
   signInRoutes(app, rooms, csrf, limit);
   applicationRoutes(router, rooms);
   keyRoutes(router, rooms);

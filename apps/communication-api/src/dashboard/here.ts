@@ -33,15 +33,7 @@ export class Here {
     readonly organization: Organization,
     readonly entered: Entered,
     private readonly csrf: Csrf,
-    /** Processes that count for themselves, since Redis is missing; 1 or less: none does harm. */
-    private readonly separateProcesses: number,
   ) {}
-
-  /** A fault of the installation, for people who can get it repaired. */
-  get warning(): string | undefined {
-    if (this.separateProcesses < 2 || !this.may('read warnings')) return undefined;
-    return `${this.separateProcesses} processes answer requests without Redis: each grants every account its whole allowance. The operator must set REDIS_URL.`;
-  }
 
   get sessionId(): string {
     return this.session.id;

@@ -15,24 +15,28 @@ export const formValueOf = (route: string | null): string => route ?? ALL_METHOD
 /** The label of the limit of a route, for people. */
 export const limitLabel = (route: string | null): string => route ?? 'All methods';
 
-/** The form field with the adjusted limit of an account, or of a provider, as the person saw it. */
-export const seenOf = (own: readonly string[] | undefined): string => (own === undefined ? 'none' : own.join(','));
-
 /** A change of a limit, as a form asks for it. */
 export interface LimitForm {
   readonly route: string | null;
   /** Null: the limit is reset. Undefined: they are faulty. */
   readonly windows: readonly string[] | null | undefined;
-  /** The limit that the person saw: see {@link seenOf}. */
-  readonly seen: string;
+  /** The version of the limit that the person saw. */
+  readonly seen: number;
 }
 
 /** @throws UnknownPageError if the limit does not exist */
 export function readLimitForm(inputs: Inputs): LimitForm {
   const value = inputs.choice('route', ROUTE_VALUES);
   if (value === undefined) return unknown();
-  return { route: value === ALL_METHODS ? null : value, windows: windowsIn(inputs), seen: inputs.raw('seen') };
+  return {
+    route: value === ALL_METHODS ? null : value,
+    windows: windowsIn(inputs),
+    seen: versionIn(inputs.raw('seen')),
+  };
 }
+
+/** Another text than a page has is a version that no limit has. */
+const versionIn = (text: string): number => (/^\d{1,15}$/.test(text) ? Number(text) : Number.MAX_SAFE_INTEGER);
 
 function windowsIn(inputs: Inputs): readonly string[] | null | undefined {
   if (inputs.raw('reset') !== '') return null;

@@ -1,13 +1,13 @@
 import type { FastifyReply } from 'fastify';
+import { isHeadgateError } from 'headgate';
 import { mayInApplication } from '../domain/member-roles.ts';
 import { isProviderName, PROVIDER_NAMES } from '../domain/providers.ts';
-import { withCounters } from '../limits/counters.ts';
 import type { Rooms } from '../rooms.ts';
 import { AccountAnswer } from './account-answer.tsx';
 import { seeOther, sendPage } from './answers.tsx';
 import { type HereInApplication, unknown } from './here.ts';
 import { Inputs } from './inputs.ts';
-import { formValueOf, type LimitForm, limitLabel, readLimitForm, seenOf } from './limit-form.ts';
+import { formValueOf, type LimitForm, limitLabel, readLimitForm } from './limit-form.ts';
 import { type LimitTarget, ofAccount, ofProvider } from './limit-target.ts';
 import { LimitViews } from './limit-views.ts';
 import { ImpactOnAccount, ImpactOnProvider, LimitPreviewPage } from './pages/limit-preview-page.tsx';
@@ -32,7 +32,7 @@ interface LimitPages {
 
 /** Limits of accounts, and of all accounts of a provider. */
 export function limitRoutes(router: Router, rooms: Rooms): void {
-  const { book, overrides, limiter, people, providers } = rooms;
+  const { limits, limiter, people, providers } = rooms;
   const views = new LimitViews(rooms);
   const answer = new AccountAnswer(rooms);
 
@@ -70,20 +70,20 @@ export function limitRoutes(router: Router, rooms: Rooms): void {
   /** Changes a limit, if it is still the limit that the person saw. */
   async function change(at: HereInApplication, target: LimitTarget, { route, windows, seen }: LimitForm) {
     const { here, application } = at;
-    const { owner, name, account } = target;
+    const { name, account } = target;
     const subject = `${name}, ${limitLabel(route)}${windows ? `: ${windows.join(', ')}` : ''}`;
     const action = windows === null ? ('reset a limit' as const) : ('adjusted a limit' as const);
-    return people.audited(here.actor, async (transaction) => {
-      const done = await overrides.replace(
-        application.id,
-        owner,
-        route,
-        { windows: windows ?? null, changedBy: here.member.id, isAsSeen: (own) => seenOf(own) === seen },
-        transaction,
-      );
-      const deed = { action, subject, subjectId: account?.id, applicationId: application.id };
-      return [done, done ? deed : undefined];
-    });
+    try {
+      await people.audited(here.actor, async (transaction) => {
+        await limits.change(target, route, windows ?? null, { by: here.member.id, ifVersion: seen }, transaction);
+        return [undefined, { action, subject, subjectId: account?.id, applicationId: application.id }];
+      });
+    } catch (error) {
+      if (!isHeadgateError(error, 'adjustment_conflict')) throw error;
+      await limits.refresh();
+      return false;
+    }
+    return true;
   }
 
   for (const { path, targetOf, show } of [ofAccounts, ofProviders]) {
@@ -94,7 +94,7 @@ export function limitRoutes(router: Router, rooms: Rooms): void {
       const inputs = new Inputs(here.entered);
       const { route, windows, seen } = readLimitForm(inputs);
       if (windows === undefined) return show(at, target, { route, inputs });
-      await book.reload(application.id);
+      await limits.followOthers();
       const next = views.next(target, route, windows);
       const { account } = target;
       const impact =
@@ -118,7 +118,7 @@ export function limitRoutes(router: Router, rooms: Rooms): void {
     });
 
     router.applicationForm(`${path}/limits`, 'manage limits', async (at) => {
-      const { here, application } = at;
+      const { here } = at;
       const target = await targetOf(at);
       const inputs = new Inputs(here.entered);
       const form = readLimitForm(inputs);
@@ -131,7 +131,7 @@ export function limitRoutes(router: Router, rooms: Rooms): void {
         );
         return show(at, target, { route, inputs }, 409);
       }
-      await book.reload(application.id);
+      await limits.refresh();
       return seeOther(here.reply, `${target.path}?done=adjusted`);
     });
   }
@@ -142,18 +142,21 @@ export function limitRoutes(router: Router, rooms: Rooms): void {
     const deed = { action: 'reset counters' as const, subject: account.name, subjectId: account.id };
     // In the transaction, so that nothing is emptied if the database is away, or if the person lost the role.
     await people.audited(here.actor, async () => {
-      await withCounters(() => limiter.reset({ account: account.id }));
+      await limiter.reset({ account: account.id });
       return [undefined, { ...deed, applicationId: application.id }];
     });
     return seeOther(here.reply, `${accountPath(application.id, account.id)}?done=emptied`);
   });
 
   router.applicationPage(applicationPath(':application', 'limits'), 'read limits', async ({ here, application }) => {
-    await book.reload(application.id);
+    await limits.followOthers();
     const installed: readonly string[] = providers.linkable(application.environment).map(({ name }) => name);
-    const all = PROVIDER_NAMES.map((name) => ({ name, limits: book.list(application.id, name) }));
+    const all = PROVIDER_NAMES.map((name) => ({
+      name,
+      limits: limits.list({ applicationId: application.id, provider: name }),
+    }));
     const shown = all.filter(
-      ({ name, limits }) => installed.includes(name) || limits.some(({ source }) => source !== 'recommended'),
+      ({ name, limits: own }) => installed.includes(name) || own.some(({ source }) => source !== 'recommended'),
     );
     return sendPage(here.reply, <LimitsPage here={here} application={application} providers={shown} />);
   });

@@ -1,12 +1,10 @@
 import { parseLimit } from 'headgate';
 import type { Account } from '../accounts/accounts.ts';
-import type { EffectiveLimit, LimitSource } from '../domain/effective-limits.ts';
 import { type PreviewedWindow, previewOf, type UsedWindow } from '../domain/limit-preview.ts';
 import { METHODS } from '../domain/methods.ts';
-import { limitProvider } from '../limits/book.ts';
-import { withCounters } from '../limits/counters.ts';
+import { type EffectiveLimit, type LimitLayer, limitProvider } from '../limits/account-limits.ts';
 import type { Rooms } from '../rooms.ts';
-import { formValueOf, limitLabel, seenOf } from './limit-form.ts';
+import { formValueOf, limitLabel } from './limit-form.ts';
 import type { LimitTarget } from './limit-target.ts';
 
 /** Accounts of a provider that a preview looks at: each is a question to the counters. */
@@ -19,13 +17,13 @@ export interface LimitView {
   readonly label: string;
   /** The windows, as a person enters them. */
   readonly text: string;
-  readonly source: LimitSource;
+  readonly source: LimitLayer;
   /** Whether the limit was adjusted for the subject of the page, so that it can be reset there. */
   readonly isOwn: boolean;
   /** The present count of each window. Undefined: the limit applies to many accounts. */
   readonly windows: readonly PreviewedWindow[] | undefined;
-  /** The limit that the person saw, to find out whether another person changed it meanwhile. */
-  readonly seen: string;
+  /** The version of the limit that the person saw, to find out whether another person changed it meanwhile. */
+  readonly seen: number;
 }
 
 /** An account that a limit rejects. */
@@ -53,22 +51,18 @@ export interface Impact {
 
 /** The limits of an account or a provider, with their present counts. */
 export class LimitViews {
-  constructor(private readonly rooms: Pick<Rooms, 'accounts' | 'book' | 'limiter' | 'overrides'>) {}
+  constructor(private readonly rooms: Pick<Rooms, 'accounts' | 'limits' | 'limiter'>) {}
 
   /** The limits, as they are in the database now. */
   async of(target: LimitTarget): Promise<readonly LimitView[]> {
-    const { book } = this.rooms;
-    const { applicationId, provider, account } = target;
-    await book.reload(applicationId);
-    return Promise.all(book.list(applicationId, provider, account?.id).map((limit) => this.#viewOf(target, limit)));
+    const { limits } = this.rooms;
+    await limits.followOthers();
+    return Promise.all(limits.list(target).map((limit) => this.#viewOf(target, limit)));
   }
 
   /** The limit after a change. */
-  next({ applicationId, provider, account }: LimitTarget, route: string | null, windows: readonly string[] | null) {
-    if (windows !== null) return windows;
-    const { book } = this.rooms;
-    const below = account === undefined ? book.recommended(provider) : book.list(applicationId, provider);
-    return windowsOf(below, route);
+  next(target: LimitTarget, route: string | null, windows: readonly string[] | null): readonly string[] {
+    return windows ?? this.rooms.limits.find(target, route).below;
   }
 
   /** The effect of windows on an account now. */
@@ -82,13 +76,13 @@ export class LimitViews {
     route: string | null,
     windows: readonly string[],
   ): Promise<Impact> {
-    const { accounts, book } = this.rooms;
+    const { accounts, limits } = this.rooms;
     const found = await accounts.lastUsed(applicationId, provider, MAX_LOOKED_AT + 1);
     const all = found.slice(0, MAX_LOOKED_AT);
-    const limitOf = ({ id }: Account) =>
-      book.list(applicationId, provider, id).find((limit) => limit.route === route)?.source;
-    const reached = all.filter((account) => limitOf(account) !== 'account');
-    const current = windowsOf(book.list(applicationId, provider), route);
+    const reached = all.filter(
+      ({ id }) => limits.find({ applicationId, provider, accountId: id }, route).source !== 'account',
+    );
+    const current = limits.find({ applicationId, provider }, route).windows;
     const changes = await Promise.all(
       reached.map(async (account) => {
         const used = await this.#usedOf(account, route);
@@ -109,16 +103,15 @@ export class LimitViews {
     };
   }
 
-  async #viewOf(target: LimitTarget, { route, windows, source }: EffectiveLimit): Promise<LimitView> {
-    const { applicationId, account, owner } = target;
+  async #viewOf({ account }: LimitTarget, { route, windows, source, version }: EffectiveLimit): Promise<LimitView> {
     return {
       value: formValueOf(route),
       label: limitLabel(route),
       text: windows.join(', '),
       source,
-      isOwn: source === (account === undefined ? 'application' : 'account'),
+      isOwn: version > 0,
       windows: account && (await this.preview(account, route, windows)),
-      seen: seenOf(await this.rooms.overrides.find(applicationId, owner, route)),
+      seen: version,
     };
   }
 
@@ -126,15 +119,12 @@ export class LimitViews {
   async #usedOf({ id, application_id, provider: name }: Account, route: string | null): Promise<readonly UsedWindow[]> {
     const provider = limitProvider(application_id, name);
     // Each route counts for itself, also against the limit of every route.
-    const peek = () => this.rooms.limiter.peek({ account: id, provider, route: route ?? METHODS[0] });
-    return (await withCounters(peek))
+    const used = await this.rooms.limiter.peek({ account: id, provider, route: route ?? METHODS[0] });
+    return used
       .filter(({ limit }) => (limit === 'all-methods') === (route === null))
       .map(({ max, remaining, durationMs, resetMs }) => ({ used: max - remaining, durationMs, resetMs }));
   }
 }
-
-const windowsOf = (limits: readonly EffectiveLimit[], route: string | null): readonly string[] =>
-  limits.find((limit) => limit.route === route)?.windows ?? [];
 
 const wouldBe = (windows: readonly string[], used: readonly UsedWindow[]): readonly PreviewedWindow[] =>
   previewOf(windows.length === 0 ? [] : parseLimit(windows), used);

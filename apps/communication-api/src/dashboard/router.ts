@@ -89,8 +89,7 @@ export class Router {
       const organization = await this.rooms.people.organizations.find(session.member.organization_id);
       if (organization === undefined) throw new Error('The organization of a member does not exist.');
       const entered = method === 'post' ? enteredIn(request) : NOTHING;
-      const separate = this.rooms.separateCounters?.processes ?? 1;
-      return handler(new Here(request, reply, session, organization, entered, this.csrf, separate));
+      return handler(new Here(request, reply, session, organization, entered, this.csrf));
     });
   }
 }

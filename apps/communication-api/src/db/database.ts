@@ -1,4 +1,5 @@
-import { Kysely, PostgresDialect } from 'kysely';
+import type { PgliteDatabase, PostgresClient } from 'headgate/postgres';
+import { CompiledQuery, type Dialect, Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import type { Tables } from './tables.ts';
 
@@ -38,7 +39,35 @@ export function openPool(url: string, onConnectionError: (error: Error) => void)
   return pool;
 }
 
-export const overPool = (pool: pg.Pool): Database => new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
+export const overPool = (pool: pg.Pool): Database => openOver(new PostgresDialect({ pool }), pool);
+
+const clients = new WeakMap<Database, PostgresClient>();
+
+/** @param client has the same connections: the stores of headgate use it */
+export function openOver(dialect: Dialect, client: PostgresClient): Database {
+  const db = new Kysely<Tables>({ dialect });
+  clients.set(db, client);
+  return db;
+}
+
+/** The client of an open database, for the stores of headgate. Of a transaction: its statements are part of it. */
+export function clientOf(db: Database): PostgresClient {
+  if (db.isTransaction) return clientIn(db);
+  const client = clients.get(db);
+  if (client === undefined) throw new Error('The database was not opened by openOver().');
+  return client;
+}
+
+function clientIn(transaction: Database): PgliteDatabase {
+  const client = {
+    query: (text: string, values: readonly unknown[] = []) =>
+      transaction.executeQuery<Record<string, unknown>>(CompiledQuery.raw(text, [...values])),
+    exec: async (text: string) => [await client.query(text)],
+    transaction: (work: (native: unknown) => Promise<unknown>) => work(client),
+    closed: false,
+  };
+  return client;
+}
 
 /** Runs statements in the transaction of the caller if there is one, else in a new transaction. */
 export const inTransaction = async <Result>(

@@ -1,13 +1,11 @@
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
-import { Kysely } from 'kysely';
 import { UserError } from '../domain/user-error.ts';
 import type { Database } from './database.ts';
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts';
 import { createSpaceCheck } from './disk-space.ts';
-import { pgliteDialect } from './pglite.ts';
-import type { Tables } from './tables.ts';
+import { overPglite } from './pglite.ts';
 import { unpackTemplate } from './template.ts';
 
 const DATABASE = 'database';
@@ -114,10 +112,10 @@ async function openPglite(folder: string): Promise<PGlite> {
   }
 }
 
-const fromPglite = (pglite: PGlite, checkSpace: () => void = () => undefined): EmbeddedDatabase => ({
-  db: new Kysely<Tables>({ dialect: pgliteDialect(pglite, checkSpace) }),
+const fromPglite = (pglite: PGlite, checkSpace?: () => void): EmbeddedDatabase => ({
+  db: overPglite(pglite, checkSpace),
   dump: async () => {
-    checkSpace();
+    checkSpace?.();
     // After a restore, changes that are in the data files need not be replayed from the log.
     await pglite.exec('checkpoint');
     const dump = await pglite.dumpDataDir('gzip');

@@ -1,6 +1,7 @@
 import { type PGlite, parse, protocol } from '@electric-sql/pglite';
+import type { PgliteDatabase } from 'headgate/postgres';
 import {
-  CompiledQuery,
+  type CompiledQuery,
   type DatabaseConnection,
   type Dialect,
   type Driver,
@@ -10,21 +11,27 @@ import {
   type QueryResult,
   type TransactionSettings,
 } from 'kysely';
+import { type Database, openOver } from './database.ts';
 
 /** Throws if the database must not be changed now. */
 type SpaceCheck = () => void;
 
-/** Kysely on PGlite, the PostgreSQL that runs in this process. */
-export const pgliteDialect = (pglite: PGlite, checkSpace: SpaceCheck): Dialect => ({
-  createAdapter: () => new PostgresAdapter(),
-  createDriver: () => new PgliteDriver(pglite, checkSpace),
-  createIntrospector: (db) => new PostgresIntrospector(db),
-  createQueryCompiler: () => new PostgresQueryCompiler(),
-});
+/** Opens the database of PGlite, the PostgreSQL that runs in this process. */
+export function overPglite(pglite: PGlite, checkSpace: SpaceCheck = () => undefined): Database {
+  const driver = new PgliteDriver(pglite, checkSpace);
+  const dialect: Dialect = {
+    createAdapter: () => new PostgresAdapter(),
+    createDriver: () => driver,
+    createIntrospector: (db) => new PostgresIntrospector(db),
+    createQueryCompiler: () => new PostgresQueryCompiler(),
+  };
+  return openOver(dialect, driver.client);
+}
 
 /** PGlite offers one connection, so users take turns: a query must not run in the transaction of another request. */
 class PgliteDriver implements Driver {
-  readonly #connection: DatabaseConnection;
+  readonly #connection: PgliteConnection;
+  #ready: Promise<unknown> | undefined;
   #last: Promise<void> = Promise.resolve();
   #release: () => void = () => undefined;
 
@@ -36,12 +43,12 @@ class PgliteDriver implements Driver {
   }
 
   async init(): Promise<void> {
-    await this.pglite.waitReady;
     // A plan that was made while a table was empty would be kept, and read the whole table later.
-    await this.pglite.exec('set plan_cache_mode = force_custom_plan');
+    this.#ready ??= this.pglite.waitReady.then(() => this.pglite.exec('set plan_cache_mode = force_custom_plan'));
+    await this.#ready;
   }
 
-  async acquireConnection(): Promise<DatabaseConnection> {
+  async acquireConnection(): Promise<PgliteConnection> {
     const before = this.#last;
     let release = (): void => undefined;
     this.#last = new Promise((resolve) => {
@@ -56,21 +63,59 @@ class PgliteDriver implements Driver {
     this.#release();
   }
 
-  async beginTransaction(connection: DatabaseConnection, { isolationLevel }: TransactionSettings): Promise<void> {
-    const level = isolationLevel === undefined ? '' : ` isolation level ${isolationLevel}`;
-    await connection.executeQuery(CompiledQuery.raw(`begin${level}`));
+  async beginTransaction(_: DatabaseConnection, { isolationLevel }: TransactionSettings): Promise<void> {
+    await this.pglite.exec(isolationLevel === undefined ? 'begin' : `begin isolation level ${isolationLevel}`);
   }
 
-  async commitTransaction(connection: DatabaseConnection): Promise<void> {
-    await connection.executeQuery(CompiledQuery.raw('commit'));
+  async commitTransaction(): Promise<void> {
+    await this.pglite.exec('commit');
   }
 
-  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
-    await connection.executeQuery(CompiledQuery.raw('rollback'));
+  async rollbackTransaction(): Promise<void> {
+    await this.pglite.exec('rollback');
   }
 
   async destroy(): Promise<void> {
     await this.pglite.close();
+  }
+
+  /** The client of headgate's stores. Their statements have their turns, too. */
+  get client(): PgliteDatabase {
+    const { pglite } = this;
+    const connection = this.#connection;
+    const native = {
+      query: (text: string, values: readonly unknown[] = []) => connection.change(text, values),
+      exec: (text: string) => pglite.exec(text),
+    };
+    return {
+      query: (...values: Parameters<typeof native.query>) => this.#inTurn(() => native.query(...values)),
+      exec: (text: string) => this.#inTurn(() => native.exec(text)),
+      transaction: (work: (transaction: typeof native) => Promise<unknown>) =>
+        this.#inTurn(async () => {
+          await pglite.exec('begin');
+          try {
+            const result = await work(native);
+            await pglite.exec('commit');
+            return result;
+          } catch (error) {
+            await pglite.exec('rollback');
+            throw error;
+          }
+        }),
+      get closed() {
+        return pglite.closed;
+      },
+    };
+  }
+
+  async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    await this.init();
+    await this.acquireConnection();
+    try {
+      return await work();
+    } finally {
+      this.#release();
+    }
   }
 }
 
@@ -101,15 +146,25 @@ class PgliteConnection implements DatabaseConnection {
 
   async executeQuery<Row>({ sql, parameters, query }: CompiledQuery): Promise<QueryResult<Row>> {
     if (WRITES.includes(query.kind)) this.checkSpace();
-    // Migrations and transactions run raw statements.
-    const isPrepared = query.kind !== 'RawNode' && (this.#statements.has(sql) || this.#statements.size < MAX_PREPARED);
-    const { rows, affectedRows } = isPrepared
-      ? await this.pglite.runExclusive(() => this.#executePrepared(sql, parameters))
-      : await this.pglite.query(sql, [...parameters]);
+    const { rows, affectedRows } = await this.#execute(sql, parameters, query.kind === 'RawNode');
     return {
       rows: rows as Row[],
       ...(affectedRows === undefined ? {} : { numAffectedRows: BigInt(affectedRows) }),
     };
+  }
+
+  async #execute(sql: string, parameters: readonly unknown[], isRaw: boolean) {
+    if (!isRaw && (this.#statements.has(sql) || this.#statements.size < MAX_PREPARED))
+      return this.pglite.runExclusive(() => this.#executePrepared(sql, parameters));
+    if (parameters.length > 0) return this.pglite.query(sql, [...parameters]);
+    // Migrations have several statements at once.
+    return (await this.pglite.exec(sql)).at(-1) ?? { rows: [], affectedRows: 0 };
+  }
+
+  /** Executes a statement that may change the database. */
+  async change(sql: string, parameters: readonly unknown[]) {
+    this.checkSpace();
+    return this.pglite.runExclusive(() => this.#executePrepared(sql, parameters));
   }
 
   async #executePrepared(sql: string, parameters: readonly unknown[]) {

@@ -237,22 +237,6 @@ export interface TrackingHitRow {
   at: Date;
 }
 
-export interface LimitOverrideRow {
-  application_id: string;
-  provider: Optional<string>;
-  account_id: Optional<string>;
-  route: Optional<string>;
-  windows: Json<string[]>;
-  changed_by: string;
-  changed_at: Date;
-}
-
-export interface LimitsVersionRow {
-  application_id: string;
-  version: number;
-  changed_at: Date;
-}
-
 export interface InstanceRow {
   id: string;
   host: string;
@@ -396,8 +380,6 @@ export interface Tables {
   sends: SendRow;
   sent_copies: SentCopyRow;
   tracking_hits: TrackingHitRow;
-  limit_overrides: LimitOverrideRow;
-  limits_version: LimitsVersionRow;
   instances: InstanceRow;
   domains: DomainRow;
   service_secrets: ServiceSecretRow;

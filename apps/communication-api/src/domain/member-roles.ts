@@ -41,7 +41,6 @@ export type OrganizationAction =
   | 'manage owners'
   | 'require second factor'
   | 'read audit log'
-  | 'read warnings'
   | 'manage domains'
   | 'manage organization';
 

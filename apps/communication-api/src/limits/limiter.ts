@@ -1,47 +1,39 @@
 import { createLimiter, type Limiter } from 'headgate';
 import { createMemoryStore, type MemoryStore } from 'headgate/memory';
+import { createPostgresStore, type PostgresClient, type PostgresStore } from 'headgate/postgres';
 import { createRedisStore, type RedisStore } from 'headgate/redis';
 import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
-import type { LimitBook } from './book.ts';
+import type { AccountLimits } from './account-limits.ts';
 
 /** Most (account, route) pairs in the memory of a process. */
 const MAX_KEYS = 262_144;
 const REDIS_DEADLINE_MS = 250;
 
-/** The counters of the limits, with their figures. */
-export type LimitStore = MemoryStore | RedisStore;
+/** Counters, with their figures. */
+export type LimitStore = MemoryStore | RedisStore | PostgresStore;
 
 /**
- * Creates the counters. If Redis does not answer in time, the memory of the process decides.
- * @param redis shared by all processes; undefined: this process counts for itself
- * @param prefix of the keys in Redis. Each limiter uses its own prefix
+ * Creates counters. If their server does not answer in time, the memory of the process decides.
+ * @param redis undefined without REDIS_URL
+ * @param postgres undefined with the embedded database: its only process counts in its memory
  */
-export const createLimitStore = (
+export function createLimitStore(
   redis: Redis | undefined,
+  postgres: PostgresClient | undefined,
   log: Pick<Logger, 'warn'>,
-  prefix: 'ca' | 'ca-forms' | 'ca-passwords' | 'ca-codes' = 'ca',
-): LimitStore =>
-  redis === undefined
-    ? createMemoryStore({ maxKeys: MAX_KEYS })
-    : createRedisStore(redis, {
-        prefix,
-        deadlineMs: REDIS_DEADLINE_MS,
-        onStoreFailure: 'local',
-        logger: (message: string, err: unknown): void => log.warn({ err }, message),
-      });
-
-/** The parts of the service's limiter. */
-export interface LimiterParts {
-  readonly book: LimitBook;
-  readonly store: LimitStore;
-  readonly log: Pick<Logger, 'warn'>;
+): LimitStore {
+  const logger = (message: string, err: unknown): void => log.warn({ err }, message);
+  if (redis !== undefined)
+    return createRedisStore(redis, { prefix: 'ca', deadlineMs: REDIS_DEADLINE_MS, onStoreFailure: 'local', logger });
+  if (postgres !== undefined) return createPostgresStore(postgres, { onStoreFailure: 'local', logger });
+  return createMemoryStore({ maxKeys: MAX_KEYS });
 }
 
 /** The limiter of the Methods API. A request names the account by its id, and the provider by `limitProvider()`. */
-export const createServiceLimiter = ({ book, store, log }: LimiterParts): Limiter =>
+export const createServiceLimiter = (limits: AccountLimits, store: LimitStore, log: Pick<Logger, 'warn'>): Limiter =>
   createLimiter({
     store,
     logger: (message: string, err: unknown): void => log.warn({ err }, message),
-    limits: ({ account, provider = '' }) => book.of(account, provider),
+    limits: limits.shared,
   });

@@ -1,4 +1,5 @@
 import type { MemoryClaimStoreStats, MemoryStoreStats } from 'headgate/memory';
+import type { PostgresStoreStats } from 'headgate/postgres';
 import type { RedisClaimStoreStats, RedisStoreStats } from 'headgate/redis';
 
 /** A metric whose value is read at every scrape. The name of a counter ends in `_total`. */
@@ -22,24 +23,28 @@ const counter = (name: string, help: string, read: () => number): ReadMetric => 
 const BREAKER = { closed: 0, 'half-open': 1, open: 2 } as const;
 const BREAKER_HELP = 'State of the circuit breaker: 0 closed, 1 half-open, 2 open';
 
-/** The figures of headgate's store of limits, under the same names as in the gateway process of headgate. */
-export function limitStoreMetrics(stats: () => MemoryStoreStats | RedisStoreStats): readonly ReadMetric[] {
+/**
+ * The figures of headgate's store of limits, under the same names as in the gateway process of headgate.
+ * @param server has the counters, unless they are in memory
+ */
+export function limitStoreMetrics(
+  server: 'postgres' | 'redis',
+  stats: () => MemoryStoreStats | PostgresStoreStats | RedisStoreStats,
+): readonly ReadMetric[] {
   if ('breaker' in stats()) {
-    const redis = stats as () => RedisStoreStats;
+    const all = stats as () => PostgresStoreStats | RedisStoreStats;
+    const name = (end: string): string => `headgate_${server}_store_${end}`;
     return [
-      counter('headgate_redis_store_calls_total', 'Scripts sent to Redis', () => redis().calls),
+      counter(name('calls_total'), 'Calls sent to the server of the counters', () => all().calls),
+      counter(name('coalesced_checks_total'), 'Decisions that shared the call of another one', () => all().coalesced),
+      counter(name('local_rejections_total'), 'Rejections answered from the local cache', () => all().localRejections),
+      counter(name('deadline_misses_total'), 'Calls that missed their deadline', () => all().timeouts),
       counter(
-        'headgate_redis_store_local_rejections_total',
-        'Rejections answered from the local cache',
-        () => redis().localRejections,
+        name('degraded_decisions_total'),
+        'Decisions made by the memory of this process, since the server did not answer',
+        () => all().degraded,
       ),
-      counter('headgate_redis_store_deadline_misses_total', 'Calls that missed their deadline', () => redis().timeouts),
-      counter(
-        'headgate_redis_store_degraded_decisions_total',
-        'Decisions made by the memory of this process, since Redis did not answer',
-        () => redis().degraded,
-      ),
-      gauge('headgate_redis_store_breaker', BREAKER_HELP, () => BREAKER[redis().breaker]),
+      gauge(name('breaker'), BREAKER_HELP, () => BREAKER[all().breaker]),
     ];
   }
   const memory = stats as () => MemoryStoreStats;

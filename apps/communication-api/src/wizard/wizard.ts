@@ -39,15 +39,14 @@ export const wizard: FastifyPluginAsync<{ rooms: Rooms }> = async (app, { rooms 
 };
 
 function addWizard(app: FastifyInstance, rooms: Rooms): void {
-  const postLimit = createPostLimit(rooms.config.TRUSTED_PROXIES);
-  app.addHook('onClose', async () => postLimit.close());
+  const checkPost = createPostLimit(rooms);
   app.setErrorHandler(answerError);
   app.setNotFoundHandler((request, reply) =>
     answerError(new ServiceError(404, 'errors/resource_not_found', 'No page has this address.'), request, reply),
   );
   app.addHook('onRequest', async (request) => {
     if (request.method === 'POST')
-      postLimit.check(request, (request.params as { readonly token?: string }).token ?? '');
+      await checkPost(request, (request.params as { readonly token?: string }).token ?? '');
   });
   for (const { path, contentType, body } of [WIZARD_STYLESHEET, WIZARD_SCRIPT])
     app.get(path.replace('/auth', ''), HIDDEN, async (_, reply) =>

@@ -189,7 +189,8 @@ describe('removing accounts', () => {
     expect(answer).toMatchObject({ status: 200, body: { object: 'AccountRemoved', id } });
     const row = await db.selectFrom('accounts').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
     expect(row).toMatchObject({ secret: null, proxy: null, metadata: {}, name: '', provider_user_id: '' });
-    expect(await db.selectFrom('limit_overrides').selectAll().where('account_id', '=', id).execute()).toEqual([]);
+    await rooms.limits.refresh();
+    expect(rooms.limits.shared.list().filter(({ target }) => target.account === id)).toEqual([]);
     for (const method of ['GET', 'DELETE']) expect((await call(method, `/v2/accounts/${id}`)).status).toBe(404);
     expect((await call('GET', '/v2/accounts?limit=100')).text).not.toContain(id);
   });

@@ -1,11 +1,11 @@
 import { recommendedLimits } from 'headgate/recommended';
 import { describe, expect, test } from 'vitest';
-import { limitProvider } from '../../src/limits/book.ts';
+import { limitProvider } from '../../src/limits/account-limits.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { clientOf } from '../support/client.ts';
 import { startService } from '../support/service.ts';
 
-const { url, application, rooms, db } = await startService();
+const { url, application, rooms } = await startService();
 const { id: applicationId, token, key } = await application();
 const call = clientOf(url, token);
 const route = 'POST /api/v1/emails';
@@ -60,27 +60,30 @@ test('a limit is adjusted for a provider and for an account, and reset', async (
     limitOf(['3/30s'], 'account', { account_id }),
     limitOf(['7/1m', '500/1d'], 'application', { account_id, route }),
   ]);
-  expect(rooms.book.of(account_id, limitProvider(id, 'mock'))).toEqual({
-    allMethods: ['3/30s'],
-    routes: { [route]: ['7/1m', '500/1d'] },
-  });
+  const applied = rooms.limiter.windowSet({ account: account_id, provider: limitProvider(id, 'mock'), route });
+  expect(applied.windows.map(({ max }) => max)).toEqual([7, 500, 3]);
   expect((await client('DELETE', `/v2/limits?account_id=${account_id}`)).body).toEqual(
     limitOf(['60/1m', '5000/1d'], 'recommended', { account_id }),
   );
   const byProvider = `/v2/limits?provider=mock&route=${encodeURIComponent(route)}`;
   for (let i = 0; i < 2; i++)
     expect((await client('DELETE', byProvider)).body).toEqual(limitOf(['10/1m', '200/1d'], 'recommended', { route }));
-  expect(await db.selectFrom('limit_overrides').selectAll().where('application_id', '=', id).execute()).toEqual([]);
+  const own = rooms.limits.shared.list().filter(({ target }) => Object.values(target).join().includes(id));
+  expect(own).toEqual([]);
 });
 
-test('a change names the key that made it, and raises the version', async () => {
+test('a change names the key that made it, and has a version', async () => {
   const { id, token } = await application();
   await clientOf(url, token)('PUT', '/v2/limits', { provider: 'imap', windows: ['1/1m'] });
   await clientOf(url, token)('PUT', '/v2/limits', { provider: 'imap', windows: ['2/1m'] });
-  const [row] = await db.selectFrom('limit_overrides').selectAll().where('application_id', '=', id).execute();
-  expect(row).toMatchObject({ provider: 'imap', account_id: null, route: null, windows: ['2/1m'] });
-  expect(row?.changed_by).toMatch(/^key_/);
-  expect((await rooms.overrides.versions()).get(id)).toBe(2);
+  const target = { provider: limitProvider(id, 'imap') };
+  const [adjustment] = rooms.limits.shared.list().filter((each) => each.target.provider === target.provider);
+  expect(adjustment).toMatchObject({ target, windows: [{ max: 2 }], by: expect.stringMatching(/^key_/) });
+  const [last, first] = await rooms.limits.shared.history({ target });
+  expect([last?.limits, last?.version]).toMatchObject([
+    [{ from: [{ max: 1 }], to: [{ max: 2 }] }],
+    (first?.version ?? 0) + 1,
+  ]);
 });
 
 describe('what is refused', () => {

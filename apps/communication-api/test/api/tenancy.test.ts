@@ -169,7 +169,12 @@ async function contentOf({ id }: Application): Promise<unknown> {
     rowsOf('auth_links'),
     rowsOf('webhook_endpoints'),
     rowsOf('domains'),
-    rowsOf('limit_overrides', '*', 'account_id'),
+    sql`(
+      select json_agg(a.adjustment order by a.adjustment) from headgate.adjustments a
+      where strpos(a.adjustment, ${id} || '/') > 0 or exists (
+        select from accounts where application_id = ${id} and strpos(a.adjustment, accounts.id) > 0
+      )
+    )`,
   ])}) as content`.execute(db);
   return rows;
 }

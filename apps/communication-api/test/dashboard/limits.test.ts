@@ -91,11 +91,11 @@ test('of two people who edit one limit, one wins, and the other is told', async 
   const { path, browser: ann, account, id } = await place();
   const { browser: bob } = await signedIn('admin');
   await bob.open(path);
-  const stored = () => rooms.overrides.find(id, { accountId: account.id }, null);
+  const stored = () => rooms.limits.find({ applicationId: id, provider: 'mock', accountId: account.id }, null);
   const { loser, theirs } = await editAtOnce(ann, bob, stored);
   await loser.submit('/preview', limitForm(loser.page.html, 'all'));
   await loser.submit('/limits');
-  expect(await stored()).toEqual([theirs]);
+  expect(stored().windows).toEqual([theirs]);
 });
 
 test.each([

@@ -94,7 +94,7 @@ test('a limit is changed for all accounts, obeyed at once, noted, and reset', as
   await browser.submit('/preview', { ...limitForm(browser.page.html, EMAILS), windows: '1/1h 2/1m' });
   await browser.submit('/limits');
   expect(browser.text).toContain('Adjusted for the provider, in this application');
-  expect(await rooms.overrides.find(id, { provider: 'mock' }, EMAILS)).toEqual(['2/1m', '1/1h']);
+  expect(rooms.limits.find({ applicationId: id, provider: 'mock' }, EMAILS).windows).toEqual(['2/1m', '1/1h']);
   expect([await send('ann'), await send('bob')]).toEqual([429, 429]);
   await browser.open(path);
   await browser.submit('/preview', { ...limitForm(browser.page.html, EMAILS), reset: 'yes' });
@@ -112,5 +112,5 @@ test('of two people who edit one limit, one wins, and the other is told', async 
   const { id, path, browser: ann } = await place();
   const { browser: bob } = await signedIn('owner');
   await bob.open(path);
-  await editAtOnce(ann, bob, () => rooms.overrides.find(id, { provider: 'mock' }, null));
+  await editAtOnce(ann, bob, () => rooms.limits.find({ applicationId: id, provider: 'mock' }, null));
 });

@@ -65,7 +65,7 @@ interface Row {
 
 const IN_A_MONTH = new Date(Date.now() + 30 * 86_400_000).toISOString().slice(0, 10);
 const KEY = { name: 'k', expires_on: IN_A_MONTH, access: 'global' };
-const LIMIT = { route: 'all', windows: '9/1m', seen: 'none' };
+const LIMIT = { route: 'all', windows: '9/1m', seen: '0' };
 const APPLICATION = '/dashboard/applications/:application';
 const ENDPOINT = { url: 'https://app.example/', 'kinds-*': 'on' };
 
@@ -403,7 +403,7 @@ function unchanged(environment: Environment): Promise<Place> {
 /** The tables that people change. A delivery is a job. */
 const WATCHED = [
   ...['applications', 'api_keys', 'members', 'invitations', 'organizations', 'audit_log', 'second_factors'],
-  ...['accounts', 'auth_links', 'events', 'limit_overrides', 'limits_version', 'sends'],
+  ...['accounts', 'auth_links', 'events', 'headgate.adjustments', 'sends'],
   ...['webhook_endpoints', 'scopes', 'domains', 'jobs'],
 ];
 /**

@@ -106,7 +106,6 @@ describe('the processes', () => {
     const { postgres } = services as { readonly postgres: ComposeService };
     const passwordFile = secretFile(postgres, postgres.environment?.POSTGRES_PASSWORD_FILE);
     expect([hostname, password]).toEqual(['postgres', readFileSync(passwordFile, 'utf8').trimEnd()]);
-    expect(new URL(config.REDIS_URL ?? '').hostname).toBe('redis');
   });
 
   test('have their secrets in files, which any user of a container can read', () => {
@@ -154,7 +153,7 @@ describe('the others', () => {
     const open = Object.entries(services).filter(([, { ports }]) => ports !== undefined);
     expect(open.map(([name]) => name)).toEqual(['proxy']);
     expect(compose.networks.back).toEqual({ internal: true });
-    for (const name of ['postgres', 'redis']) expect(services[name]?.networks).toEqual(['back']);
+    expect(services.postgres?.networks).toEqual(['back']);
   });
 
   test('mount what exists, and nothing else of this machine', () => {
@@ -165,12 +164,6 @@ describe('the others', () => {
     expect(files).toEqual(['./Caddyfile']);
     for (const path of files) expect(existsSync(deployFile(path))).toBe(true);
     expect(mounts.filter((path) => !files.includes(path)).sort()).toEqual(Object.keys(compose.volumes).sort());
-  });
-
-  test('Redis forgets nothing', () => {
-    const command = services.redis?.command?.join(' ');
-    expect(command).toContain('--appendonly yes');
-    expect(command).toContain('--maxmemory-policy noeviction');
   });
 });
 

@@ -29,7 +29,7 @@ const OF_APPLICATIONS: Readonly<Record<string, readonly ApplicationAction[]>> = 
 const OF_ORGANIZATIONS: Readonly<Record<string, readonly OrganizationAction[]>> = {
   'create applications': ['create applications'],
   'see, add, check and remove custom domains': ['manage domains'],
-  'see the audit log, and warnings about the installation': ['read audit log', 'read warnings'],
+  'see the audit log': ['read audit log'],
   'invite, change, sign out and remove Members and Admins, reset their second factor': [
     'read members',
     'manage members',

@@ -26,7 +26,6 @@ const OF_ORGANIZATIONS: readonly (readonly [OrganizationAction, string])[] = [
   ['read members', 'no yes yes'],
   ['manage members', 'no yes yes'],
   ['read audit log', 'no yes yes'],
-  ['read warnings', 'no yes yes'],
   ['manage owners', 'no no yes'],
   ['manage organization', 'no no yes'],
 ];

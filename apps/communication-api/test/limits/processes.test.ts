@@ -1,7 +1,7 @@
 import { patient } from 'headgate-testbed/patience';
 import { startRedis } from 'headgate-testbed/redis-server';
 import { afterAll, describe, expect, test } from 'vitest';
-import { limitProvider } from '../../src/limits/book.ts';
+import { limitProvider } from '../../src/limits/account-limits.ts';
 import { linkAccount } from '../support/accounts.ts';
 import { clientOf, inDays } from '../support/client.ts';
 import { newMember } from '../support/dashboard.ts';
@@ -18,15 +18,21 @@ const database = await createTestDatabase();
 afterAll(() => database.drop());
 const redis = await startRedis();
 afterAll(() => redis.stop());
-const environment = {
-  ...{ DATABASE_URL: database.url, REDIS_URL: `redis://127.0.0.1:${redis.port}` },
-  TRUSTED_PROXIES: 'loopback',
-};
+const environment = { DATABASE_URL: database.url, TRUSTED_PROXIES: 'loopback' };
+const withRedis = { ...environment, REDIS_URL: `redis://127.0.0.1:${redis.port}` };
 const [one, other] = [await startService(environment), await startService(environment)];
+const pairs = [
+  { place: 'PostgreSQL', pair: [one, other] as const },
+  { place: 'Redis', pair: [await startService(withRedis), await startService(withRedis)] as const },
+];
 const { id: applicationId, token } = await one.application();
 const [here, there] = [clientOf(one.url, token), clientOf(other.url, token)];
 const provider = limitProvider(applicationId, 'mock');
 const route = 'POST /api/v1/emails';
+
+/** The maxes of an account, as a process would apply them. */
+const maxesOf = ({ rooms }: typeof one, account: string, of = provider) =>
+  rooms.limits.shared.windowSet({ account, provider: of, route: 'GET /other' }).windows.map(({ max }) => max);
 
 const soon = { timeout: patient(NOTICED_MS), interval: 20 };
 
@@ -37,7 +43,7 @@ describe('a change in one process holds in the other one within a second', () =>
     expect(await windows()).toEqual(['60/1m', '5000/1d']);
     await here('PUT', '/v2/limits', { account_id, windows: ['1/1m'] });
     await expect.poll(windows, soon).toEqual(['1/1m']);
-    expect(other.rooms.book.of(account_id, provider).allMethods).toEqual(['1/1m']);
+    expect(maxesOf(other, account_id)).toEqual([1]);
     await here('DELETE', `/v2/limits?account_id=${account_id}`);
     await expect.poll(windows, soon).toEqual(['60/1m', '5000/1d']);
   });
@@ -45,31 +51,7 @@ describe('a change in one process holds in the other one within a second', () =>
   test('of the first limit of an application that is new', async () => {
     const { id, token } = await one.application();
     await clientOf(one.url, token)('PUT', '/v2/limits', { provider: 'imap', windows: ['2/1m'] });
-    await expect.poll(() => other.rooms.book.of('acc', limitProvider(id, 'imap')).allMethods, soon).toEqual(['2/1m']);
-  });
-
-  test('of limits whose transactions are committed in another order than they began', async () => {
-    const [late, early] = [await one.application(), await one.application()];
-    const windowsOf = ({ id }: { id: string }) => other.rooms.book.of('acc', limitProvider(id, 'imap')).allMethods;
-    const set = (application: { id: string }) =>
-      one.rooms.overrides.set(application.id, { provider: 'imap' }, null, ['3/1m'], 'key_1');
-    // The row of the application is locked, so its change has begun, and waits.
-    await set(late);
-    await expect.poll(() => windowsOf(late), soon).toEqual(['3/1m']);
-    let waiting: Promise<void> = Promise.resolve();
-    await one.db.transaction().execute(async (transaction) => {
-      await transaction
-        .selectFrom('limits_version')
-        .selectAll()
-        .where('application_id', '=', late.id)
-        .forUpdate()
-        .execute();
-      waiting = one.rooms.overrides.remove(late.id, { provider: 'imap' }, null);
-      await set(early);
-      await expect.poll(() => windowsOf(early), soon).toEqual(['3/1m']);
-    });
-    await waiting;
-    await expect.poll(() => windowsOf(late), soon).toEqual(['60/1m', '10000/1d']);
+    await expect.poll(() => maxesOf(other, 'acc', limitProvider(id, 'imap')), soon).toEqual([2]);
   });
 
   test('of a key that is revoked, and of a scope that is disabled', async () => {
@@ -86,16 +68,32 @@ describe('a change in one process holds in the other one within a second', () =>
   });
 });
 
-test('all processes count together in Redis, and a reset in one of them holds in the other', async () => {
-  const { id: account } = await linkAccount(one.rooms, applicationId);
-  await here('PUT', '/v2/limits', { account_id: account, windows: ['2/1m'] });
-  await expect.poll(() => other.rooms.book.of(account, provider).allMethods, soon).toEqual(['2/1m']);
-  const consume = async ({ rooms }: typeof one) => (await rooms.limiter.consume({ account, provider, route })).accepted;
-  expect([await consume(one), await consume(other)]).toEqual([true, true]);
-  expect([await consume(one), await consume(other)]).toEqual([false, false]);
-  expect((await here('POST', '/v2/limits/counters/reset', { account_id: account })).status).toBe(200);
-  // A process remembers a rejection for up to a second.
-  await expect.poll(() => consume(other), { timeout: patient(2 * NOTICED_MS) }).toBe(true);
+test.each(pairs)(
+  'all processes count together in $place, and a reset in one of them holds in the other',
+  async ({ pair }) => {
+    const { id: account } = await linkAccount(one.rooms, applicationId);
+    await here('PUT', '/v2/limits', { account_id: account, windows: ['2/1m'] });
+    for (const each of pair) await expect.poll(() => maxesOf(each, account), soon).toEqual([2]);
+    const consume = async ({ rooms }: typeof one) =>
+      (await rooms.limiter.consume({ account, provider, route })).accepted;
+    const [first, second] = pair;
+    expect([await consume(first), await consume(second)]).toEqual([true, true]);
+    expect([await consume(first), await consume(second)]).toEqual([false, false]);
+    const call = clientOf(first.url, token);
+    expect((await call('POST', '/v2/limits/counters/reset', { account_id: account })).status).toBe(200);
+    // A process remembers a rejection for up to a second.
+    await expect.poll(() => consume(second), { timeout: patient(2 * NOTICED_MS) }).toBe(true);
+  },
+);
+
+test('decisions in PostgreSQL at the same time share a statement', async () => {
+  const calls = async () =>
+    Number(/^headgate_postgres_store_calls_total (\d+)$/m.exec((await one.rooms.metrics.render()).text)?.[1]);
+  const before = await calls();
+  const consume = (_: unknown, i: number) => one.rooms.limiter.consume({ account: `acc_${i}`, provider, route });
+  const decisions = await Promise.all(Array.from({ length: 60 }, consume));
+  expect(decisions.filter(({ accepted, degraded }) => accepted && degraded !== true)).toHaveLength(60);
+  expect((await calls()) - before).toBeLessThanOrEqual(3);
 });
 
 test('changes of one limit at the same time in both processes leave both with the same limit', async () => {
@@ -106,11 +104,11 @@ test('changes of one limit at the same time in both processes leave both with th
     ),
   );
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
-  const [stored] = (await one.rooms.overrides.read([applicationId])).filter(
-    ({ accountId }) => accountId === account_id,
-  );
-  for (const { rooms } of [one, other])
-    await expect.poll(() => rooms.book.of(account_id, provider).allMethods, soon).toEqual(stored?.windows);
+  await one.rooms.limits.refresh();
+  const [stored] = one.rooms.limits.shared.list().filter(({ target }) => target.account === account_id);
+  const max = stored?.windows[0]?.max;
+  expect(max).toBeGreaterThan(0);
+  for (const each of [one, other]) await expect.poll(() => maxesOf(each, account_id), soon).toEqual([max]);
 });
 
 test('a key and an account do not get into a scope while it is being deleted', async () => {
@@ -147,18 +145,35 @@ async function signIn(service: typeof one, email: string, password: string): Pro
 const sendForm = async (service: typeof one): Promise<number> =>
   (await newBrowser(service).request('/dashboard/sign-in', { method: 'POST', body: new URLSearchParams() })).status;
 
-test('sign-in attempts in all processes count together: passwords by login, and forms by address', async () => {
-  const password = secret();
-  const { email } = await newMember(one.db, 'admin', password);
-  expect(await signIn(one, email, 'wrong')).toBe(422);
-  // The right password forgives, in every process.
-  expect(await signIn(other, email, password)).toBe(303);
-  for (let i = 0; i < 5; i++)
-    expect([await signIn(one, email, 'wrong'), await signIn(other, email, 'wrong')]).toEqual([422, 422]);
-  expect([await signIn(one, email, password), await signIn(other, email, password)]).toEqual([429, 429]);
-  // These were 14 forms of one address. It may send 20 per minute.
-  for (let i = 0; i < 3; i++) expect([await sendForm(one), await sendForm(other)]).toEqual([403, 403]);
-  expect([await sendForm(one), await sendForm(other)]).toEqual([429, 429]);
+test.each(pairs)(
+  'sign-in attempts in all processes count together in $place: passwords by login, and forms by address',
+  async ({ place, pair: [one, other] }) => {
+    address = `198.51.100.${place.length}`;
+    const password = secret();
+    const { email } = await newMember(one.db, 'admin', password);
+    expect(await signIn(one, email, 'wrong')).toBe(422);
+    // The right password forgives, in every process.
+    expect(await signIn(other, email, password)).toBe(303);
+    for (let i = 0; i < 5; i++)
+      expect([await signIn(one, email, 'wrong'), await signIn(other, email, 'wrong')]).toEqual([422, 422]);
+    expect([await signIn(one, email, password), await signIn(other, email, password)]).toEqual([429, 429]);
+    // These were 14 forms of one address. It may send 20 per minute.
+    for (let i = 0; i < 3; i++) expect([await sendForm(one), await sendForm(other)]).toEqual([403, 403]);
+    expect([await sendForm(one), await sendForm(other)]).toEqual([429, 429]);
+  },
+);
+
+test('wrong API keys and forms of the wizard count together', async () => {
+  address = '198.51.100.4';
+  const headers = { 'x-forwarded-for': address };
+  const wrongKey = async ({ url }: typeof one) =>
+    (await fetch(`${url}/v2/accounts`, { headers: { ...headers, 'x-api-key': 'wrong' } })).status;
+  for (let i = 0; i < 10; i++) expect([await wrongKey(one), await wrongKey(other)]).toEqual([401, 401]);
+  expect([await wrongKey(one), await wrongKey(other)]).toEqual([429, 429]);
+  const form = async ({ url }: typeof one) =>
+    (await fetch(`${url}/auth/l/made-up/choose`, { method: 'POST', headers })).status;
+  for (let i = 0; i < 15; i++) for (const each of [one, other]) expect(await form(each)).not.toBe(429);
+  expect([await form(one), await form(other)]).toEqual([429, 429]);
 });
 
 test('a sign-in that began in one process goes on in the other, and codes in all processes count together', async () => {
@@ -180,7 +195,10 @@ test('a sign-in that began in one process goes on in the other, and codes in all
 });
 
 test('counters that cannot be reached are a 503, and requests are still limited by each process', async () => {
+  const [one] = pairs[1]?.pair ?? [];
+  if (one === undefined) throw new Error('No service counts in Redis.');
   const { id: account_id } = await linkAccount(one.rooms, applicationId);
+  const here = clientOf(one.url, token);
   await redis.kill();
   const answer = await here('POST', '/v2/limits/counters/reset', { account_id });
   expect(answer).toMatchObject({ status: 503, body: { type: 'errors/service_unavailable' } });
@@ -189,6 +207,8 @@ test('counters that cannot be reached are a 503, and requests are still limited 
 });
 
 test('while Redis is away, each process counts sign-in attempts, and the right password opens the dashboard', async () => {
+  const [one, other] = pairs[1]?.pair ?? [];
+  if (one === undefined || other === undefined) throw new Error('No services count in Redis.');
   address = '198.51.100.2';
   const password = secret();
   const { email } = await newMember(one.db, 'admin', password);

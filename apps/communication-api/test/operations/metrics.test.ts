@@ -20,6 +20,7 @@ const embedded = await startService({ ROLE: 'all' }, { kind: 'PGlite' });
 const pool = openPool(DATABASE_URL, () => undefined);
 cleanUpLater(close);
 cleanUpLater(() => pool.end());
+const onServer = await startService({ DATABASE_URL, ROLE: 'api' });
 const shared = await startService({ DATABASE_URL, REDIS_URL: `redis://127.0.0.1:${redis.port}` }, { pool });
 
 // Its installation may take some time.
@@ -155,7 +156,7 @@ test('a process whose Redis is away is degraded, and recovers with it', async ()
 });
 
 test('the tables of apps/communication-api/docs/operations.md have every metric, with its type and its labels', async () => {
-  const texts = [await scrape(embedded), await scrape(shared)];
+  const texts = [await scrape(embedded), await scrape(onServer), await scrape(shared)];
   const served = texts.flatMap((text) =>
     [...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name, type]) => `${name} ${type}`),
   );

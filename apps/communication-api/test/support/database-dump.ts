@@ -10,8 +10,9 @@ export async function dumpDatabase(
   onValue: (place: string, value: string | Uint8Array) => void,
 ): Promise<void> {
   const { rows: tables } = await sql<{ name: string }>`
-    select table_name as name from information_schema.tables
-    where table_schema = current_schema() and table_type = 'BASE TABLE'`.execute(db);
+    select case table_schema when current_schema() then '' else table_schema || '.' end || table_name as name
+    from information_schema.tables
+    where table_schema in (current_schema(), 'headgate') and table_type = 'BASE TABLE'`.execute(db);
   for (const { name } of tables) {
     const { rows } = await sql<Record<string, unknown>>`select * from ${sql.table(name)}`.execute(db);
     for (const row of rows)

@@ -1,10 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { Kysely } from 'kysely';
 import { inject } from 'vitest';
 import { type Database, openServer } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { pgliteDialect } from '../../src/db/pglite.ts';
-import type { Tables } from '../../src/db/tables.ts';
+import { overPglite } from '../../src/db/pglite.ts';
 import { openPglite } from './reused-pglite.ts';
 import { createTestDatabase } from './test-database.ts';
 
@@ -35,7 +33,7 @@ export interface OpenDatabase {
 export async function openTestDatabase(kind: DatabaseKind = DEFAULT_DATABASE): Promise<OpenDatabase> {
   if (kind === 'PGlite') {
     const pglite = await openPglite(existsSync(TEMPLATE) ? readFileSync(TEMPLATE) : undefined);
-    const db = new Kysely<Tables>({ dialect: pgliteDialect(pglite, () => undefined) });
+    const db = overPglite(pglite);
     await migrate(db);
     return { db, url: undefined, close: () => db.destroy() };
   }

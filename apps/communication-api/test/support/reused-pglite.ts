@@ -48,7 +48,7 @@ async function create(template: Template): Promise<Instance> {
   const rows: Record<string, string> = {};
   for (const table of await tablesOf(pglite)) {
     const { rows: found } = await pglite.query<{ all: string | null }>(
-      `select json_agg(t)::text as all from "${table}" t`,
+      `select json_agg(t)::text as all from ${table} t`,
     );
     if (found[0]?.all) rows[table] = found[0].all;
   }
@@ -60,11 +60,11 @@ async function reset({ pglite, beginning }: Instance): Promise<boolean> {
   await pglite.exec('rollback');
   await pglite.exec('discard all');
   if ((await schemaOf(pglite)) !== beginning.schema) return false;
-  const tables = (await tablesOf(pglite)).map((table) => `"${table}"`).join();
+  const tables = (await tablesOf(pglite)).join();
   if (tables !== '') await pglite.exec(`truncate ${tables} restart identity cascade`);
   for (const [table, rows] of Object.entries(beginning.rows))
     await pglite.query(
-      `insert into "${table}" overriding system value select * from json_populate_recordset(null::"${table}", $1)`,
+      `insert into ${table} overriding system value select * from json_populate_recordset(null::${table}, $1)`,
       [rows],
     );
   return true;
@@ -72,7 +72,8 @@ async function reset({ pglite, beginning }: Instance): Promise<boolean> {
 
 async function tablesOf(pglite: PGlite): Promise<readonly string[]> {
   const { rows } = await pglite.query<{ name: string }>(
-    `select tablename as name from pg_tables where schemaname = 'public' order by tablename`,
+    `select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname in ('public', 'headgate')
+      order by schemaname, tablename`,
   );
   return rows.map(({ name }) => name);
 }
@@ -87,7 +88,7 @@ async function schemaOf(pglite: PGlite): Promise<string> {
         from pg_constraint o where o.conrelid = c.oid and a.attnum = 1) as constraints
     from pg_class c join pg_attribute a on a.attrelid = c.oid
       left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
-    where c.relnamespace = 'public'::regnamespace and a.attnum > 0
+    where c.relnamespace::regnamespace::text in ('public', 'headgate') and a.attnum > 0
     order by c.relname, a.attnum`);
   return JSON.stringify(rows);
 }

@@ -18,6 +18,7 @@ const OPTIONS = {
   'dry-run': { type: 'boolean' },
   wait: { type: 'boolean' },
   confirm: { type: 'boolean' },
+  reset: { type: 'boolean' },
 } as const;
 
 const TARGET = ['account', 'provider', 'plan', 'route'] as const;
@@ -32,7 +33,7 @@ const ACTIONS = {
   reset: { path: 'v1/limit', method: 'DELETE', flags: [...TARGET, ...CHANGE] },
   history: { path: 'v1/limits/history', flags: TARGET },
   export: { path: 'v1/limits/export', flags: TARGET },
-  block: { path: 'v1/block', method: 'PUT', flags: [...BLOCKED, 'reason', 'for-ms'] },
+  block: { path: 'v1/block', method: 'PUT', flags: [...BLOCKED, 'reason', 'for-ms', 'reset'] },
   unblock: { path: 'v1/block', method: 'DELETE', flags: [...BLOCKED, 'reason'] },
   blocked: { path: 'v1/block', flags: BLOCKED },
 } as const satisfies Record<
@@ -138,6 +139,7 @@ function requestOf(action: Action, values: Values, windows: readonly string[], t
     ...(values.reason === undefined ? {} : { reason: values.reason }),
     ...(values['for-ms'] === undefined ? {} : { forMs: Number(values['for-ms']) }),
     ...(values.confirm === true ? { confirm: true } : {}),
+    ...(values.reset === true ? { reset: true } : {}),
   };
   return { method, headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify(body) };
 }

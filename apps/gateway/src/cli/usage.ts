@@ -27,9 +27,10 @@ export const USAGE = `headgate: a gateway with rate limits and idempotency keys
       limits put takes windows, such as 10/1m 400/1d, or recommended. Flags of changes:
       --reason TEXT, --if-version N, --dry-run, --wait; of put also --for-ms MS, --confirm.
       HEADGATE_ADMIN_URL and HEADGATE_ADMIN_TOKEN are the defaults.
-  headgate limits block --account A [--route R] --for-ms MS [--reason TEXT]
+  headgate limits block --account A [--route R] --for-ms MS [--reset] [--reason TEXT]
   headgate limits unblock|blocked --account A [--route R]
       Blocks an account, or one of its routes, in running gateways; lifts or shows the block.
+      --reset also empties its windows, so that it starts afresh when the block ends.
   headgate simulate --config FILE [--candidate FILE] --trace LOG [--html FILE] [--json]
                     [--max-newly-rejected 0.1%]
       Lets the requests of a log pass the limits of both configs, and says who would be newly

@@ -69,6 +69,14 @@ it('blocks an account or a route, shows the block, and lifts it', async () => {
   expect(wrong).toMatchObject({ code: 1, error: expect.stringMatching(/status 422: forMs: /) });
 });
 
+it('a block with --reset gives the account a fresh start', async () => {
+  const target = ['--account', 'acc_3'];
+  expect(await limits(['block', ...target, '--for-ms', '50000', '--reset'])).toMatchObject({ code: 0 });
+  const isBlock = ({ msg, forMs }: { msg?: unknown; forMs?: unknown }) => msg === 'account blocked' && forMs === 50_000;
+  await expect.poll(() => gateway.lines().find(isBlock)).toMatchObject({ by: 'olaf', reset: true });
+  await limits(['unblock', ...target]);
+});
+
 it('what the gateway refuses is 1 with its reason, without the token', async () => {
   const refused = await limits(['put', '9/1m'], TOKENS.viewer);
   expect(refused).toMatchObject({ code: 1, error: expect.stringContaining('needs the role operator') });

@@ -1,12 +1,10 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import type { EffectiveLimit } from '../../domain/effective-limits.ts';
 import { METHODS } from '../../domain/methods.ts';
 import { PROVIDER_NAMES } from '../../domain/providers.ts';
 import { ServiceError } from '../../domain/service-error.ts';
 import type { Caller } from '../../keys/keys.ts';
-import { withCounters } from '../../limits/counters.ts';
-import type { LimitOwner } from '../../limits/overrides.ts';
+import type { EffectiveLimit, LimitOwner } from '../../limits/account-limits.ts';
 import { checkedWindows } from '../../limits/windows.ts';
 import type { Rooms } from '../../rooms.ts';
 import { accessibleAccount } from '../accounts/accessible-account.ts';
@@ -78,40 +76,28 @@ const countersToReset = z
   })
   .meta({ id: 'LimitCountersResetRequest', examples: [{ account_id: 'acc_01kaj6q2m0e7r8s9t0v1w2x3y4' }] });
 
-/** The limits that a request names: the limits of a provider, or of one account. */
-interface Target {
-  readonly provider: string;
-  readonly accountId: string | undefined;
-  readonly owner: LimitOwner;
-}
-
 /** Limits of the Methods API. Only service keys reach them. */
 export const limitRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }) => {
-  const { accounts, overrides, book, limiter } = rooms;
+  const { accounts, limits, limiter } = rooms;
   const tags = ['Limits'];
   app.addHook('onRequest', requireServiceKey);
 
   async function targetOf(
     caller: Caller,
     { provider, account_id }: { readonly provider?: string | undefined; readonly account_id?: string | undefined },
-  ): Promise<Target> {
-    if (provider !== undefined && account_id === undefined)
-      return { provider, accountId: undefined, owner: { provider } };
+  ): Promise<LimitOwner> {
+    const { applicationId } = caller;
+    if (provider !== undefined && account_id === undefined) return { applicationId, provider };
     if (provider !== undefined || account_id === undefined)
       throw new ServiceError(422, 'errors/unprocessable_entity', EITHER);
     const account = await accessibleAccount(accounts, caller, account_id);
-    return { provider: account.provider, accountId: account.id, owner: { accountId: account.id } };
+    return { applicationId, provider: account.provider, accountId: account.id };
   }
 
-  const listed = (applicationId: string, { provider, accountId }: Omit<Target, 'owner'>) =>
-    book.list(applicationId, provider, accountId).map((limit) => shownLimit(limit, provider, accountId));
-
-  /** The limit that now applies, after a change. */
-  async function changed(applicationId: string, target: Target, route: string | null) {
-    await book.reload(applicationId);
-    const limit = listed(applicationId, target).find((each) => each.route === route);
-    if (limit === undefined) throw new Error(`The route ${route} has no limit.`);
-    return limit;
+  /** @returns the limit that now applies */
+  async function change(owner: LimitOwner, route: string | null, windows: readonly string[] | null, by: string) {
+    await limits.changeNow(owner, route, windows, by);
+    return shownLimit(limits.find(owner, route), owner);
   }
 
   app.get(
@@ -131,9 +117,9 @@ export const limitRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, 
       const { provider, account_id } = request.query;
       const targets =
         provider === undefined && account_id === undefined
-          ? PROVIDER_NAMES.map((name) => ({ provider: name, accountId: undefined }))
+          ? PROVIDER_NAMES.map((name) => ({ applicationId: caller.applicationId, provider: name }))
           : [await targetOf(caller, request.query)];
-      const data = targets.flatMap((target) => listed(caller.applicationId, target));
+      const data = targets.flatMap((owner) => limits.list(owner).map((limit) => shownLimit(limit, owner)));
       return { object: 'LimitList' as const, data };
     },
   );
@@ -153,12 +139,8 @@ export const limitRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, 
     },
     async (request) => {
       const caller = callerOf(request);
-      const { applicationId, keyId } = caller;
-      const route = request.body.route ?? null;
       const windows = checkedWindows(request.body.windows);
-      const target = await targetOf(caller, request.body);
-      await overrides.set(applicationId, target.owner, route, windows, keyId);
-      return changed(applicationId, target, route);
+      return change(await targetOf(caller, request.body), request.body.route ?? null, windows, caller.keyId);
     },
   );
 
@@ -180,10 +162,7 @@ export const limitRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, 
     },
     async (request) => {
       const caller = callerOf(request);
-      const route = request.query.route ?? null;
-      const target = await targetOf(caller, request.query);
-      await overrides.remove(caller.applicationId, target.owner, route);
-      return changed(caller.applicationId, target, route);
+      return change(await targetOf(caller, request.query), request.query.route ?? null, null, caller.keyId);
     },
   );
 
@@ -201,7 +180,7 @@ export const limitRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, 
     async (request) => {
       const { route } = request.body;
       const { id } = await accessibleAccount(accounts, callerOf(request), request.body.account_id);
-      await withCounters(() => limiter.reset(route == null ? { account: id } : { account: id, route }));
+      await limiter.reset(route == null ? { account: id } : { account: id, route });
       return { object: 'LimitCountersReset' as const, account_id: id, route: route ?? null };
     },
   );
@@ -209,10 +188,9 @@ export const limitRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, 
 
 function shownLimit(
   { route, windows, source }: EffectiveLimit,
-  provider: string,
-  accountId: string | undefined,
+  { provider, accountId }: LimitOwner,
 ): z.output<typeof limitAnswer> {
-  // The book contains no other routes.
+  // There are no limits of other routes.
   const method = route as z.output<typeof limitAnswer>['route'];
   return { object: 'Limit', provider, account_id: accountId ?? null, route: method, windows: [...windows], source };
 }

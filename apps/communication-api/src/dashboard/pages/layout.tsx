@@ -5,7 +5,6 @@ import type { Here } from '../here.ts';
 import { PATHS } from '../paths.ts';
 import { FormOf } from './forms.tsx';
 import { PartLinks } from './part-links.tsx';
-import { Note } from './parts.tsx';
 
 interface DocumentProps {
   readonly title: string;
@@ -62,7 +61,7 @@ interface LayoutProps extends DocumentProps {
 
 /** A page of a person who is signed in. */
 export function Layout({ here, title, faulty, part, children }: LayoutProps): JSX.Element {
-  const { organization, member, warning } = here;
+  const { organization, member } = here;
   const parts = [
     { name: 'applications', label: 'Applications', href: PATHS.applications, isShown: here.may('list applications') },
     { name: 'domains', label: 'Domains', href: PATHS.domains, isShown: here.may('manage domains') },
@@ -95,7 +94,6 @@ export function Layout({ here, title, faulty, part, children }: LayoutProps): JS
         </div>
       </header>
       <main id="main" class="wide">
-        {warning === undefined ? null : <Note tone="bad">{warning}</Note>}
         {children}
       </main>
     </Document>

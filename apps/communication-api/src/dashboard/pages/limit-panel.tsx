@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import type { LimitSource } from '../../domain/effective-limits.ts';
+import type { LimitLayer } from '../../limits/account-limits.ts';
 import type { FaultyForm } from '../faulty-form.ts';
 import type { Here } from '../here.ts';
 import type { LimitTarget } from '../limit-target.ts';
@@ -8,7 +8,7 @@ import { TextField } from './fields.tsx';
 import { FormOf } from './forms.tsx';
 import { WindowBars } from './window-bars.tsx';
 
-export const LIMIT_SOURCES: Readonly<Record<LimitSource, string>> = {
+export const LIMIT_SOURCES: Readonly<Record<LimitLayer, string>> = {
   recommended: 'Recommended for the provider',
   application: 'Adjusted for the provider, in this application',
   account: 'Adjusted for this account',

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import type { Application } from '../../applications/applications.ts';
-import type { EffectiveLimit } from '../../domain/effective-limits.ts';
+import type { EffectiveLimit } from '../../limits/account-limits.ts';
 import type { Here } from '../here.ts';
 import { limitLabel } from '../limit-form.ts';
 import { providerPath } from '../paths.ts';
