@@ -126,18 +126,19 @@ export class LeaseStore {
     const requests = Math.max(1, Math.floor((wanted - pair.left) / cost));
     // A call for one request alone is today's, unless it must be seen whether it fails, or what else it brings.
     if (!pair.isAsking && (requests > 1 || pair.left > 0 || this.#calls.isFailing)) {
+      const { left } = pair;
       const decided = this.#calls.lease(pair, cost, requests, wanted, now, false);
-      return pair.left > 0 ? after(decided, (decision) => this.#again(pair, decision)) : decided;
+      return left > 0 ? after(decided, (decision) => this.#again(pair, left, decision)) : decided;
     }
     const decided = this.#store.consume(account, route, windowSet, cost);
     // A block of the account ends the leases of its other routes, too.
     return pair.left > 0 || this.#pairs.hasSeveral(account) ? after(decided, this.#seen) : decided;
   }
 
-  /** Asks again about a request that the store rejected, if it may fit with what is held here. */
-  #again(pair: Pair, decision: Decision): MaybePromise<Decision> {
+  /** Asks again about a request that the store rejected, if it may fit with what was left here. */
+  #again(pair: Pair, left: number, decision: Decision): MaybePromise<Decision> {
     const { account, route, windowSet, cost, accepted, degraded, shown } = decision;
-    if (accepted || degraded || shown === undefined || shown.remaining + pair.left < cost) return decision;
+    if (accepted || degraded || shown === undefined || shown.remaining + left < cost) return decision;
     return after(this.#drop(pair), () => this.#store.consume(account, route, windowSet, cost));
   }
 
