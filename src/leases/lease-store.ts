@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.ts';
 import type { Decision } from '../core/decision.ts';
 import { decorateStore } from '../core/decorate-store.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
-import type { Counters } from '../core/window.ts';
+import { type Counters, NEVER } from '../core/window.ts';
 import type { WindowSet } from '../core/window-set.ts';
 import type { Timers } from '../idempotency/timers.ts';
 import { Ends } from './ends.ts';
@@ -12,6 +12,8 @@ import type { LeaseLedger } from './lease-ledger.ts';
 import { LeasedDecision } from './leased-decision.ts';
 import type { Pair } from './pair.ts';
 import { Pairs } from './pairs.ts';
+
+type Settle = (decision: Decision, cost: number) => MaybePromise<boolean>;
 
 /** Decides from units that it charged ahead in a store (S32). */
 export class LeaseStore {
@@ -41,7 +43,8 @@ export class LeaseStore {
   decorated(): LimitStore {
     const store = decorateStore(this.#store, {
       consume: () => this.consume,
-      settle: (settle) => (decision, cost) => this.#settle(decision, cost) ?? this.#raising(decision, cost, settle),
+      settle: (settle) => (decision, cost) =>
+        this.#settle(decision, cost, settle) ?? this.#raising(decision, cost, settle),
       settleOnce:
         (settleOnce) =>
         (decision, cost, ...rest) =>
@@ -154,29 +157,34 @@ export class LeaseStore {
     return decision;
   };
 
-  /** Settles a decision with the units that are left, if they were charged to the same instances; else undefined. */
-  #settle(decision: Decision, cost: number): boolean | undefined {
+  /**
+   * Settles a decision with the units that are left, if they were charged to the same instances; else undefined. What
+   * they do not cover is charged in the store. Then none are left, so the next request asks the store.
+   */
+  #settle(decision: Decision, cost: number, settle: Settle): MaybePromise<boolean> | undefined {
     const { account, route, windowSet, accepted, degraded } = decision;
     const pair = this.#pairs.find(account, route);
-    const change = decision.cost - cost;
-    if (pair === undefined || pair.windowSet !== windowSet || !accepted || degraded || pair.left + change < 0)
-      return undefined;
+    if (pair === undefined || pair.windowSet !== windowSet || !accepted || degraded) return undefined;
     const isSame =
       pair.isLive(this.#timers.now(), this.#wallClock.now()) && pair.hasInstancesOf(chargedOf(decision, 1));
     if (!isSame) return undefined;
     if (!decision.takeCharge()) return false;
-    pair.left += change;
-    if (change < 0) pair.taken -= change;
-    else if (change > 0) this.#ledger.leased(pair, change);
-    return true;
+    const raise = cost - decision.cost;
+    if (raise < 0) this.#ledger.leased(pair, -raise);
+    // What a request costs in the end is what the next lease needs room for.
+    else pair.asked += raise;
+    const covered = Math.min(raise, pair.left);
+    pair.left -= covered;
+    if (covered > 0) pair.taken += covered;
+    if (covered === raise) return true;
+    // The windows can be full now, beyond their max: a refund must not go into this lease any more.
+    pair.endsAt = NEVER;
+    decision.returnCharge();
+    return settle(decision, cost - covered);
   }
 
   /** Settles in the store. A raised cost is a charge: no lease may outlive it, or it would admit what no longer fits. */
-  #raising(
-    decision: Decision,
-    cost: number,
-    settle: (decision: Decision, cost: number) => MaybePromise<boolean>,
-  ): MaybePromise<boolean> {
+  #raising(decision: Decision, cost: number, settle: Settle): MaybePromise<boolean> {
     const { account, route, windowSet } = decision;
     if (cost > decision.cost)
       void this.#drop({ account, route: windowSet.allMethodsScope === 'account' ? undefined : route });
