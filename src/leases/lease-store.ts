@@ -41,7 +41,11 @@ export class LeaseStore {
   decorated(): LimitStore {
     const store = decorateStore(this.#store, {
       consume: () => this.consume,
-      settle: (settle) => (decision, cost) => this.#settle(decision, cost) ?? settle(decision, cost),
+      settle: (settle) => (decision, cost) => this.#settle(decision, cost) ?? this.#raising(decision, cost, settle),
+      settleOnce:
+        (settleOnce) =>
+        (decision, cost, ...rest) =>
+          this.#raising(decision, cost, () => settleOnce(decision, cost, ...rest)),
       charge:
         (charge) =>
         (account, ...rest) =>
@@ -91,6 +95,7 @@ export class LeaseStore {
       for (const pair of this.#pairs.matching(undefined, undefined)) this.#ledger.took(pair);
       return after(this.#calls.returns.flush(), () => this.#calls.returns.giveUp());
     };
+    this.#calls.returns.retry();
     return after(this.#drop({}), () => after(this.#calls.settled(), ended));
   }
 
@@ -106,9 +111,12 @@ export class LeaseStore {
     if (pair === undefined) return this.#store.consume(account, route, windowSet, cost);
     // The limit was adjusted.
     if (pair.windowSet !== windowSet) {
-      void this.#drop(pair);
+      const isHeld = pair.left > 0;
+      const dropped = this.#drop(pair);
       pair.windowSet = windowSet;
       pair.charged = undefined;
+      // What goes back must not count against the request.
+      if (isHeld) return after(dropped, () => this.consume(account, route, windowSet, cost));
     }
     pair.isSeen = true;
     pair.lastAt = now;
@@ -117,11 +125,21 @@ export class LeaseStore {
     pair.asked += cost;
     const requests = Math.max(1, Math.floor((wanted - pair.left) / cost));
     // A call for one request alone is today's, unless it must be seen whether it fails, or what else it brings.
-    if (!pair.isAsking && (requests > 1 || pair.left > 0 || this.#calls.isFailing))
-      return this.#calls.lease(pair, cost, requests, wanted, now, false);
+    if (!pair.isAsking && (requests > 1 || pair.left > 0 || this.#calls.isFailing)) {
+      const { left } = pair;
+      const decided = this.#calls.lease(pair, cost, requests, wanted, now, false);
+      return left > 0 ? after(decided, (decision) => this.#again(pair, left, decision)) : decided;
+    }
     const decided = this.#store.consume(account, route, windowSet, cost);
     // A block of the account ends the leases of its other routes, too.
-    return this.#pairs.hasSeveral(account) ? after(decided, this.#seen) : decided;
+    return pair.left > 0 || this.#pairs.hasSeveral(account) ? after(decided, this.#seen) : decided;
+  }
+
+  /** Asks again about a request that the store rejected, if it may fit with what was left here. */
+  #again(pair: Pair, left: number, decision: Decision): MaybePromise<Decision> {
+    const { account, route, windowSet, cost, accepted, degraded, shown } = decision;
+    if (accepted || degraded || shown === undefined || shown.remaining + left < cost) return decision;
+    return after(this.#drop(pair), () => this.#store.consume(account, route, windowSet, cost));
   }
 
   #watch(account: string, route: string, windowSet: WindowSet, now: number): Pair | undefined {
@@ -151,6 +169,18 @@ export class LeaseStore {
     if (change < 0) pair.taken -= change;
     else if (change > 0) this.#ledger.leased(pair, change);
     return true;
+  }
+
+  /** Settles in the store. A raised cost is a charge: no lease may outlive it, or it would admit what no longer fits. */
+  #raising(
+    decision: Decision,
+    cost: number,
+    settle: (decision: Decision, cost: number) => MaybePromise<boolean>,
+  ): MaybePromise<boolean> {
+    const { account, route, windowSet } = decision;
+    if (cost > decision.cost)
+      void this.#drop({ account, route: windowSet.allMethodsScope === 'account' ? undefined : route });
+    return settle(decision, cost);
   }
 
   /** Makes a change that leases must not outlive: gives units back before it, and again what was leased meanwhile. */

@@ -27,7 +27,7 @@ export interface LeaseOptions {
 
 /** Figures of leases since the start, in units of cost unless they say otherwise: `leased` is the sum of the next four. */
 export interface LeaseStats {
-  /** Charged ahead of requests. */
+  /** Charged ahead of requests, or refunded into a lease. */
   readonly leased: number;
   /** Taken by requests. */
   readonly used: number;

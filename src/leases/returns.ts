@@ -19,8 +19,12 @@ export interface Unused {
   readonly localUntil: number;
 }
 
-/** Most calls at the same time: a store has to decide requests, too. */
-const MOST_AT_ONCE = 64;
+/**
+ * How many are on their way at the same time: as many as a store takes per millisecond that it needs for an answer, within
+ * bounds. So requests need not wait for many of them, and they do not pile up if the store is a region away.
+ */
+const PER_MS = 64;
+const MOST_AT_ONCE = 1_024;
 const PREFIX_BYTES = 12;
 const COUNTER_DIGITS = 6;
 const MOST_IDS = 36 ** COUNTER_DIGITS;
@@ -42,6 +46,7 @@ export class Returns {
   #waiting: Waiting[] = [];
   #failed: Waiting[] = [];
   #sending: Promise<void> | undefined;
+  #atOnce = PER_MS;
   #prefix = '';
   #ids = MOST_IDS;
 
@@ -85,13 +90,15 @@ export class Returns {
   flush(): MaybePromise<void> {
     if (this.#sending !== undefined) return this.#sending;
     while (this.#waiting.length > 0) {
+      const sentAt = this.#now();
       const pending = this.#waiting
-        .splice(0, MOST_AT_ONCE)
+        .splice(0, this.#atOnce)
         .map((each) => this.#send(each))
         .filter(isPromise);
       if (pending.length === 0) continue;
       this.#sending = Promise.all(pending).then(() => {
         this.#sending = undefined;
+        this.#atOnce = Math.min(MOST_AT_ONCE, Math.max(1, this.#now() - sentAt) * PER_MS);
         return this.flush();
       });
       return this.#sending;
@@ -99,16 +106,20 @@ export class Returns {
   }
 
   #send(waiting: Waiting): MaybePromise<void> {
-    const { account, route, windowSet, units, decidedAt, charged, until } = waiting.unused;
+    const { account, route, windowSet, units, decidedAt, charged, until, localUntil } = waiting.unused;
+    if (this.#now() > localUntil) return this.#onEnd(waiting.unused, false, waiting.error);
     const decision = new Decision(account, route, windowSet, units, decidedAt, FITS, charged);
     const given = (): void => this.#onEnd(waiting.unused, true);
     const failed = (error: unknown): void => {
-      if (this.#now() < waiting.unused.localUntil && this.#failed.length < this.#most)
+      if (this.#now() < localUntil && this.#failed.length < this.#most)
         this.#failed.push({ unused: waiting.unused, receipt: waiting.receipt, error });
       else this.#onEnd(waiting.unused, false, error);
     };
     try {
-      const settled = this.#store.settleOnce(decision, 0, waiting.receipt, until);
+      // A call of a synchronous store is never repeated, and a receipt would take room from those of users.
+      const settled = this.#store.synchronous
+        ? this.#store.settle(decision, 0)
+        : this.#store.settleOnce(decision, 0, waiting.receipt, until);
       if (isPromise(settled)) return settled.then(given, failed);
       given();
     } catch (error) {

@@ -16,13 +16,14 @@ const SUBJECT = { account: 'a', route: 'r' };
 function start({
   leases: options = {},
   isSync = false,
+  maxKeys = 100,
   ...more
-}: Partial<Omit<LimiterOptions, 'leases'>> & { leases?: LeaseOptions; isSync?: boolean } = {}) {
+}: Partial<Omit<LimiterOptions, 'leases'>> & { leases?: LeaseOptions; isSync?: boolean; maxKeys?: number } = {}) {
   let now = 1_000_000;
   let suspendedMs = 0;
   let timers: { at: number; call: () => void }[] = [];
   const clock = { now: () => now };
-  const inner = createMemoryStore({ clock });
+  const inner = createMemoryStore({ clock, maxKeys });
   const calls: string[] = [];
   const state: { fails: boolean; held: (() => void)[] | undefined } = { fails: false, held: undefined };
   const send =
@@ -179,6 +180,21 @@ describe('S32: leases', () => {
     expect(calls.every((call) => call === 'consume' || call === 'lease 1')).toBe(true);
   });
 
+  it.each([false, true])(
+    'a request that fits with the units of the lease is accepted (synchronous: %s)',
+    async (isSync) => {
+      const { limiter, warmUp, inner, leases, counts } = start({ isSync, limits: { allMethods: ['100/1m'] } });
+      await warmUp(50);
+      const { held } = leases.stats();
+      expect(held).toBeGreaterThan(0);
+      // Another process leaves so much that 10 fit only with what is held here.
+      inner.consume('a', 'r', limiter.windowSet(SUBJECT), 40);
+      expect((await limiter.consume({ ...SUBJECT, cost: 10 })).accepted).toBe(true);
+      expect((await limiter.consume(SUBJECT)).accepted).toBe(false);
+      expect([counts(), leases.stats().held]).toEqual([[100], 0]);
+    },
+  );
+
   it('consumeSync decides from a lease of a synchronous store', async () => {
     const { limiter, advance, calls, leases } = start({ isSync: true });
     for (let i = 0; i < 100; i++) {
@@ -270,6 +286,19 @@ describe('S32: leases', () => {
     expect(counts()).toEqual([50, 50]);
   });
 
+  it('what an adjusted limit ends goes back before the request is decided, also if the store answers in another order', async () => {
+    const { limiter, warmUp, state, counts } = start();
+    await warmUp(50);
+    limiter.adjust({}, ['51/1m', '5000/1h']);
+    state.held = [];
+    const decided = limiter.consume(SUBJECT);
+    await settled();
+    expect(state.held.length).toBe(1);
+    state.held.splice(0)[0]?.();
+    state.held = undefined;
+    expect([(await decided).accepted, counts()]).toEqual([true, [51, 51]]);
+  });
+
   it('refunds and settlements go into the lease while it lasts, and else to the windows that were charged', async () => {
     const { limiter, warmUp, counts, calls, advance, leases } = start();
     await warmUp(50);
@@ -288,6 +317,21 @@ describe('S32: leases', () => {
     const { leased, used, givenBack } = leases.stats();
     expect(used + givenBack).toBe(leased);
   });
+
+  it.each([false, true])(
+    'a cost that is raised by more than is left ends the lease (with a receipt: %s)',
+    async (isReceipt) => {
+      const receipts = createReceipts({ secret: 'a secret of thirty-two characters' });
+      const { limiter, warmUp, counts, leases } = start({ limits: ['100/1m'], receipts });
+      for (let i = 0; i < 50; i++) await warmUp(1);
+      const decision = await limiter.consume(SUBJECT);
+      expect(leases.stats().held).toBeGreaterThan(0);
+      await limiter.settle(isReceipt ? decision.receipt : decision, 50);
+      await settled();
+      expect([counts(), leases.stats().held]).toEqual([[100], 0]);
+      expect((await limiter.consume(SUBJECT)).accepted).toBe(false);
+    },
+  );
 
   it('a receipt of a leased decision is settled once, in the windows that were charged', async () => {
     const receipts = createReceipts({ secret: 'a secret of thirty-two characters' });
@@ -352,6 +396,47 @@ describe('S32: leases', () => {
     expect(leases.stats()).toMatchObject({ held: 0, lost: held });
     expect(events.at(-1)).toMatchObject({ type: 'lost', account: 'a', route: 'r', units: held });
     expect(events.at(-1)?.error).toEqual(new Error('away'));
+  });
+
+  it('close() asks again for what could not be given back before', async () => {
+    const { limiter, warmUp, advance, state, leases, counts } = start();
+    await warmUp(60);
+    state.fails = true;
+    await advance(1_000);
+    expect(leases.stats().held).toBeGreaterThan(0);
+    state.fails = false;
+    await limiter.close();
+    expect([leases.stats().held, leases.stats().lost, counts()]).toEqual([0, 0, [60, 60]]);
+  });
+
+  it('units go back together, also if the store is far away', async () => {
+    const { limiter, advance, state, leases } = start({ maxKeys: 1_000 });
+    const accounts = Array.from({ length: 300 }, (_, i) => `a${i}`);
+    for (let i = 0; i < 3; i++) for (const account of accounts) await limiter.consume({ account, route: 'r' });
+    expect(leases.stats().held).toBeGreaterThanOrEqual(300);
+    state.held = [];
+    await advance(1_000);
+    const sent: number[] = [];
+    while (state.held.length > 0) {
+      sent.push(state.held.length);
+      await advance(80);
+      for (const answer of state.held.splice(0)) answer();
+      await settled();
+    }
+    expect(sent).toEqual([64, 236]);
+    expect(leases.stats()).toMatchObject({ held: 0, lost: 0 });
+  });
+
+  it('what goes back to a store in this process needs no room for receipts', async () => {
+    const receipts = createReceipts({ secret: 'a secret of thirty-two characters' });
+    const { limiter, advance, leases } = start({ isSync: true, maxKeys: 1, receipts });
+    for (let i = 0; i < 5; i++) {
+      for (let j = 0; j < 10; j++) limiter.consumeSync(SUBJECT);
+      await advance(1_000);
+    }
+    expect(leases.stats()).toMatchObject({ held: 0, lost: 0 });
+    expect(leases.stats().givenBack).toBeGreaterThan(0);
+    expect(await limiter.refund(limiter.consumeSync(SUBJECT).receipt)).toBe(true);
   });
 
   it('close() while the store is down: what cannot be given back is lost, and the limiter closes', async () => {
