@@ -15,7 +15,7 @@ const MOST_OF_AN_ADAPTER = 3_000;
 /** Everything of each subpath. */
 const WHOLE = {
   '.': 36_800,
-  './limits': 3_450,
+  './limits': 8_650,
   './gate': 500,
   './idempotency': 300,
   './waiting': 4_000,
@@ -26,7 +26,7 @@ const WHOLE = {
   './memory': 9_900,
   './file': 4_400,
   './redis': 42_600,
-  './postgres': 50_300,
+  './postgres': 51_600,
   './http': 11_900,
   './node': 47_400,
   './express': 47_600,
@@ -39,9 +39,9 @@ const WHOLE = {
   './elysia': 46_200,
   './client': 2_600,
   './client-ip': 3_600,
-  './otel': 2_900,
+  './otel': 3_100,
   './internal': 41_300,
-  './testing': 13_500,
+  './testing': 14_200,
 };
 
 /** What a server bundles to mount a gate, limits by address included; the bridge under the adapter, `./node` over Node's requests or `./fetch` over the web's. */

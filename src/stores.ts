@@ -47,12 +47,13 @@ export {
   type OnOrphan,
   unexpired as claimRecordAt,
 } from './core/claim.ts';
-export { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from './core/decision.ts';
+export { charge, countFitting, Decision, evaluate, FITS, type WindowStatus, windowStatus } from './core/decision.ts';
 export type {
   ClaimId,
   ClaimPage,
   ClaimStore,
   ClaimView,
+  LeaseGrant,
   LimitStore,
   ListedClaim,
   ReadyOptions,

@@ -74,6 +74,8 @@ describe('tables in the docs say what the code has', () => {
     ['docs/reference.md', 'method of a worker', 'JobWorker'],
     ['docs/reference.md', 'option of createGate', 'GateOptions'],
     ['docs/reference.md', 'option of createMemoryStore', 'MemoryStoreOptions'],
+    ['docs/leases.md', 'option of createLeases', 'LeaseOptions'],
+    ['docs/leases.md', 'field of LeaseStats', 'LeaseStats'],
     ['docs/answers.md', 'field of the context', 'AnswerContext'],
     ['docs/adapters/README.md', 'option of one route', 'RouteOptions'],
     ['docs/adapters/README.md', 'option of idempotentRequest', 'IdempotentRequestOptions'],

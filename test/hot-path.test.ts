@@ -11,6 +11,7 @@ const HOT_PATH: Readonly<Record<string, readonly string[]>> = {
   'each decision of a limit': [
     ...['core/window.ts', 'core/decision.ts', 'limits/limiter.ts', 'limits/receipts.ts', 'limits/window-sets.ts'],
     ...['stores/memory/limits.ts', 'stores/memory/records.ts', 'stores/memory/slab.ts', 'stores/memory/counters.ts'],
+    ...['leases/lease-store.ts', 'leases/leased-decision.ts', 'leases/pair.ts', 'leases/pairs.ts'],
     ...['stores/redis/limits.ts', 'stores/redis/script.ts', 'stores/redis/keys.ts', 'stores/redis/reply.ts'],
   ],
   'each request through a gate': [

@@ -31,7 +31,7 @@ const REDIS = ['test/store/*.test.ts'];
 const ANY_SERVER = [
   'test/process/{idempotency-client-gone,idempotency-store-away,idempotency-two-gateways,per-application}.test.ts',
   'test/process/{idempotency-chaos.nightly,shared-limits,store-server,workers,workers-admin}.test.ts',
-  'test/store/{admin-fleet,admin-limits,blocks,fleet-board,shadow}.test.ts',
+  'test/store/{admin-fleet,admin-limits,blocks,fleet-board,leases,shadow}.test.ts',
 ];
 const POSTGRES = ['test/store/postgres*.test.ts'];
 

@@ -26,6 +26,12 @@ export function createAddressStore(
         ? consume(address, route, ofAddress, cost)
         : consume(network, address, inNetwork, cost);
     },
+    lease: (lease) => (address, route, _windowSet, cost, requests) => {
+      const network = networkOf(address);
+      return network === undefined
+        ? lease(address, route, ofAddress, cost, requests)
+        : lease(network, address, inNetwork, cost, requests);
+    },
     charge: (charge) => (address, route, _windowSet, cost) => {
       const network = networkOf(address);
       return network === undefined

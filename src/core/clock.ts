@@ -13,3 +13,6 @@ export const monotonicClock: Clock = {
 };
 
 const origin = performance.timeOrigin;
+
+/** Milliseconds since 1970 by the clock of the machine, which can be set, and which goes on while it is suspended. */
+export const wallClock: Clock = { now: () => Date.now() };

@@ -47,6 +47,27 @@ export function evaluate(windowSet: WindowSet, counters: Counters, at: number, c
   return FITS;
 }
 
+/**
+ * How many of `requests` equal requests fit every window, one after the other: what {@link evaluate} and {@link charge}
+ * come to if they are called for each of them.
+ */
+export function countFitting(
+  windowSet: WindowSet,
+  counters: Counters,
+  at: number,
+  cost: number,
+  requests: number,
+  now: number,
+): number {
+  const { maxes, durations } = windowSet;
+  let fitting = requests;
+  for (let i = 0, place = at; i < maxes.length; i++, place += SLOTS_PER_WINDOW) {
+    const count = isOver(counters[place] as number, durations[i] as number, now) ? 0 : (counters[place + 1] as number);
+    fitting = Math.min(fitting, Math.max(0, Math.floor(((maxes[i] as number) - count) / cost)));
+  }
+  return fitting;
+}
+
 /** Adds `cost` to every window, once {@link evaluate} returned FITS (S5). Returns whether an instance was started. */
 export function charge(windowSet: WindowSet, counters: Counters, at: number, cost: number, now: number): boolean {
   const { durations } = windowSet;
@@ -138,6 +159,14 @@ export class Decision {
   }
 
   /**
+   * Whether the process decided by itself, from units that it had charged in the store before (S32). What other
+   * processes used meanwhile is not in `remaining`.
+   */
+  get leased(): boolean {
+    return false;
+  }
+
+  /**
    * A text with which another process settles or refunds this decision: `limiter.settle(receipt, cost)` (S37). It is
    * URL-safe, at most 8 KiB long, signed, and worthless once the windows that the decision charged are over. Reading it
    * again returns the same text.
@@ -169,8 +198,8 @@ export class Decision {
 
   /** All readable fields, for logs. */
   toJSON(): object {
-    const { accepted, degraded, account, route, cost, decidedAt, shown, trace, impossible, blocked } = this;
-    return { accepted, degraded, account, route, cost, decidedAt, shown, trace, impossible, blocked };
+    const { accepted, degraded, leased, account, route, cost, decidedAt, shown, trace, impossible, blocked } = this;
+    return { accepted, degraded, leased, account, route, cost, decidedAt, shown, trace, impossible, blocked };
   }
 
   /** Of the last window of each limit the one with the least remaining; if they are equal, the route's. */

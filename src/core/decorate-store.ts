@@ -6,6 +6,7 @@ const METHODS: MethodTable<LimitStore> = {
   peek: true,
   settle: true,
   settleOnce: true,
+  lease: true,
   charge: true,
   reset: true,
   block: true,

@@ -32,6 +32,20 @@ export interface ReadyOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** What a store charged for equal requests of one account and route. */
+export interface LeaseGrant {
+  /** The decision about the first of the requests, as if it were the only one. */
+  readonly decision: Decision;
+  /**
+   * How many of the requests fit and were charged, the first one included. 0 if the decision is a rejection, and 1 if it
+   * is degraded and accepted.
+   */
+  readonly granted: number;
+}
+
+/** The largest number of requests that one call of `lease` charges. */
+export const MAX_LEASED_REQUESTS = 1_000_000_000;
+
 /**
  * Stores counters and decides with them. For the same sequence of calls every store decides as `core/decision.ts` does;
  * prove it with the suites in `headgate/testing`.
@@ -67,8 +81,24 @@ export interface LimitStore {
    * changes nothing and returns false. The memory is bounded: without room it throws `StoreFullError`, and changes
    * nothing.
    * @param receipt 22 letters, digits, `_` or `-`, which no other decision has
+   * @param until a time on the store's clock. If it is given, the call changes nothing after it and returns false, so
+   * the store need not remember the receipt for longer. A store that ignores it remembers more than it must
    */
-  settleOnce?(decision: Decision, cost: number, receipt: string): MaybePromise<boolean>;
+  settleOnce?(decision: Decision, cost: number, receipt: string, until?: number): MaybePromise<boolean>;
+  /**
+   * Does what so many calls of `consume` in a row do, as one atomic step (S32): charges as many of the equal requests as
+   * fit every window. The process may then grant them by itself, and settles what it did not use by `settleOnce`, with a
+   * decision that costs as much. A store that implements it implements `settleOnce`, too. Calls of `settleOnce` in one
+   * turn of the event loop can be sent together.
+   * @param requests from 1 to {@link MAX_LEASED_REQUESTS}. The caller checked it
+   */
+  lease?(
+    account: string,
+    route: string,
+    windowSet: WindowSet,
+    cost: number,
+    requests: number,
+  ): MaybePromise<LeaseGrant>;
   /**
    * Adds the cost to every window of the window set as one atomic step, also if it does not fit (S35). In a window
    * without an active instance, a new one starts. No count exceeds `Number.MAX_SAFE_INTEGER`. Blocks do not matter.

@@ -6,9 +6,12 @@
 export type { AdjustTarget } from '../core/adjustment.ts';
 export type { Block, BlockTarget } from '../core/block.ts';
 export { type Clock, monotonicClock } from '../core/clock.ts';
+export { LEASE_CHANNEL, type LeaseEvent } from '../core/lease-channel.ts';
 export type { Limit, LimitName, LimitWindow, NamedWindowInput, WindowInput } from '../core/limit.ts';
 export { type MisuseCode, MisuseWarning } from '../core/misuse.ts';
 export type { WindowSet } from '../core/window-set.ts';
+export { createLeases } from '../leases/create-leases.ts';
+export type { LeaseOptions, LeaseStats, Leases } from '../leases/ports.ts';
 export type { BlockOptions } from './blocks.ts';
 export type { LayeredLimits, LayerInput, LimitSet, ScopedLimitInput } from './layers.ts';
 export type { Receipts } from './ports.ts';

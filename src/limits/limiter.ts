@@ -39,8 +39,8 @@ import { resolveWindowSet, WindowSets } from './window-sets.ts';
  * @throws LimitError, OptionError with the place of the fault
  */
 export function createLimiter(options: LimiterOptions): Limiter {
-  checkOptions(options, ['store', 'limits', 'receipts', 'validate', 'logger'], 'options');
-  const { limits, receipts } = options;
+  checkOptions(options, ['store', 'limits', 'receipts', 'leases', 'validate', 'logger'], 'options');
+  const { limits, receipts, leases } = options;
   // A store that is undefined by mistake would let each process count for itself, in silence.
   const store = 'store' in options ? options.store : createMemoryStore();
   if (store === undefined) throw new OptionError('store', store, NO_STORE);
@@ -49,6 +49,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
     checkMethods('receipts', receipts, ['read', 'addTo'], ', as createReceipts({ secret }) does');
     checkMethods('store', store, ['settleOnce'], ': this store cannot remember receipts');
   }
+  if (leases !== undefined) checkMethods('leases', leases, ['addTo'], ', as createLeases() does');
   const windowSets = isWindowSetSource(limits) ? limits : new WindowSets(limits);
   const misuse = createMisuseLog(options);
   const checks = misuse && new LimiterChecks(misuse, windowSets);
@@ -61,8 +62,9 @@ export function createLimiter(options: LimiterOptions): Limiter {
     };
     windowSets.onHidden = (target) => checks.hidden(target);
   }
-  const limiter = new StoreLimiter(store, windowSets, receipts, checks);
-  const whole = withParts(limiter, { store, windowSets, resolve: limiter.resolve });
+  const decider = leases?.addTo(store) ?? store;
+  const limiter = new StoreLimiter(decider, windowSets, receipts, checks);
+  const whole = withParts(limiter, { store: decider, windowSets, resolve: limiter.resolve });
   return receipts === undefined ? whole : receipts.addTo(whole);
 }
 

@@ -5,6 +5,7 @@ import type { Decision, WindowStatus } from '../core/decision.ts';
 import type { LimitInput } from '../core/limit.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
 import type { WindowSet } from '../core/window-set.ts';
+import type { Leases } from '../leases/ports.ts';
 import type { BlockOptions } from './blocks.ts';
 import type { Usage, UsageSubject } from './usage.ts';
 import type { Limits, Subject, WindowSetSource } from './window-set-source.ts';
@@ -45,6 +46,12 @@ export interface LimiterOptions {
    * @default none: reading `receipt` is an OptionError
    */
   readonly receipts?: Receipts | undefined;
+  /**
+   * Lets this process decide from units that it charged ahead in the store, without a call per request (S32):
+   * `createLeases()`. `docs/leases.md` says what remains true, and what does not.
+   * @default none: every decision is the store's
+   */
+  readonly leases?: Leases | undefined;
   /**
    * Whether signs of a mistake are logged, once each, such as a route of `limits` that no request names.
    * `docs/misuse.md` lists them.

@@ -7,9 +7,11 @@ import { diag, type MeterProvider, metrics, type TracerProvider, trace } from '@
 import { builtinModule } from '../base/builtin-module.ts';
 import { OptionError } from '../base/errors.ts';
 import { checkOptions } from '../base/options.ts';
+import { LEASE_CHANNEL, type LeaseEvent } from '../core/lease-channel.ts';
 import { STORE_CHANNEL, type StoreCall } from '../core/store-channel.ts';
 import { GATE_CHANNEL, type GateEvent } from '../gate/events.ts';
 import { GateTelemetry } from './gate-telemetry.ts';
+import { LeaseTelemetry } from './lease-telemetry.ts';
 import { StoreTelemetry } from './store-telemetry.ts';
 
 /** How spans name the account. */
@@ -77,9 +79,11 @@ export function instrument(options: InstrumentOptions = {}): Instrumentation {
     );
   const meter = meterProvider.getMeter(SCOPE);
   const gates = new GateTelemetry(meter, accountWriter(account));
+  const leases = new LeaseTelemetry(meter);
   const stores = new StoreTelemetry(meter, tracerProvider.getTracer(SCOPE));
   const listeners: readonly [string, (message: unknown) => void][] = [
     [GATE_CHANNEL, guarded((event: GateEvent) => gates.onEvent(event))],
+    [LEASE_CHANNEL, guarded((event: LeaseEvent) => leases.onEvent(event))],
     [`tracing:${STORE_CHANNEL}:start`, guarded((call: StoreCall) => stores.onStart(call))],
     [`tracing:${STORE_CHANNEL}:asyncEnd`, guarded((call: StoreCall) => stores.onEnd(call))],
   ];

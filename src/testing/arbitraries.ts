@@ -15,6 +15,14 @@ export type Command =
   | { readonly type: 'settle'; readonly pick: number; readonly cost: number }
   /** Charges a penalty (S35). A store without `charge` skips it. */
   | { readonly type: 'charge'; readonly account: string; readonly route: string; readonly cost: number }
+  /** Charges equal requests in one step (S32), which `settle` can pick together. A store without `lease` skips it. */
+  | {
+      readonly type: 'lease';
+      readonly account: string;
+      readonly route: string;
+      readonly cost: number;
+      readonly requests: number;
+    }
   /** From now on the route uses window set `pick`. */
   | { readonly type: 'adjust'; readonly route: string; readonly pick: number }
   | { readonly type: 'reset'; readonly account?: string | undefined; readonly route?: string | undefined }
@@ -142,6 +150,16 @@ export function createArbitraries(fc: typeof FastCheck, options: ArbitrariesOpti
       weight: 7,
     },
     { arbitrary: fc.record({ type: fc.constant('charge' as const), account, route, cost }), weight: 2 },
+    {
+      arbitrary: fc.record({
+        type: fc.constant('lease' as const),
+        account,
+        route,
+        cost,
+        requests: fc.integer({ min: 1, max: 8 }),
+      }),
+      weight: 3,
+    },
     { arbitrary: fc.record({ type: fc.constant('adjust' as const), route, pick }), weight: 3 },
     {
       arbitrary: fc.record({ type: fc.constant('reset' as const), account, route }, { requiredKeys: ['type'] }),

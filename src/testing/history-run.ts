@@ -1,6 +1,7 @@
 import type { Block, BlockTarget, FreshStart } from '../core/block.ts';
-import type { Decision, WindowStatus } from '../core/decision.ts';
-import type { LimitStore } from '../core/ports.ts';
+import { Decision, FITS, type WindowStatus } from '../core/decision.ts';
+import type { LeaseGrant, LimitStore } from '../core/ports.ts';
+import { NEVER } from '../core/window.ts';
 import type { WindowSet } from '../core/window-set.ts';
 import type { Command, History } from './arbitraries.ts';
 import { assertEqual } from './assert-equal.ts';
@@ -48,6 +49,8 @@ export class HistoryRun {
         return this.#charge(command.account, command.route, command.cost);
       case 'settle':
         return this.#settle(command.pick, command.cost);
+      case 'lease':
+        return this.#lease(command.account, command.route, command.cost, command.requests);
       case 'adjust':
         this.#windowSetOf.set(command.route, at(this.#history.windowSets, command.pick));
         return;
@@ -73,10 +76,14 @@ export class HistoryRun {
   async #consume(account: string, route: string, cost: number): Promise<void> {
     const actual = await this.#store.consume(account, route, this.#windowSet(route), cost);
     const expected = this.#model.consume(account, route, this.#windowSet(route), cost);
-    const { accepted, shown, trace, impossible, blocked } = actual;
-    assertEqual({ accepted, shown, trace, impossible, blocked }, withoutCharges(expected));
+    this.#compare(actual, expected);
     if (this.#store.blocked !== undefined)
       assertEqual(await this.#store.blocked({ account, route }), this.#model.blocked({ account, route }));
+  }
+
+  #compare(actual: Decision, expected: ModelDecision): void {
+    const { accepted, shown, trace, impossible, blocked } = actual;
+    assertEqual({ accepted, shown, trace, impossible, blocked }, withoutCharges(expected));
     this.#decisions.push({ actual, expected });
     this.#instances.add(expected.charges);
   }
@@ -93,6 +100,16 @@ export class HistoryRun {
     this.#instances.add(
       windows.flatMap(({ startedAt, durationMs }) => (startedAt === undefined ? [] : [{ startedAt, durationMs }])),
     );
+  }
+
+  async #lease(account: string, route: string, cost: number, requests: number): Promise<void> {
+    if (this.#store.lease === undefined) return;
+    const actual = await this.#store.lease(account, route, this.#windowSet(route), cost, requests);
+    const expected = this.#model.lease(account, route, this.#windowSet(route), cost, requests);
+    this.#compare(actual.decision, expected.decision);
+    assertEqual(actual.granted, expected.granted);
+    if (actual.granted <= 1) return;
+    this.#decisions.push({ actual: furtherOf(actual), expected: expected.further });
   }
 
   async #block(command: BlockTarget, block: Block, isFresh = false): Promise<void> {
@@ -139,6 +156,14 @@ export class HistoryRun {
 
 function withoutCharges({ accepted, shown, trace, impossible, blocked }: ModelDecision): object {
   return { accepted, shown, trace, impossible, blocked };
+}
+
+/** All granted requests after the first, as if they were one: what a process settles that did not use them. */
+export function furtherOf({ decision, granted }: LeaseGrant): Decision {
+  const { account, route, windowSet, cost, decidedAt, trace } = decision;
+  const further = (granted - 1) * cost;
+  const counters = trace.flatMap(({ startedAt = NEVER }) => [startedAt, further]);
+  return new Decision(account, route, windowSet, further, decidedAt, FITS, counters);
 }
 
 function targetOf({ account, route }: BlockTarget): BlockTarget {

@@ -55,11 +55,21 @@ interface ModelBlock extends BlockTarget {
   readonly reason: string | undefined;
 }
 
-/** The rules S1 to S14, S21 and S35, without any optimization. */
+/** Charges of equal requests in one step (S32). */
+export interface ModelLease {
+  readonly decision: ModelDecision;
+  readonly granted: number;
+  /** All granted requests after the first, as if they were one. */
+  readonly further: ModelDecision;
+}
+
+/** The rules S1 to S14, S21, S32 and S35, without any optimization. */
 export interface Model
   extends Required<Pick<SynchronousLimitStore, 'peek' | 'charge' | 'reset' | 'block' | 'unblock' | 'blocked'>> {
   /** Does what `consume` of a `LimitStore` must do. */
   consume(account: string, route: string, windowSet: WindowSet, cost: number): ModelDecision;
+  /** Does what `lease` of a `LimitStore` must do. */
+  lease(account: string, route: string, windowSet: WindowSet, cost: number, requests: number): ModelLease;
   /** Does what `settle` of a `LimitStore` must do. */
   settle(decision: ModelDecision, cost: number): boolean;
 }
@@ -121,29 +131,39 @@ export function createModel(clock: Clock): Model {
     return windowSet.windows.map((window) => statusOf(counterId(account, route, windowSet, window), window.max, false));
   }
 
+  function consume(account: string, route: string, windowSet: WindowSet, cost: number): ModelDecision {
+    const blocked = windowSet.windows.length === 0 ? undefined : blockOf({ account, route });
+    if (blocked !== undefined)
+      return { accepted: false, shown: undefined, trace: [], impossible: false, blocked, charges: [] };
+
+    const ids = windowSet.windows.map((window) => counterId(account, route, windowSet, window));
+    const statuses = (count: number, isRejection: boolean): WindowStatus[] =>
+      windowSet.windows.slice(0, count).map(({ max }, i) => statusOf(ids[i] as CounterId, max, isRejection));
+
+    const rejecting = windowSet.windows.findIndex(({ max }, i) => {
+      return (activeInstance(ids[i] as CounterId)?.count ?? 0) + cost > max;
+    });
+    if (rejecting >= 0) {
+      const trace = statuses(rejecting + 1, true);
+      const impossible = cost > (windowSet.windows[rejecting] as NamedWindow).max;
+      return { accepted: false, shown: trace.at(-1), trace, impossible, blocked, charges: [] };
+    }
+
+    ledger.push(...ids.map((id) => ({ ...id, at: clock.now(), cost })));
+    const trace = statuses(ids.length, false);
+    const charges = ids.map((id, i) => ({ ...id, cost, startedAt: trace[i]?.startedAt as number }));
+    return { accepted: true, shown: trace.at(-1), trace, impossible: false, blocked, charges };
+  }
+
   return {
-    consume(account, route, windowSet, cost) {
-      const blocked = windowSet.windows.length === 0 ? undefined : blockOf({ account, route });
-      if (blocked !== undefined)
-        return { accepted: false, shown: undefined, trace: [], impossible: false, blocked, charges: [] };
+    consume,
 
-      const ids = windowSet.windows.map((window) => counterId(account, route, windowSet, window));
-      const statuses = (count: number, isRejection: boolean): WindowStatus[] =>
-        windowSet.windows.slice(0, count).map(({ max }, i) => statusOf(ids[i] as CounterId, max, isRejection));
-
-      const rejecting = windowSet.windows.findIndex(({ max }, i) => {
-        return (activeInstance(ids[i] as CounterId)?.count ?? 0) + cost > max;
-      });
-      if (rejecting >= 0) {
-        const trace = statuses(rejecting + 1, true);
-        const impossible = cost > (windowSet.windows[rejecting] as NamedWindow).max;
-        return { accepted: false, shown: trace.at(-1), trace, impossible, blocked, charges: [] };
-      }
-
-      ledger.push(...ids.map((id) => ({ ...id, at: clock.now(), cost })));
-      const trace = statuses(ids.length, false);
-      const charges = ids.map((id, i) => ({ ...id, cost, startedAt: trace[i]?.startedAt as number }));
-      return { accepted: true, shown: trace.at(-1), trace, impossible: false, blocked, charges };
+    lease(account, route, windowSet, cost, requests) {
+      const decision = consume(account, route, windowSet, cost);
+      let granted = decision.accepted ? 1 : 0;
+      while (decision.accepted && granted < requests && consume(account, route, windowSet, cost).accepted) granted++;
+      const charges = decision.charges.map((charge) => ({ ...charge, cost: (granted - 1) * cost }));
+      return { decision, granted, further: { ...decision, charges } };
     },
 
     peek,

@@ -169,6 +169,7 @@ describe('decisions', () => {
     expect(JSON.parse(JSON.stringify(decision))).toEqual({
       accepted: false,
       degraded: false,
+      leased: false,
       account: 'a',
       route: 'r',
       cost: 1,

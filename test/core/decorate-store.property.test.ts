@@ -7,7 +7,7 @@ import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { limitStoreSuite } from '../../src/testing/limit-store-suite.ts';
 
 const REQUIRED = ['consume', 'peek', 'settle', 'reset'] as const;
-const OPTIONAL = ['settleOnce', 'charge', 'block', 'unblock', 'blocked', 'ready', 'close'] as const;
+const OPTIONAL = ['settleOnce', 'lease', 'charge', 'block', 'unblock', 'blocked', 'ready', 'close'] as const;
 const METHODS = [...REQUIRED, ...OPTIONAL];
 type Method = (typeof METHODS)[number];
 

@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual, parseArgs } from 'node:util';
-import { findSpin, verify } from './spin.ts';
+import { findSpin, LEASE_MODEL, verify } from './spin.ts';
 import { kindsOf } from './trace.ts';
 import { makeTraceSet, modelDigest, RECIPES, readTraceFile, writeTraceFile } from './trace-file.ts';
 
 const HELP = `Checks docs/claim.pml with the model checker SPIN: no order of events breaks a guarantee, SPIN refutes every
-wrong variant of docs/claims.md, and test/model/traces.json.gz has the model's traces.
+wrong variant of docs/claims.md, and test/model/traces.json.gz has the model's traces. Checks docs/lease.pml in the same
+way, with the wrong variants that it lists.
 
   npm run model -- [flags]
 
@@ -26,6 +27,8 @@ const DESIGN = [
   'RECONCILE STRICT',
   'RECONCILE NO_STALL STRICT',
 ];
+/** Wrong variants of docs/lease.pml, and the option with which one breaks its guarantee. */
+const WRONG_LEASE = /^ \* {3}(W_[A-Z_]+) .*?(?:\(with (QUIET)\))?$/gm;
 const WRONG = /^\| `(W_[A-Z_]+|FUSED)` \| `([^`]*)` \|/gm;
 
 process.exitCode = run();
@@ -40,7 +43,12 @@ function run(): number {
   }
   const spin = findSpin();
   if (values.write === true) return writeTraces(spin);
-  const failures = [...designFailures(spin, values.attempts), ...variantFailures(spin), ...traceFailures(spin)];
+  const failures = [
+    ...designFailures(spin, values.attempts),
+    ...variantFailures(spin),
+    ...leaseFailures(spin),
+    ...traceFailures(spin),
+  ];
   log(failures.length === 0 ? 'The model is right.' : `${failures.length} checks failed:\n${failures.join('\n')}`);
   return failures.length === 0 ? 0 : 1;
 }
@@ -74,6 +82,22 @@ function variantFailures(spin: string): string[] {
     log(`${options.join(' ')}: ${violation ?? 'NOT REFUTED'}`);
     return errors > 0 ? [] : [`${options.join(' ')} is not refuted`];
   });
+}
+
+function leaseFailures(spin: string): string[] {
+  const right = ['MAX=2', 'QUIET'].flatMap((option) => {
+    const { errors, states, violation } = verify(spin, [option], LEASE_MODEL);
+    log(`lease.pml ${option}: ${states.toLocaleString('en-US')} states, ${violation ?? 'no violation'}`);
+    return errors === 0 ? [] : [`lease.pml ${option}: ${violation}`];
+  });
+  const rows = [...readFileSync(LEASE_MODEL, 'utf8').matchAll(WRONG_LEASE)];
+  if (rows.length < 7) throw new Error('docs/lease.pml lists no wrong variants');
+  const wrong = rows.flatMap(([, name = '', quiet]) => {
+    const { errors, violation } = verify(spin, [name, ...(quiet === undefined ? [] : [quiet])], LEASE_MODEL);
+    log(`lease.pml ${name}: ${violation ?? 'NOT REFUTED'}`);
+    return errors > 0 ? [] : [`lease.pml: ${name} is not refuted`];
+  });
+  return [...right, ...wrong];
 }
 
 function traceFailures(spin: string): string[] {

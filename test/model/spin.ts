@@ -6,6 +6,7 @@ import { findOrInstall, isOnPath } from 'headgate-testbed/find-program';
 
 /** npm starts every command at the root of the repository. */
 export const MODEL = resolve('docs/claim.pml');
+export const LEASE_MODEL = resolve('docs/lease.pml');
 export const TRACE_HEADER = resolve('test/model/trace.h');
 /** The quotes are part of the macro, and reach the preprocessor through a shell. */
 const TRACING = `-DTRACE=\\"${TRACE_HEADER}\\"`;
@@ -48,9 +49,9 @@ export interface Verdict {
 }
 
 /** Searches every order of events of the model with these options, such as `N=2`. */
-export function verify(spin: string, options: readonly string[], depth = 100_000): Verdict {
+export function verify(spin: string, options: readonly string[], model = MODEL, depth = 100_000): Verdict {
   return inFolder((folder) => {
-    buildVerifier(spin, folder, options.map(macro), ['-O2', '-DSAFETY', '-DCOLLAPSE']);
+    buildVerifier(spin, folder, options.map(macro), ['-O2', '-w', '-DSAFETY', '-DCOLLAPSE'], model);
     const output = runVerifier(folder, [`-m${depth}`]);
     const errors = /errors: (\d+)/.exec(output)?.[1];
     const states = /(\S+) states, stored/.exec(output)?.[1];
@@ -93,8 +94,14 @@ function stepsOf(output: string): string[] {
   });
 }
 
-function buildVerifier(spin: string, folder: string, macros: readonly string[], compiler: readonly string[]): void {
-  run(spin, ['-a', ...macros, MODEL], folder);
+function buildVerifier(
+  spin: string,
+  folder: string,
+  macros: readonly string[],
+  compiler: readonly string[],
+  model = MODEL,
+): void {
+  run(spin, ['-a', ...macros, model], folder);
   run('gcc', [...compiler, '-o', 'pan', 'pan.c'], folder);
 }
 

@@ -3,6 +3,7 @@ import { DiagLogLevel, diag } from '@opentelemetry/api';
 import { recordTelemetry } from 'headgate-testbed/telemetry';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createLimiter } from '../../src/index.ts';
+import { createLeases } from '../../src/limits/index.ts';
 import { type InstrumentOptions, instrument, isInstrumented } from '../../src/otel/instrument.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { openGate } from '../support/open-gate.ts';
@@ -22,6 +23,18 @@ afterEach(() => {
 });
 
 const of = (name: string) => measured.filter((one) => one.name === name).map(({ attributes }) => attributes);
+
+describe('the events of leases', () => {
+  it('S32: units are counted by what became of them, and no account is named', async () => {
+    start();
+    const limiter = createLimiter({ limits: ['1000/1m'], leases: createLeases() });
+    for (let i = 0; i < 40; i++) await limiter.consume({ account: 'acc_secret' });
+    await limiter.close();
+    const events = of('headgate.lease.units').map((attributes) => attributes['headgate.lease.event']);
+    expect(new Set(events)).toEqual(new Set(['leased', 'used', 'given_back']));
+    expect(JSON.stringify(measured)).not.toContain('acc_secret');
+  });
+});
 
 describe('the events of gates', () => {
   it('a decision is on the span of its request, and is counted; no account is named', async () => {

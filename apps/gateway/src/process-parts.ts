@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import { createIdempotency, type Idempotency } from 'headgate';
 import type { IdempotencyEvent } from 'headgate/idempotency';
+import { createLeases } from 'headgate/limits';
 import type { SharedLimits } from 'headgate/shared-limits';
 import type { LimitStore } from 'headgate/stores';
 import { type FigureSources, ownFigures } from './admin/figures.ts';
@@ -9,6 +10,7 @@ import { settingsIn } from './config/routes.ts';
 import type { Config } from './config/schema.ts';
 import type { Log } from './operations/log.ts';
 import type { Metrics } from './operations/metrics.ts';
+import { leaseMetrics } from './operations/store-metrics.ts';
 import { version } from './operations/version.ts';
 import { ShadowRunner } from './shadow/shadow-runner.ts';
 import { createAdjustedLimits } from './store/adjusted-limits.ts';
@@ -37,6 +39,8 @@ export interface ProcessParts extends FigureSources {
   /** The config's limits, with the operators' adjustments. */
   readonly sharedLimits: SharedLimits;
   readonly limits: LimitStore;
+  /** The same counters, always asked: clients choose their addresses, so leases would not help. */
+  readonly addressLimits: LimitStore;
   readonly idempotency: Idempotency;
   readonly onIdempotency: (event: IdempotencyEvent) => void;
   /** The details that this process reports to the others. */
@@ -65,7 +69,10 @@ export async function openParts(
     traffic.onIdempotency(event);
   };
   const shadow = new ShadowRunner(config, { store, log, metrics, traffic });
-  const limits = log.decisions.numbered(metrics.measured(store.limits, (seconds) => traffic.onStoreCall(seconds)));
+  const addressLimits = metrics.measured(store.limits, (seconds) => traffic.onStoreCall(seconds));
+  const leases = config.leases === false ? undefined : createLeases(config.leases);
+  metrics.add(leases === undefined ? [] : leaseMetrics(() => leases.stats()));
+  const limits = log.decisions.numbered(leases?.addTo(addressLimits) ?? addressLimits);
   const idempotency = createIdempotency({
     ...settingsIn(config.idempotency),
     store: store.claims,
@@ -87,8 +94,21 @@ export async function openParts(
   });
   store.fleet?.start(sharedLimits.instance, () => writeDetails(details()));
   return {
-    ...{ store, startedAt, log, metrics, traffic, shadow, sharedLimits, limits, idempotency, onIdempotency, details },
-    figures: ownFigures({ traffic, idempotency, store, shadow }),
+    ...{
+      store,
+      startedAt,
+      log,
+      metrics,
+      traffic,
+      shadow,
+      sharedLimits,
+      limits,
+      addressLimits,
+      idempotency,
+      onIdempotency,
+      details,
+    },
+    figures: ownFigures({ traffic, idempotency, store, shadow, leases }),
     ready: async () => {
       await sharedLimits.ready({ timeoutMs: Math.min(READY_MS, FIRST_READING * config.storeDeadlineMs) });
     },

@@ -35,6 +35,7 @@ export interface RuleParts {
   readonly metrics: Metrics;
   readonly traffic: Traffic;
   readonly limits: LimitStore;
+  readonly addressLimits: LimitStore;
   /** The config's limits, with the operators' adjustments. */
   readonly sharedLimits: SharedLimits;
   readonly shadow: ShadowRunner;
@@ -121,7 +122,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
       perAddress: config.perAddress,
       config,
       clientIp,
-      store: limits,
+      store: parts.addressLimits,
       onDecision(requestId, decision) {
         metrics.onAddress(decision);
         if (!decision.accepted) traffic.onDecision({ type: 'decision', requestId, decision });

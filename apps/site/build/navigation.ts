@@ -62,6 +62,8 @@ export const GROUPS: readonly Group[] = [
     entries: [
       'docs/reference.md',
       'docs/shared-limits.md',
+      'docs/leases.md',
+      'docs/scale.md',
       'docs/limits-in-a-table.md',
       'docs/sign-in.md',
       'packages/simulate/docs/simulate.md',

@@ -12,6 +12,8 @@ export const HOUSES = {
       'bodies',
       'http',
       'redis',
+      'leases',
+      'fleet',
       'postgres',
       'encodings',
       'idempotency',

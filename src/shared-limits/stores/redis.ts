@@ -7,7 +7,7 @@ import { type Commands, commandsOf, type RedisClient } from '../../stores/redis/
 import { isHarmless } from '../../stores/redis/errors.ts';
 import { type AdjustmentKeys, adjustmentKeys } from '../../stores/redis/keys.ts';
 import { fillCommonOptions } from '../../stores/redis/options.ts';
-import { readSettleReply } from '../../stores/redis/reply.ts';
+import { readIntegerReply } from '../../stores/redis/reply.ts';
 import { createScript, type Script, scriptTime } from '../../stores/redis/script.ts';
 import { CircuitBreaker } from '../../stores/shared/circuit-breaker.ts';
 import { OutageLog } from '../../stores/shared/outage-log.ts';
@@ -178,7 +178,7 @@ class RedisAdjustments implements AdjustmentStore {
       ...fields,
     ];
     const send = async (): Promise<boolean> =>
-      readSettleReply(await writeScript.run(commands, [keys.adjustments, keys.history], args)) === 1;
+      readIntegerReply(await writeScript.run(commands, [keys.adjustments, keys.history], args)) === 1;
     return breaker.run(send, deadlineMs * (1 + Math.floor(args.length / LIMITS_PER_DEADLINE)));
   }
 

@@ -2,8 +2,16 @@ import { ClockError, StoreFullError } from '../../base/errors.ts';
 import type { Block, BlockTarget, FreshStart } from '../../core/block.ts';
 import { BlockedDecision } from '../../core/blocked-decision.ts';
 import type { Clock } from '../../core/clock.ts';
-import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
-import type { ResetTarget, SynchronousLimitStore } from '../../core/ports.ts';
+import {
+  charge,
+  countFitting,
+  Decision,
+  evaluate,
+  FITS,
+  type WindowStatus,
+  windowStatus,
+} from '../../core/decision.ts';
+import type { LeaseGrant, ResetTarget, SynchronousLimitStore } from '../../core/ports.ts';
 import { addBeyond, type Counters, isOver, SLOTS_PER_WINDOW, settleWindow } from '../../core/window.ts';
 import type { WindowSet } from '../../core/window-set.ts';
 import { Blocks } from './blocks.ts';
@@ -30,7 +38,8 @@ export interface MemoryStoreStats {
 
 /** A bounded, synchronous {@link SynchronousLimitStore} in this process's memory. */
 export interface MemoryStore extends SynchronousLimitStore {
-  settleOnce(decision: Decision, cost: number, receipt: string): boolean;
+  settleOnce(decision: Decision, cost: number, receipt: string, until?: number): boolean;
+  lease(account: string, route: string, windowSet: WindowSet, cost: number, requests: number): LeaseGrant;
   charge(account: string, route: string, windowSet: WindowSet, cost: number): readonly WindowStatus[];
   block(target: BlockTarget, block: Block, fresh?: FreshStart): void;
   unblock(target: BlockTarget): void;
@@ -149,14 +158,28 @@ class MemoryLimitStore implements MemoryStore {
     return this.#settle(decision, cost, readClock(this.#clock)) !== undefined;
   }
 
-  settleOnce(decision: Decision, cost: number, receipt: string): boolean {
+  settleOnce(decision: Decision, cost: number, receipt: string, until?: number): boolean {
     const now = readClock(this.#clock);
+    if (until !== undefined && now > until) return false;
     this.#receipts ??= new SettledReceipts(this.#maxKeys);
     if (this.#receipts.has(receipt, now)) return false;
     this.#receipts.makeRoom(now);
     const end = this.#settle(decision, cost, now);
-    if (end !== undefined) this.#receipts.add(receipt, end);
+    if (end !== undefined) this.#receipts.add(receipt, until === undefined ? end : until + 1);
     return end !== undefined;
+  }
+
+  lease(account: string, route: string, windowSet: WindowSet, cost: number, requests: number): LeaseGrant {
+    const decision = this.consume(account, route, windowSet, cost);
+    if (!decision.accepted) return { decision, granted: 0 };
+    const now = decision.decidedAt;
+    const { counters, addresses } = this.#load(account, route, windowSet, now);
+    const further = countFitting(windowSet, counters, 0, cost, requests - 1, now);
+    if (further > 0 && windowSet.windows.length > 0) {
+      charge(windowSet, counters, 0, further * cost, now);
+      this.#save(account, route, windowSet, counters, addresses, now);
+    }
+    return { decision, granted: 1 + further };
   }
 
   /** Returns the end of the last instance that was changed; undefined if none was. */

@@ -1,14 +1,14 @@
-import { StoreUnavailableError } from '../../base/errors.ts';
 import { monotonicClock } from '../../core/clock.ts';
 import type { Decision, WindowStatus } from '../../core/decision.ts';
+import type { LeaseGrant } from '../../core/ports.ts';
 import { type Counters, NEVER, SLOTS_PER_WINDOW } from '../../core/window.ts';
 import type { WindowSet } from '../../core/window-set.ts';
-import type { Check } from '../shared/check-batcher.ts';
+import { type Check, type CheckRequest, requestsOf } from '../shared/check-batcher.ts';
 import { CheckDecider, type CheckDeciderParts, type FoundBlock, type Reading } from '../shared/check-decider.ts';
 import { traceCall } from '../shared/store-tracer.ts';
-import { CheckQueue, type QueuedCheck } from './check-queue.ts';
+import { CallQueue, type QueuedItem } from './call-queue.ts';
 import type { Row } from './database.ts';
-import { NotSentError, PostgresSetupError } from './errors.ts';
+import { PostgresSetupError } from './errors.ts';
 import { type Layout, layoutOf } from './layout.ts';
 import { arrayOf, digest, fromText } from './names.ts';
 import type { Server } from './server.ts';
@@ -18,6 +18,13 @@ export interface LimitStoreParts extends CheckDeciderParts {
   readonly server: Server;
   /** Whether charges wait until they are on the disk, as a parameter. */
   readonly durable: 'true' | 'false';
+}
+
+/** Equal requests that wait for one call. */
+interface QueuedCheck<Result> extends Check<Result>, QueuedItem {
+  readonly keys: readonly string[];
+  readonly windowSet: WindowSet;
+  readonly cost: number;
 }
 
 const CONSUME = `select now::text as now, counters, blocks from headgate.consume_1($1::text::uuid[], $2::text::uuid[],
@@ -30,6 +37,8 @@ const MAX_CALLS = 3;
 /** In place of a number of requests: the function only reads, or it charges also what does not fit. */
 const READ = 0;
 const FORCED = -1;
+/** Most requests per check: they are an integer of PostgreSQL. */
+const MAX_REQUESTS = 2_147_483_647;
 
 /**
  * Sends checks to PostgreSQL, those that wait at the same time together, and decides the requests that wait for them.
@@ -38,8 +47,8 @@ const FORCED = -1;
 export class CheckCalls {
   readonly decider: CheckDecider;
   readonly #parts: LimitStoreParts;
-  readonly #decisions: CheckQueue<Decision>;
-  readonly #readings: CheckQueue<Reading>;
+  readonly #decisions: CallQueue<QueuedCheck<Decision>>;
+  readonly #readings: CallQueue<QueuedCheck<Reading>>;
   /** Calls that were sent. */
   count = 0;
   /** Decisions that shared another decision's call. */
@@ -48,28 +57,42 @@ export class CheckCalls {
   constructor(parts: LimitStoreParts) {
     this.#parts = parts;
     this.decider = new CheckDecider(parts);
-    // The rest is for the call itself.
-    const maxWaitMs = parts.server.deadlineMs / 2;
-    this.#decisions = new CheckQueue({
+    const { maxWaitMs } = parts.server;
+    this.#decisions = new CallQueue({
       maxCalls: MAX_CALLS,
       maxWaitMs,
       send: (checks) => this.#decide(checks),
-      giveUp: (checks) => this.#failOver(checks, this.#late()),
+      giveUp: (checks) => this.#failOver(checks, parts.server.tooLate()),
     });
-    this.#readings = new CheckQueue({
+    this.#readings = new CallQueue({
       maxCalls: 1,
       maxWaitMs,
       send: (checks) => this.#read(checks),
-      giveUp: (checks) => rejectAll(checks, this.#late()),
+      giveUp: (checks) => rejectAll(checks, parts.server.tooLate()),
     });
   }
 
   /** Decides one request. */
   decide(account: string, route: string, windowSet: WindowSet, cost: number, pair: string): Promise<Decision> {
-    const keys = layoutOf(windowSet).shared ? [pair, digest(account)] : [pair];
     return traceCall('limits', 'consume', this.#parts.server.breaker, (call) =>
-      this.#decisions.add({ keys, account, route, windowSet, cost, call }),
+      add(this.#decisions, { keys: keysOf(account, windowSet, pair), account, route, windowSet, cost, call }),
     );
+  }
+
+  /** Decides so many equal requests, one after the other. */
+  async lease(
+    account: string,
+    route: string,
+    windowSet: WindowSet,
+    cost: number,
+    requests: number,
+    pair: string,
+  ): Promise<LeaseGrant> {
+    const lease = { requests, granted: 0 };
+    const decision = await traceCall('limits', 'lease', this.#parts.server.breaker, (call) =>
+      add(this.#decisions, { keys: keysOf(account, windowSet, pair), account, route, windowSet, cost, call, lease }),
+    );
+    return { decision, granted: lease.granted };
   }
 
   /**
@@ -78,7 +101,7 @@ export class CheckCalls {
    */
   read(account: string, route: string, windowSet: WindowSet, pair: string): Promise<Reading> {
     return traceCall('limits', 'peek', this.#parts.server.breaker, (call) =>
-      this.#readings.add({ keys: [pair], account, route, windowSet, cost: 1, call }),
+      add(this.#readings, { keys: [pair], account, route, windowSet, cost: 1, call }),
     );
   }
 
@@ -100,9 +123,10 @@ export class CheckCalls {
 
   /** Sends checks, and decides their requests. */
   async #decide(checks: readonly QueuedCheck<Decision>[]): Promise<void> {
+    this.coalesced += checks.reduce((sum, { waiting }) => sum + waiting.length, -1);
     try {
       const sentAt = monotonicClock.now();
-      const { now, found } = await this.#consume(checks, ({ waiting }) => waiting.length);
+      const { now, found } = await this.#consume(checks, requestsOf);
       const times = { now, sentAt, receivedAt: monotonicClock.now() };
       for (const [i, check] of checks.entries())
         this.decider.decide(check, check, found[i] as Counters | FoundBlock, times);
@@ -128,30 +152,43 @@ export class CheckCalls {
     else for (const check of checks) this.decider.failOver(check, check, error);
   }
 
-  /** The error of checks whose turn did not come in time. */
-  #late(): StoreUnavailableError {
-    const { outages, deadlineMs } = this.#parts.server;
-    const cause = new NotSentError(new Error(`${deadlineMs / 2} ms were not enough for the earlier calls`));
-    outages.failed(cause);
-    return new StoreUnavailableError(cause, { sent: false });
-  }
-
-  /** @param requestsOf the number of requests of a check, or {@link READ} or {@link FORCED} */
+  /** @param numberOf the number of requests of a check, or {@link READ} or {@link FORCED} */
   async #consume<Result>(
     checks: readonly QueuedCheck<Result>[],
-    requestsOf: (check: QueuedCheck<Result>) => number,
+    numberOf: (check: QueuedCheck<Result>) => number,
   ): Promise<ConsumeReply> {
-    const requests = checks.map(requestsOf);
+    const requests = checks.map(numberOf);
     this.count++;
-    this.coalesced += Math.max(0, requests.reduce((sum, number) => sum + number) - 1);
     const values = valuesOf(checks, requests);
     const { server, durable } = this.#parts;
-    const end = (checks[0] as QueuedCheck<Result>).addedAt + server.deadlineMs;
-    const left = Math.max(1, end - monotonicClock.now());
+    const left = server.timeLeft((checks[0] as QueuedCheck<Result>).addedAt);
     // The circuit breaker also runs the reading, because an invalid reply is a failure like any other.
     const parameters = [...values, server.now(), String(left), durable];
     return server.query(CONSUME, parameters, left, ([row]) => readConsumeReply(row, checks));
   }
+}
+
+/** Adds a request to the waiting requests that it equals, or else to the queue. Resolves with its result. */
+function add<Result>(
+  queue: CallQueue<QueuedCheck<Result>>,
+  { keys, account, route, windowSet, cost, call, lease }: CheckRequest,
+): Promise<Result> {
+  let check = queue.last(keys);
+  const isEqual =
+    check?.windowSet === windowSet &&
+    check.cost === cost &&
+    (lease === undefined || requestsOf(check) + lease.requests <= MAX_REQUESTS);
+  if (check === undefined || !isEqual) {
+    check = { keys, account, route, windowSet, cost, addedAt: monotonicClock.now(), waiting: [] };
+    queue.add(check);
+  }
+  const { waiting } = check;
+  return new Promise((resolve, reject) => waiting.push({ call, lease, resolve, reject }));
+}
+
+/** Names the rows of a check. */
+export function keysOf(account: string, windowSet: WindowSet, pair: string): readonly string[] {
+  return layoutOf(windowSet).shared ? [pair, digest(account)] : [pair];
 }
 
 function rejectAll(checks: readonly Check<never>[], error: unknown): void {

@@ -1,7 +1,7 @@
 import { isHeadgateError, OptionError, ResultUnavailableError, StoreUnavailableError } from '../../base/errors.ts';
 import { monotonicClock } from '../../core/clock.ts';
 import type { ClaimId } from '../../core/ports.ts';
-import { ClaimBatcher, type PendingCommand } from '../shared/claim-batcher.ts';
+import { CommandBatcher, type PendingCommand } from '../shared/command-batcher.ts';
 import { LargeValues } from '../shared/large-values.ts';
 import { ServerTime } from '../shared/server-time.ts';
 import { traceCall } from '../shared/store-tracer.ts';
@@ -60,7 +60,7 @@ export interface ClaimCallsOptions extends FilledClaimOptions {
 export class ClaimCalls {
   readonly #options: ClaimCallsOptions;
   readonly #serverTime = new ServerTime();
-  readonly #batcher: ClaimBatcher<Pending>;
+  readonly #batcher: CommandBatcher<Pending>;
   readonly large: LargeValues;
   /** Commands that were sent. */
   count = 0;
@@ -72,7 +72,7 @@ export class ClaimCalls {
     const { largeServer, deadlineMs, maxLargeBytesPerScope: maxBytesPerScope } = options;
     const onError = (error: unknown): void => largeServer.outages.report(error);
     this.large = new LargeValues({ breaker: largeServer.breaker, deadlineMs, maxBytesPerScope, onError });
-    this.#batcher = new ClaimBatcher({ oneCommandPerCall: false, send: (pending) => void this.#send(pending) });
+    this.#batcher = new CommandBatcher({ oneCommandPerCall: false, send: (pending) => void this.#send(pending) });
   }
 
   /**

@@ -1,21 +1,22 @@
 import type { Block, BlockTarget, FreshStart } from '../../core/block.ts';
 import { monotonicClock } from '../../core/clock.ts';
 import { Decision, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
-import type { LimitStore, ReadyOptions, ResetTarget } from '../../core/ports.ts';
+import type { LeaseGrant, LimitStore, ReadyOptions, ResetTarget } from '../../core/ports.ts';
 import { SLOTS_PER_WINDOW } from '../../core/window.ts';
 import type { WindowSet } from '../../core/window-set.ts';
 import { DEFAULT_MAX_KEYS } from '../memory/options.ts';
-import { Denials } from '../shared/denials.ts';
+import { type Changed, Denials } from '../shared/denials.ts';
 import { createFailover } from '../shared/failover.ts';
 import { KnownBlocks } from '../shared/known-blocks.ts';
 import { effectOf } from '../shared/limit-store-options.ts';
 import type { LimitStoreStats, ServerLimitStore } from '../shared/server-limit-store.ts';
 import { CheckCalls, integerOf, type LimitStoreParts } from './check-calls.ts';
 import type { PostgresClient } from './client.ts';
-import { layoutOf, windowName } from './layout.ts';
-import { arrayOf, digest, fromText, toText, ZERO } from './names.ts';
+import { layoutOf } from './layout.ts';
+import { digest, fromText, toText, ZERO } from './names.ts';
 import { fillOptions, type PostgresStoreOptions } from './options.ts';
 import { isNotExecuted, Server } from './server.ts';
+import { type Receipted, SettleCalls } from './settle-calls.ts';
 
 export type { PostgresStoreOptions } from './options.ts';
 
@@ -35,8 +36,6 @@ export interface PostgresStore extends ServerLimitStore {
 /** Rows that one statement of a reset looks at, so that none of them takes long. */
 const ROWS_PER_PAGE = 2_000;
 
-const SETTLE = `select headgate.settle_1($1::text::uuid, $2::text::uuid[], $3::text::bigint[], $4::text::bigint[],
-  $5::text::bigint, $6::text, $7::text::bigint, $8::text::bigint, $9::text::boolean) as settled`;
 /** The rows are locked in the order of consume_1, and deleted by their keys: a row can change before it is locked. */
 const resetPage = (which: string): string => `with page as materialized (
     select account, route from headgate.counters where ${which} order by account, route limit ${ROWS_PER_PAGE}
@@ -87,10 +86,12 @@ class PostgresLimitStore implements PostgresStore {
   readonly identity: object;
   readonly #parts: LimitStoreParts;
   readonly #calls: CheckCalls;
+  readonly #settlements: SettleCalls;
 
   constructor(parts: LimitStoreParts) {
     this.#parts = parts;
     this.#calls = new CheckCalls(parts);
+    this.#settlements = new SettleCalls(parts);
     this.identity = parts.server.schema.identity;
   }
 
@@ -103,6 +104,23 @@ class PostgresLimitStore implements PostgresStore {
     return denied ?? this.#calls.decide(account, route, windowSet, cost, pair);
   }
 
+  lease(
+    account: string,
+    route: string,
+    windowSet: WindowSet,
+    cost: number,
+    requests: number,
+  ): LeaseGrant | Promise<LeaseGrant> {
+    // The requests are not limited.
+    if (windowSet.windows.length === 0)
+      return { decision: this.consume(account, route, windowSet, cost) as Decision, granted: requests };
+    const pair = pairOf(account, route);
+    const denied = this.#parts.denials.get(pair, account, route, windowSet, cost, monotonicClock.now());
+    return denied === undefined
+      ? this.#calls.lease(account, route, windowSet, cost, requests, pair)
+      : { decision: denied, granted: 0 };
+  }
+
   async peek(account: string, route: string, windowSet: WindowSet): Promise<readonly WindowStatus[]> {
     if (windowSet.windows.length === 0) return [];
     const { now, counters } = await this.#calls.read(account, route, windowSet, pairOf(account, route));
@@ -110,28 +128,23 @@ class PostgresLimitStore implements PostgresStore {
   }
 
   settle(decision: Decision, cost: number): Promise<boolean> {
-    return this.#settle(decision, cost, null);
+    return this.#settle(decision, cost);
   }
 
-  settleOnce(decision: Decision, cost: number, receipt: string): Promise<boolean> {
-    return this.#settle(decision, cost, receipt);
+  settleOnce(decision: Decision, cost: number, receipt: string, until?: number): Promise<boolean> {
+    return this.#settle(decision, cost, { receipt, until });
   }
 
-  async #settle(decision: Decision, cost: number, receipt: string | null): Promise<boolean> {
-    const { server, failover, durable } = this.#parts;
+  async #settle(decision: Decision, cost: number, receipted?: Receipted): Promise<boolean> {
+    const { denials, failover } = this.#parts;
     if (decision.degraded) return failover.settle(decision, cost);
     if (!decision.takeCharge()) return false;
-    const { account, route, windowSet, trace } = decision;
-    const { own, shared } = layoutOf(windowSet);
-    const routes = [...(shared ? [ZERO] : []), ...(own ? [digest(route)] : [])];
-    const values = [
-      ...[digest(account), arrayOf(routes), arrayOf(trace.map((window) => windowName(window, shared)))],
-      ...[arrayOf(trace.map(({ startedAt }) => startedAt as number)), String(cost - decision.cost), receipt],
-      ...[server.now(), String(server.deadlineMs), durable],
-    ];
+    const { account, route, windowSet } = decision;
+    const pair = pairOf(account, route);
     try {
-      const [row] = await this.#changing(shared ? undefined : pairOf(account, route), 'settle', SETTLE, values);
-      const isSettled = row?.settled === true;
+      const isSettled = await denials.forgetDuring(layoutOf(windowSet).shared ? { account } : { pair }, () =>
+        this.#settlements.settle(decision, cost - decision.cost, pair, receipted),
+      );
       if (!isSettled) decision.returnCharge();
       return isSettled;
     } catch (error) {
@@ -147,14 +160,14 @@ class PostgresLimitStore implements PostgresStore {
 
   async reset({ account, route }: ResetTarget): Promise<void> {
     if (account !== undefined && route !== undefined) {
-      await this.#changing(pairOf(account, route), 'reset', RESET_PAIR, [digest(account), digest(route)]);
+      await this.#changing({ pair: pairOf(account, route) }, 'reset', RESET_PAIR, [digest(account), digest(route)]);
       return;
     }
     const text = account === undefined ? RESET_ALL : RESET_ACCOUNT;
     const only = route === undefined ? null : digest(route);
     let after = account === undefined ? [ZERO, ZERO] : [digest(account), null];
     for (;;) {
-      const [last] = await this.#changing(undefined, 'reset', text, [...after, only]);
+      const [last] = await this.#changing({ account }, 'reset', text, [...after, only]);
       if (last === undefined) return;
       after = [String(last.account), String(last.route)];
     }
@@ -163,12 +176,12 @@ class PostgresLimitStore implements PostgresStore {
   async block(target: BlockTarget, block: Block, fresh?: FreshStart): Promise<void> {
     const { server, knownBlocks } = this.#parts;
     const values = [String(block.forMs), toText(block.reason), server.now(), String(fresh !== undefined)];
-    await this.#changing(pairOfTarget(target), 'block', BLOCK, [...placeOf(target), ...values]);
+    await this.#changing(changedBy(target), 'block', BLOCK, [...placeOf(target), ...values]);
     knownBlocks.add(target, block);
   }
 
   async unblock(target: BlockTarget): Promise<void> {
-    await this.#changing(pairOfTarget(target), 'unblock', UNBLOCK, placeOf(target));
+    await this.#changing(changedBy(target), 'unblock', UNBLOCK, placeOf(target));
     this.#parts.knownBlocks.delete(target);
   }
 
@@ -196,9 +209,9 @@ class PostgresLimitStore implements PostgresStore {
   }
 
   /** Runs a statement that can make rejections wrong. */
-  #changing(pair: string | undefined, operation: string, text: string, values: readonly (string | null)[]) {
+  #changing(changed: Changed, operation: string, text: string, values: readonly (string | null)[]) {
     const { denials, server } = this.#parts;
-    return denials.forgetDuring(pair, () => server.run(operation, text, values));
+    return denials.forgetDuring(changed, () => server.run(operation, text, values));
   }
 }
 
@@ -207,8 +220,8 @@ function pairOf(account: string, route: string): string {
   return digest(account) + digest(route);
 }
 
-function pairOfTarget({ account, route }: BlockTarget): string | undefined {
-  return route === undefined ? undefined : pairOf(account, route);
+function changedBy({ account, route }: BlockTarget): Changed {
+  return route === undefined ? { account } : { pair: pairOf(account, route) };
 }
 
 /** The account and the route of a block's row. */

@@ -59,6 +59,23 @@ export class Server {
     });
   }
 
+  /** Longest wait for the turn of a call, in milliseconds. The rest of the deadline is for the call itself. */
+  get maxWaitMs(): number {
+    return this.deadlineMs / 2;
+  }
+
+  /** Milliseconds that a call may take whose first part arrived then. */
+  timeLeft(addedAt: number): number {
+    return Math.max(1, addedAt + this.deadlineMs - monotonicClock.now());
+  }
+
+  /** Reports that the turn of a call did not come in time, and returns the error. */
+  tooLate(): StoreUnavailableError {
+    const cause = new NotSentError(new Error(`${this.maxWaitMs} ms were not enough for the earlier calls`));
+    this.outages.failed(cause);
+    return new StoreUnavailableError(cause, { sent: false });
+  }
+
   /** The time for a statement; null is the server's clock. */
   now(): string | null {
     return this.#clock === undefined ? null : String(this.#clock.now());

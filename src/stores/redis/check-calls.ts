@@ -17,9 +17,10 @@
 import { StoreUnavailableError } from '../../base/errors.ts';
 import { type Clock, monotonicClock } from '../../core/clock.ts';
 import type { Decision, WindowStatus } from '../../core/decision.ts';
+import type { LeaseGrant } from '../../core/ports.ts';
 import type { Counters } from '../../core/window.ts';
 import type { WindowSet } from '../../core/window-set.ts';
-import { type Check, type CheckBatch, CheckBatcher, type CheckRequest } from '../shared/check-batcher.ts';
+import { type Check, type CheckBatch, CheckBatcher, type CheckRequest, requestsOf } from '../shared/check-batcher.ts';
 import { CheckDecider, type CheckDeciderParts, type FoundBlock, type Reading } from '../shared/check-decider.ts';
 import type { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import type { OutageLog } from '../shared/outage-log.ts';
@@ -93,6 +94,22 @@ export class CheckCalls {
     );
   }
 
+  /** Decides so many equal requests, one after the other. */
+  async lease(
+    account: string,
+    route: string,
+    windowSet: WindowSet,
+    cost: number,
+    requests: number,
+    keys: readonly string[],
+  ): Promise<LeaseGrant> {
+    const lease = { requests, granted: 0 };
+    const decision = await traceCall('limits', 'lease', this.#parts.breaker, (call) =>
+      this.#add(this.#decisions, this.#sendDecisions, { keys, account, route, windowSet, cost, call, lease }),
+    );
+    return { decision, granted: lease.granted };
+  }
+
   /**
    * Reads the counters of one account and route, and the server's time.
    * @throws StoreUnavailableError
@@ -106,12 +123,13 @@ export class CheckCalls {
   #add<Result>(
     batcher: CheckBatcher<Result>,
     send: (batches: readonly CheckBatch<Result>[]) => void,
-    { keys, account, route, windowSet, cost, call }: CheckRequest,
+    request: CheckRequest,
   ): Promise<Result> {
-    if (!this.#parts.commands.isOverHttp) return batcher.add({ keys, account, route, windowSet, cost, call });
+    if (!this.#parts.commands.isOverHttp) return batcher.add(request);
+    const { keys, account, route, windowSet, cost, call, lease } = request;
     // On Workers, a request must not wait for the call of another request, whose end would end that call.
     return new Promise((resolve, reject) => {
-      const check = { keys, account, route, waiting: [{ call, resolve, reject }] };
+      const check = { keys, account, route, waiting: [{ call, lease, resolve, reject }] };
       send([{ windowSet, cost, checks: [check], position: 0 }]);
     });
   }
@@ -153,8 +171,9 @@ export class CheckCalls {
   /** Sends a batch, and settles its requests. */
   async #decide(batch: DecisionBatch): Promise<void> {
     const sentAt = monotonicClock.now();
+    this.coalesced += batch.checks.reduce((sum, { waiting }) => sum + waiting.length, -1);
     try {
-      const { now, checks } = await this.#run(batch, ({ waiting }) => waiting.length);
+      const { now, checks } = await this.#run(batch, requestsOf);
       const receivedAt = monotonicClock.now();
       for (const [i, check] of batch.checks.entries()) {
         const found = checks[i] as Counters | FoundBlock | number;
@@ -169,25 +188,24 @@ export class CheckCalls {
 
   /**
    * Runs `consume.lua` for a batch.
-   * @param requestsOf the number of requests of a check, or {@link READ} or {@link FORCED}
+   * @param numberOf the number of requests of a check, or {@link READ} or {@link FORCED}
    */
   async #run<Result>(
     { windowSet, cost, checks }: CheckBatch<Result>,
-    requestsOf: (check: Check<Result>) => number,
+    numberOf: (check: Check<Result>) => number,
   ): Promise<ConsumeReply> {
     const { commands, breaker, clock } = this.#parts;
     const keys: string[] = [];
     const requests: number[] = [];
     for (const check of checks) {
       keys.push(...check.keys);
-      requests.push(requestsOf(check));
+      requests.push(numberOf(check));
     }
     const { listEnd, heads } = layoutOf(windowSet);
     const args = [scriptTime(clock), `[${cost},${listEnd}`, ...heads];
     // Without the numbers, the script assumes one request per check.
     if (requests.some((number) => number !== 1)) args.push(...requests.map(String));
     this.count++;
-    this.coalesced += Math.max(0, requests.reduce((sum, number) => sum + number) - 1);
     // The circuit breaker also runs the reading, because an invalid reply is a failure like any other.
     return breaker.run(async () =>
       readConsumeReply(await consumeScript.run(commands, keys, args), checks.length, windowSet.windows.length),

@@ -2,7 +2,7 @@ import { isHeadgateError, ResultUnavailableError, StoreUnavailableError } from '
 import { monotonicClock } from '../../core/clock.ts';
 import type { ClaimId } from '../../core/ports.ts';
 import type { CircuitBreaker } from '../shared/circuit-breaker.ts';
-import { ClaimBatcher, type PendingCommand } from '../shared/claim-batcher.ts';
+import { CommandBatcher, type PendingCommand } from '../shared/command-batcher.ts';
 import type { LargeValues } from '../shared/large-values.ts';
 import type { OutageLog } from '../shared/outage-log.ts';
 import { ServerTime } from '../shared/server-time.ts';
@@ -55,7 +55,7 @@ export interface ClaimStoreParts extends FilledClaimOptions {
 export class ClaimCalls {
   readonly #parts: ClaimStoreParts;
   readonly #serverTime = new ServerTime();
-  readonly #batcher: ClaimBatcher<Pending>;
+  readonly #batcher: CommandBatcher<Pending>;
   /** Of large values. */
   readonly outage: LargeValueOutage;
   /** Commands that were sent. */
@@ -70,7 +70,7 @@ export class ClaimCalls {
   constructor(parts: ClaimStoreParts) {
     this.#parts = parts;
     this.outage = new LargeValueOutage(parts);
-    this.#batcher = new ClaimBatcher({
+    this.#batcher = new CommandBatcher({
       oneCommandPerCall: parts.commands.isCluster,
       send: (pending) => void this.#send(pending),
     });

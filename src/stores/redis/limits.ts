@@ -1,10 +1,10 @@
-import { OptionError, StoreFullError } from '../../base/errors.ts';
+import { OptionError } from '../../base/errors.ts';
 import { getOrCreate } from '../../base/get-or-create.ts';
 import type { Block, BlockTarget, FreshStart } from '../../core/block.ts';
 import { monotonicClock } from '../../core/clock.ts';
 import { nameCounters } from '../../core/counters.ts';
 import { Decision, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
-import type { LimitStore, ReadyOptions, ResetTarget } from '../../core/ports.ts';
+import type { LeaseGrant, LimitStore, ReadyOptions, ResetTarget } from '../../core/ports.ts';
 import { SLOTS_PER_WINDOW } from '../../core/window.ts';
 import { createWindowSet, type WindowSet } from '../../core/window-set.ts';
 import { DEFAULT_MAX_KEYS } from '../memory/options.ts';
@@ -21,12 +21,11 @@ import { CheckCalls, type LimitStoreParts } from './check-calls.ts';
 import { commandsOf, type RedisClient, scanAll } from './client.ts';
 import { isHarmless } from './errors.ts';
 import { createKeyNames } from './keys.ts';
-import { layoutOf, windowName } from './layout.ts';
 import blockSource from './lua/block.lua';
-import settleSource from './lua/settle.lua';
 import { fillOptions, type RedisStoreOptions } from './options.ts';
-import { readBlockReply, readSettleReply } from './reply.ts';
+import { readBlockReply, readIntegerReply } from './reply.ts';
 import { createScript, scriptTime } from './script.ts';
+import { isNotExecuted, type Receipted, SettleCalls } from './settle-calls.ts';
 import { fromUpstash, isUpstash, type UpstashClient } from './upstash.ts';
 
 export type { RedisStoreOptions } from './options.ts';
@@ -49,11 +48,7 @@ const PROBE = /* @__PURE__ */ createWindowSet([{ max: 1, durationMs: 1_000 }], [
 const PROBED = 'headgate:ready';
 const identities = /* @__PURE__ */ new WeakMap<RedisClient | UpstashClient, Map<string, object>>();
 
-const settleScript = /* @__PURE__ */ createScript(settleSource);
 const blockScript = /* @__PURE__ */ createScript(blockSource);
-
-/** Most settled receipts of one account whose windows are active: `settle.lua` has the same number. */
-const MAX_RECEIPTS = 65_536;
 
 /** Most routes of one account that are blocked: each decision about an account with blocks reads all of them. */
 const MAX_BLOCKED_ROUTES = 100;
@@ -103,6 +98,7 @@ class RedisLimitStore implements RedisStore {
   readonly synchronous = false;
   readonly #parts: LimitStoreParts;
   readonly #calls: CheckCalls;
+  readonly #settlements: SettleCalls;
 
   get identity(): object {
     return this.#parts.identity;
@@ -111,6 +107,7 @@ class RedisLimitStore implements RedisStore {
   constructor(parts: LimitStoreParts) {
     this.#parts = parts;
     this.#calls = new CheckCalls(parts);
+    this.#settlements = new SettleCalls(parts);
   }
 
   consume(account: string, route: string, windowSet: WindowSet, cost: number): Decision | Promise<Decision> {
@@ -120,6 +117,23 @@ class RedisLimitStore implements RedisStore {
     const name = this.#parts.names.record(account, route);
     const denied = this.#parts.denials.get(name, account, route, windowSet, cost, monotonicClock.now());
     return denied ?? this.#calls.decide(account, route, windowSet, cost, this.#keysOf(name, account, windowSet));
+  }
+
+  lease(
+    account: string,
+    route: string,
+    windowSet: WindowSet,
+    cost: number,
+    requests: number,
+  ): LeaseGrant | Promise<LeaseGrant> {
+    // The requests are not limited.
+    if (windowSet.windows.length === 0)
+      return { decision: this.consume(account, route, windowSet, cost) as Decision, granted: requests };
+    const name = this.#parts.names.record(account, route);
+    const denied = this.#parts.denials.get(name, account, route, windowSet, cost, monotonicClock.now());
+    return denied === undefined
+      ? this.#calls.lease(account, route, windowSet, cost, requests, this.#keysOf(name, account, windowSet))
+      : { decision: denied, granted: 0 };
   }
 
   async peek(account: string, route: string, windowSet: WindowSet): Promise<readonly WindowStatus[]> {
@@ -133,28 +147,28 @@ class RedisLimitStore implements RedisStore {
     return this.#settle(decision, cost);
   }
 
-  settleOnce(decision: Decision, cost: number, receipt: string): Promise<boolean> {
-    return this.#settle(decision, cost, receipt);
+  settleOnce(decision: Decision, cost: number, receipt: string, until?: number): Promise<boolean> {
+    return this.#settle(decision, cost, { receipt, until });
   }
 
-  async #settle(decision: Decision, cost: number, receipt = ''): Promise<boolean> {
-    const { commands, names, failover, clock } = this.#parts;
+  async #settle(decision: Decision, cost: number, receipted?: Receipted): Promise<boolean> {
+    const { names, failover, denials } = this.#parts;
     if (decision.degraded) return failover.settle(decision, cost);
     if (!decision.takeCharge()) return false;
-    const { account, route, windowSet, trace } = decision;
-    const windows = trace.flatMap((window) => [windowName(window), String(window.startedAt)]);
-    const change = String(cost - decision.cost);
-    const args = [scriptTime(clock), change, String(layoutOf(windowSet).ownWindows), receipt, ...windows];
+    const { account, route, windowSet } = decision;
     const name = names.record(account, route);
     const keys = this.#keysOf(name, account, windowSet);
-    if (receipt !== '') keys.push(names.receipts(account));
-    const settled = await this.#parts.denials.forgetDuring(
-      windowSet.allMethodsScope === 'account' ? undefined : name,
-      () => this.#run('settle', async () => readSettleReply(await settleScript.run(commands, keys, args))),
-    );
-    if (settled <= 0) decision.returnCharge();
-    if (settled < 0) throw new StoreFullError(MAX_RECEIPTS, 'settled receipts');
-    return settled > 0;
+    try {
+      const isSettled = await denials.forgetDuring(
+        windowSet.allMethodsScope === 'account' ? { account } : { pair: name },
+        () => this.#settlements.settle(decision, cost - decision.cost, keys, names.receipts(account), receipted),
+      );
+      if (!isSettled) decision.returnCharge();
+      return isSettled;
+    } catch (error) {
+      if (isNotExecuted(error)) decision.returnCharge();
+      throw error;
+    }
   }
 
   async charge(account: string, route: string, windowSet: WindowSet, cost: number): Promise<readonly WindowStatus[]> {
@@ -169,10 +183,10 @@ class RedisLimitStore implements RedisStore {
     const { account, route } = target;
     if (account !== undefined && route !== undefined) {
       const name = names.record(account, route);
-      await this.#parts.denials.forgetDuring(name, () => this.#run('reset', () => commands.unlink(name)));
+      await this.#parts.denials.forgetDuring({ pair: name }, () => this.#run('reset', () => commands.unlink(name)));
       return;
     }
-    await this.#parts.denials.forgetDuring(undefined, () => this.#resetMany(target));
+    await this.#parts.denials.forgetDuring({ account }, () => this.#resetMany(target));
   }
 
   async block(target: BlockTarget, block: Block, fresh?: FreshStart): Promise<void> {
@@ -199,8 +213,9 @@ class RedisLimitStore implements RedisStore {
   #changeBlock(operation: 'block' | 'unblock', target: BlockTarget, args: readonly string[]): Promise<boolean> {
     const { names } = this.#parts;
     const { account, route } = target;
-    return this.#parts.denials.forgetDuring(route === undefined ? undefined : names.record(account, route), () =>
-      this.#run(operation, async () => readSettleReply(await this.#runBlockScript(target, args)) > 0),
+    return this.#parts.denials.forgetDuring(
+      route === undefined ? { account } : { pair: names.record(account, route) },
+      () => this.#run(operation, async () => readIntegerReply(await this.#runBlockScript(target, args)) > 0),
     );
   }
 

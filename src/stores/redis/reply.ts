@@ -42,8 +42,19 @@ export function readBlockReply(reply: unknown): Block | undefined {
   return reply.length === 0 ? undefined : readBlock(parse(reply));
 }
 
-/** Reads the output of `settle.lua`, the number of windows that were settled or -1, or of `block.lua`. */
-export function readSettleReply(reply: unknown): number {
+/**
+ * Reads the output of `settle.lua`.
+ * @throws TypeError
+ */
+export function readSettleReplies(reply: unknown, settlements: number): readonly number[] {
+  const text = reply instanceof Uint8Array ? new TextDecoder().decode(reply) : reply;
+  const numbers = typeof text === 'string' && /^-?\d+(,-?\d+)*$/.test(text) ? text.split(',').map(Number) : [];
+  if (numbers.length !== settlements || !numbers.every(Number.isSafeInteger)) throw unexpected(reply);
+  return numbers;
+}
+
+/** Reads an integer: the output of `block.lua` when it writes. */
+export function readIntegerReply(reply: unknown): number {
   const text = reply instanceof Uint8Array ? new TextDecoder().decode(reply) : reply;
   if (text === '' || !['string', 'number', 'bigint'].includes(typeof text)) throw unexpected(reply);
   const number = Number(text);

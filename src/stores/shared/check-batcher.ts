@@ -1,6 +1,13 @@
 import type { StoreCall } from '../../core/store-channel.ts';
 import type { WindowSet } from '../../core/window-set.ts';
 
+/** A call of `lease` that waits for its result. */
+export interface WaitingLease {
+  readonly requests: number;
+  /** How many of its requests were granted. Set before its decision is there. */
+  granted: number;
+}
+
 /** One request for a decision, or for the counters. */
 export interface CheckRequest {
   /** Names of the records that it touches. The one of its (account, route) is the first. */
@@ -11,11 +18,14 @@ export interface CheckRequest {
   readonly cost: number;
   /** The call as it is published; undefined if nothing listens. */
   readonly call?: StoreCall | undefined;
+  /** Set if it is about the requests of a lease, and not about one request. */
+  readonly lease?: WaitingLease | undefined;
 }
 
 /** A request that waits for its result. */
 interface WaitingRequest<Result> {
   readonly call: StoreCall | undefined;
+  readonly lease?: WaitingLease | undefined;
   resolve(result: Result): void;
   reject(error: unknown): void;
 }
@@ -23,6 +33,13 @@ interface WaitingRequest<Result> {
 /** Equal requests that follow one another. Each waits for its own result. */
 export interface Check<Result> extends Pick<CheckRequest, 'keys' | 'account' | 'route'> {
   readonly waiting: WaitingRequest<Result>[];
+}
+
+/** The number of requests of a check, those of leases included. */
+export function requestsOf({ waiting }: Check<never>): number {
+  let requests = 0;
+  for (const { lease } of waiting) requests += lease?.requests ?? 1;
+  return requests;
 }
 
 /** Checks with the same window set and cost, which are sent in one call. */
@@ -73,7 +90,7 @@ export class CheckBatcher<Result> {
   }
 
   /** Resolves with the result. */
-  add({ keys, account, route, windowSet, cost, call }: CheckRequest): Promise<Result> {
+  add({ keys, account, route, windowSet, cost, call, lease }: CheckRequest): Promise<Result> {
     if (this.#batches.length === 0) setImmediate(() => this.#endTurn());
     let last: BatchedCheck<Result> | undefined;
     let minPosition = 0;
@@ -85,14 +102,14 @@ export class CheckBatcher<Result> {
       minPosition = Math.max(minPosition, lastOfKey?.batch.position ?? 0);
     }
     if (canJoin && last?.check.keys[0] === keys[0] && last?.batch.windowSet === windowSet && last.batch.cost === cost) {
-      return wait(last.check, call);
+      return wait(last.check, call, lease);
     }
     const batch = this.#batchFor(account, windowSet, cost, minPosition);
     const check: Check<Result> = { keys, account, route, waiting: [] };
     batch.checks.push(check);
     const batched = { check, batch };
     for (const key of keys) this.#last.set(key, batched);
-    return wait(check, call);
+    return wait(check, call, lease);
   }
 
   /** @param minPosition the batch must not come before this position */
@@ -137,6 +154,10 @@ function split<Result>(batch: CheckBatch<Result>): CheckBatch<Result>[] {
   return calls;
 }
 
-function wait<Result>({ waiting }: Check<Result>, call: StoreCall | undefined): Promise<Result> {
-  return new Promise((resolve, reject) => waiting.push({ call, resolve, reject }));
+function wait<Result>(
+  { waiting }: Check<Result>,
+  call: StoreCall | undefined,
+  lease: WaitingLease | undefined,
+): Promise<Result> {
+  return new Promise((resolve, reject) => waiting.push({ call, lease, resolve, reject }));
 }

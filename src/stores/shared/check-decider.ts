@@ -1,7 +1,15 @@
 import type { Block } from '../../core/block.ts';
 import { BlockedDecision } from '../../core/blocked-decision.ts';
 import { monotonicClock } from '../../core/clock.ts';
-import { charge, Decision, evaluate, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
+import {
+  charge,
+  countFitting,
+  Decision,
+  evaluate,
+  FITS,
+  type WindowStatus,
+  windowStatus,
+} from '../../core/decision.ts';
 import type { StoreCall } from '../../core/store-channel.ts';
 import { addBeyond, type Counters, SLOTS_PER_WINDOW } from '../../core/window.ts';
 import type { WindowSet } from '../../core/window-set.ts';
@@ -67,15 +75,22 @@ export class CheckDecider {
     else this.#settle(check, asked, found, times);
   }
 
-  /** The failure policy decides, except about requests that a known block rejects. */
+  /**
+   * The failure policy decides, except about requests that a known block rejects. Of a lease it decides about one
+   * request: this process cannot know what fits.
+   */
   failOver({ account, route, waiting }: Check<Decision>, { windowSet, cost }: Asked, error: unknown): void {
     const { failover, knownBlocks } = this.#parts;
     const block = knownBlocks.find(account, route);
-    for (const { call, resolve, reject } of waiting) {
+    for (const { call, lease, resolve, reject } of waiting) {
       if (call !== undefined) call.error = error;
       try {
-        if (block === undefined) resolve(failover.decide(account, route, windowSet, cost, error));
-        else resolve(new BlockedDecision(account, route, windowSet, cost, monotonicClock.now(), block, true));
+        const decision =
+          block === undefined
+            ? failover.decide(account, route, windowSet, cost, error)
+            : new BlockedDecision(account, route, windowSet, cost, monotonicClock.now(), block, true);
+        if (lease !== undefined && decision.accepted) lease.granted = 1;
+        resolve(decision);
         this.degraded++;
       } catch (reason) {
         reject(reason);
@@ -113,10 +128,15 @@ export class CheckDecider {
     const { keys, account, route, waiting } = check;
     this.#parts.knownBlocks.deleteAll(account, route);
     let left = waiting.length;
-    for (const { resolve } of waiting) {
+    for (const { lease, resolve } of waiting) {
       const rejectedBy = evaluate(windowSet, counters, 0, cost, now);
       if (rejectedBy === FITS) charge(windowSet, counters, 0, cost, now);
-      const own = --left === 0 ? counters : counters.slice();
+      const own = --left === 0 && lease === undefined ? counters : counters.slice();
+      if (lease !== undefined && rejectedBy === FITS) {
+        const further = countFitting(windowSet, counters, 0, cost, lease.requests - 1, now);
+        if (further > 0) charge(windowSet, counters, 0, further * cost, now);
+        lease.granted = 1 + further;
+      }
       const decision = new Decision(account, route, windowSet, cost, now, rejectedBy, own);
       if (rejectedBy !== FITS)
         this.#parts.denials.remember(keys[0] as string, decision, rejectedBy, own, sentAt, receivedAt);

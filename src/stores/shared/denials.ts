@@ -16,7 +16,16 @@ interface Denial {
   readonly block: Block | undefined;
   /** When the reply arrived, on this process's clock. Times of two clocks are never compared, only elapsed times. */
   readonly receivedAt: number;
+  /** When the check was sent, on this process's clock. */
+  readonly sentAt: number;
   readonly until: number;
+}
+
+/** The counters or the block that change: those of a pair, of an account, or all. */
+export interface Changed {
+  /** The key of the pair. */
+  readonly pair?: string | undefined;
+  readonly account?: string | undefined;
 }
 
 /** Replaces a rejection that was forgotten. Replies to checks that were sent before `forgottenAt` are out of date. */
@@ -37,11 +46,15 @@ export interface DenialsOptions {
 export class Denials {
   readonly #byPair: LRUCache<string, Denial | Forgotten>;
   readonly #maxMs: number;
+  readonly #maxKeys: number;
+  /** For each account whose rejections were forgotten, when that was, since all were. Bounded by `maxKeys`. */
+  readonly #forgottenAccounts = new Map<string, number>();
   #clearedAt = Number.NEGATIVE_INFINITY;
   #hits = 0;
 
   constructor({ maxMs, maxKeys }: DenialsOptions) {
     this.#maxMs = maxMs;
+    this.#maxKeys = maxKeys;
     // The cache makes room for all keys at once, in some milliseconds. Without a time, it remembers none.
     this.#byPair = new LRUCache({ max: maxMs === 0 ? 1 : maxKeys });
   }
@@ -62,7 +75,7 @@ export class Denials {
   ): Decision | undefined {
     const denial = this.#byPair.get(key);
     if (denial === undefined || 'forgottenAt' in denial) return undefined;
-    if (now >= denial.until) {
+    if (now >= denial.until || this.#isForgotten(account, denial.sentAt)) {
       this.#byPair.delete(key);
       return undefined;
     }
@@ -90,25 +103,26 @@ export class Denials {
     sentAt: number,
     receivedAt: number,
   ): void {
-    const { shown, windowSet, decidedAt, blocked: block } = decision;
+    const { account, shown, windowSet, decidedAt, blocked: block } = decision;
     // If room is left in the window, a request with a lower cost could still fit.
     const certainMs = shown === undefined || shown.remaining > 0 ? block?.forMs : shown.resetMs;
     if (this.#maxMs === 0 || certainMs === undefined) return;
-    if (sentAt <= this.#clearedAt) return;
+    if (sentAt <= this.#clearedAt || this.#isForgotten(account, sentAt)) return;
     const known = this.#byPair.peek(key);
     if (known !== undefined && 'forgottenAt' in known && sentAt <= known.forgottenAt) return;
     const until = sentAt + Math.min(certainMs, this.#maxMs);
-    this.#byPair.set(key, { windowSet, decidedAt, rejectedBy, counters, block, receivedAt, until });
+    this.#byPair.set(key, { windowSet, decidedAt, rejectedBy, counters, block, receivedAt, sentAt, until });
   }
 
   /**
    * Runs `change`. Forgets rejections before it, and again after it, because replies sent before it are out of date.
-   * @param key of the changed counters; all rejections are forgotten without it
    */
-  async forgetDuring<T>(key: string | undefined, change: () => Promise<T>): Promise<T> {
+  async forgetDuring<T>({ pair, account }: Changed, change: () => Promise<T>): Promise<T> {
     const forget = (): void => {
-      if (key === undefined) this.clear(monotonicClock.now());
-      else this.forget(key, monotonicClock.now());
+      const now = monotonicClock.now();
+      if (pair !== undefined) this.forget(pair, now);
+      else if (account !== undefined) this.forgetAccount(account, now);
+      else this.clear(now);
     };
     forget();
     try {
@@ -123,9 +137,22 @@ export class Denials {
     this.#byPair.set(key, { forgottenAt: now });
   }
 
+  /** Forgets the rejections of an account, and ignores the replies to checks that were sent until `now`. */
+  forgetAccount(account: string, now: number): void {
+    if (this.#maxMs === 0) return;
+    if (this.#forgottenAccounts.size >= this.#maxKeys) this.clear(now);
+    else this.#forgottenAccounts.set(account, now);
+  }
+
+  #isForgotten(account: string, sentAt: number): boolean {
+    const forgottenAt = this.#forgottenAccounts.get(account);
+    return forgottenAt !== undefined && sentAt <= forgottenAt;
+  }
+
   /** Forgets all rejections, and ignores the replies to checks that were sent until `now`. */
   clear(now: number): void {
     this.#byPair.clear();
+    this.#forgottenAccounts.clear();
     this.#clearedAt = now;
   }
 }

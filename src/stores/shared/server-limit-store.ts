@@ -1,6 +1,6 @@
 import type { Block, BlockTarget, FreshStart } from '../../core/block.ts';
 import type { Decision, WindowStatus } from '../../core/decision.ts';
-import type { LimitStore } from '../../core/ports.ts';
+import type { LeaseGrant, LimitStore } from '../../core/ports.ts';
 import type { WindowSet } from '../../core/window-set.ts';
 
 /** Figures of a limit store on a server since its start, for operators. */
@@ -23,7 +23,14 @@ export interface LimitStoreStats {
 
 /** A limit store on a server: what changes something is a promise. */
 export interface ServerLimitStore extends LimitStore {
-  settleOnce(decision: Decision, cost: number, receipt: string): Promise<boolean>;
+  settleOnce(decision: Decision, cost: number, receipt: string, until?: number): Promise<boolean>;
+  lease(
+    account: string,
+    route: string,
+    windowSet: WindowSet,
+    cost: number,
+    requests: number,
+  ): LeaseGrant | Promise<LeaseGrant>;
   charge(account: string, route: string, windowSet: WindowSet, cost: number): Promise<readonly WindowStatus[]>;
   block(target: BlockTarget, block: Block, fresh?: FreshStart): Promise<void>;
   unblock(target: BlockTarget): Promise<void>;

@@ -2,8 +2,10 @@ import { afterFile } from 'headgate-testbed/after-file';
 import { startPostgres } from 'headgate-testbed/postgres-server';
 import { afterEach, expect, it } from 'vitest';
 import type { Decision } from '../../../src/core/decision.ts';
+import type { LeaseGrant } from '../../../src/core/ports.ts';
 import { createPostgresStore, type PostgresStoreOptions } from '../../../src/stores/postgres/limits.ts';
 import { migrate } from '../../../src/stores/postgres/schema.ts';
+import { furtherOf } from '../../../src/testing/history-run.ts';
 import { newPool } from '../../support/postgres.ts';
 import { windowSetFrom } from '../../support/window-set.ts';
 
@@ -22,6 +24,11 @@ const newStore = (options: PostgresStoreOptions = {}) =>
   createPostgresStore(pool, { deadlineMs: DEADLINE_MS, logger: false, denyCacheMaxMs: 0, ...options });
 const windowSet = windowSetFrom([], ['5/1h']);
 
+/** S32: a lease that the store could not ask for is one request. */
+const isOneDegraded = ({ decision, granted }: LeaseGrant): void =>
+  expect([decision.degraded, decision.accepted, granted]).toEqual([true, true, 1]);
+const RECEIPT = 'r'.repeat(22);
+
 /** Waits until PostgreSQL decides again. */
 const recovered = (store: ReturnType<typeof newStore>) =>
   expect
@@ -34,7 +41,10 @@ it('a killed server lets this process decide at once, and its durable counters a
   const store = newStore({ durable: true, deadlineMs: 30_000 });
   const refusing = newStore({ onStoreFailure: 'refuse' });
   expect((await store.consume('killed', 'r', windowSet, 2)).shown?.remaining).toBe(3);
+  const leased = await store.lease('leased', 'r', windowSet, 1, 4);
   await server.kill();
+  isOneDegraded(await newStore().lease('leased', 'r', windowSet, 1, 4));
+  await expect(newStore().settleOnce(furtherOf(leased), 0, RECEIPT)).rejects.toMatchObject({ sent: false });
   const decisions: Decision[] = [];
   for (let i = 0; i < 8; i++) decisions.push(await store.consume('killed', 'r', windowSet, 1));
   expect(decisions.map(({ degraded }) => degraded)).toEqual(Array(8).fill(true));
@@ -52,12 +62,14 @@ it('a killed server lets this process decide at once, and its durable counters a
   await isReady;
   await recovered(store);
   expect((await store.consume('killed', 'r', windowSet, 1)).shown?.remaining).toBe(2);
+  expect(await store.settleOnce(furtherOf(leased), 0, RECEIPT)).toBe(true);
+  expect((await store.consume('leased', 'r', windowSet, 1)).shown?.remaining).toBe(3);
 });
 
 it('a frozen server is given up within the deadline, for any number of requests, and nothing happens later', async () => {
   const store = newStore();
   const settled = await store.consume('settled', 'r', windowSet, 1);
-  await store.consume('frozen', 'r', windowSet, 1);
+  const leased = await store.lease('frozen', 'r', windowSet, 1, 4);
   server.freeze();
   const start = performance.now();
   const decisions = await Promise.all(
@@ -65,8 +77,12 @@ it('a frozen server is given up within the deadline, for any number of requests,
   );
   expect(performance.now() - start).toBeLessThan(DEADLINE_MS + BUSY_MS);
   expect(decisions.every(({ degraded, accepted }) => degraded && accepted)).toBe(true);
-  const unknown = await Promise.resolve(store.settle(settled, 0)).catch((thrown: unknown) => thrown);
-  expect(unknown).toMatchObject({ code: expect.stringMatching(/^store_/) });
+  const lost = [
+    Promise.resolve(store.settle(settled, 0)).catch(({ code }) => code),
+    store.settleOnce(furtherOf(leased), 0, RECEIPT).catch(({ code }) => code),
+  ];
+  isOneDegraded(await store.lease('frozen', 'r', windowSet, 1, 4));
+  for (const code of await Promise.all(lost)) expect(code).toMatch(/^store_/);
   server.thaw();
   await recovered(store);
   const [window] = await store.peek('frozen 199', 'r', windowSet);
@@ -82,6 +98,7 @@ it('a server that became read-only is an outage, which `admit` marks and `refuse
     await expect
       .poll(async () => (await store.consume('read-only', 'r', windowSet, 1)).degraded, { timeout: 30_000 })
       .toBe(true);
+    isOneDegraded(await store.lease('read-only', 'r', windowSet, 1, 4));
     expect(logged).toEqual(['headgate: the store for rate limits fails, so every request is accepted']);
     const refusing = newStore({ onStoreFailure: 'refuse', deadlineMs: 30_000 });
     await expect(Promise.resolve(refusing.consume('read-only', 'r', windowSet, 1))).rejects.toMatchObject({

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { type RedisServer, startRedis } from 'headgate-testbed/redis-server';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { LimitStore } from '../../../src/core/ports.ts';
 import { createWindowSet } from '../../../src/core/window-set.ts';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
@@ -27,11 +28,14 @@ const PAIRS = [
   ['b', 'r'],
 ] as const;
 
-/** Requests of one turn: index of the pair, index of the plan, and cost. */
-const checks = fc.array(fc.record({ pair: fc.nat(2), plan: fc.nat(30), cost: fc.integer({ min: 1, max: 2 }) }), {
-  minLength: 1,
-  maxLength: 40,
+/** Requests of one turn: index of the pair, index of the plan, cost, and of leases the number of requests. */
+const check = fc.record({
+  pair: fc.nat(2),
+  plan: fc.nat(30),
+  cost: fc.integer({ min: 1, max: 2 }),
+  requests: fc.option(fc.integer({ min: 1, max: 6 }), { freq: 4 }),
 });
+const checks = fc.array(check, { minLength: 1, maxLength: 40 });
 const { windowSet } = createArbitraries(fc);
 const turns = fc.record({
   plans: fc.array(windowSet, { minLength: 1, maxLength: 2 }),
@@ -54,18 +58,16 @@ describe('requests of one turn of the event loop', () => {
       const memory = createMemoryStore({ clock });
       const redis = createRedisStore(client, { clock, prefix: newPrefix(), deadlineMs: 10_000 });
       for (const { checks, wait } of turns) {
-        const asked = checks.map(({ pair, plan, cost }) => ({
-          of: PAIRS[pair] as (typeof PAIRS)[number],
-          plan: windowSets[plan % windowSets.length] as (typeof windowSets)[number],
-          cost,
-        }));
-        const actual = await Promise.all(
-          asked.map(({ of, plan: windowSet, cost }) => redis.consume(of[0], of[1], windowSet, cost)),
-        );
-        const expected = asked.map(({ of, plan: windowSet, cost }) => memory.consume(of[0], of[1], windowSet, cost));
-        expect(actual.map((decision) => comparable(decision))).toEqual(
-          expected.map((decision) => comparable(decision)),
-        );
+        const ask = async (store: LimitStore, { pair, plan, cost, requests }: (typeof checks)[number]) => {
+          const [account, route] = PAIRS[pair] as (typeof PAIRS)[number];
+          const windowSet = windowSets[plan % windowSets.length] as (typeof windowSets)[number];
+          if (requests === null) return comparable(await store.consume(account, route, windowSet, cost));
+          const grant = await (store as Required<LimitStore>).lease(account, route, windowSet, cost, requests);
+          return { ...comparable(grant.decision), granted: grant.granted };
+        };
+        const actual = await Promise.all(checks.map((asked) => ask(redis, asked)));
+        const expected = await Promise.all(checks.map((asked) => ask(memory, asked)));
+        expect(actual).toEqual(expected);
         clock.advance(wait);
       }
     });
@@ -116,7 +118,7 @@ function comparable({
   degraded,
   shown,
   trace,
-}: Awaited<ReturnType<ReturnType<typeof createRedisStore>['consume']>>): object {
+}: Awaited<ReturnType<ReturnType<typeof createRedisStore>['consume']>>) {
   // A decision for an empty plan is not made by Redis, so it does not have the server's time.
   return { accepted, degraded, shown, trace, decidedAt: trace.length === 0 ? 0 : decidedAt };
 }

@@ -4,6 +4,7 @@ import { startCpuTimer } from 'headgate-testbed/cpu-timer';
 import { startTcpProxy } from 'headgate-testbed/tcp-proxy';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { monotonicClock } from '../../../src/core/clock.ts';
 import { Decision } from '../../../src/core/decision.ts';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createWindowSet, type WindowSet } from '../../../src/core/window-set.ts';
@@ -137,6 +138,34 @@ describe('cached rejections', () => {
       expect((await consume(store, windowSet)).accepted).toBe(true);
     },
   );
+
+  it('S20: of other accounts stay cached while an account gives units back, as leases often do', async () => {
+    const change = async () => true;
+    const denials = new Denials({ maxMs: 60_000, maxKeys: 100 });
+    const windowSet = windowSetOf('1/1h');
+    const sentAt = monotonicClock.now();
+    const remember = (account: string, at = sentAt) => {
+      const decision = new Decision(account, 'r', windowSet, 1, 1_000, 0, [1_000, 1]);
+      denials.remember(account, decision, 0, Float64Array.of(1_000, 1), at, at);
+    };
+    const isCached = (account: string) =>
+      denials.get(account, account, 'r', windowSet, 1, monotonicClock.now()) !== undefined;
+    for (const account of ['a', 'b']) remember(account);
+    await denials.forgetDuring({ account: 'a' }, change);
+    expect([isCached('a'), isCached('b')]).toEqual([false, true]);
+    // A reply to a check that was sent before.
+    remember('a');
+    expect(isCached('a')).toBe(false);
+    remember('a', monotonicClock.now() + 1);
+    expect(isCached('a')).toBe(true);
+    // What is remembered of accounts is bounded, too.
+    for (let i = 0; i < 100; i++) await denials.forgetDuring({ account: `other ${i}` }, change);
+    remember('b');
+    expect([isCached('a'), isCached('b')]).toEqual([false, false]);
+    for (const account of ['c', 'd']) remember(account, monotonicClock.now() + 1);
+    await denials.forgetDuring({}, change);
+    expect([isCached('c'), isCached('d')]).toEqual([false, false]);
+  });
 
   it('S20: notice a reset by another process after at most denyCacheMaxMs', async () => {
     const prefix = newPrefix();

@@ -1,3 +1,4 @@
+import type { LeaseStats } from 'headgate/limits';
 import type { ShadowCounts, ShadowFigures } from 'headgate/shadow';
 import { FleetSum, type FleetTop } from '../traffic/fleet-top.ts';
 import { COUNTED, type Second } from '../traffic/series.ts';
@@ -63,7 +64,18 @@ export function sumOfLoads(loads: readonly Load[]): Load {
     orphansMet: total(({ orphansMet }) => orphansMet),
     breaker: BREAKERS.findLast((state) => loads.some(({ breaker }) => breaker === state)) ?? 'closed',
     health: loads.some(({ health }) => health === 'degraded') ? 'degraded' : 'ok',
+    leases: sumOfLeases(loads.flatMap(({ leases = [] }) => leases)),
   };
+}
+
+function sumOfLeases(all: readonly LeaseStats[]): LeaseStats | undefined {
+  const [first, ...others] = all;
+  return first && others.reduce((sum, stats) => addStats(sum, stats), first);
+}
+
+function addStats(a: LeaseStats, b: LeaseStats): LeaseStats {
+  const names = Object.keys(a) as (keyof LeaseStats)[];
+  return Object.fromEntries(names.map((name) => [name, a[name] + b[name]])) as Record<keyof LeaseStats, number>;
 }
 
 /** @param limit how many accounts the sum lists */

@@ -1,4 +1,5 @@
 import type { Idempotency } from 'headgate';
+import type { LeaseStats, Leases } from 'headgate/limits';
 import type { ShadowFigures } from 'headgate/shadow';
 import { stateOf } from '../api/window-state.ts';
 import type { ShadowRunner } from '../shadow/shadow-runner.ts';
@@ -44,6 +45,8 @@ export interface Load {
   readonly orphansMet: number;
   readonly breaker: 'closed' | 'open' | 'half-open';
   readonly health: 'ok' | 'degraded';
+  /** Undefined without leases. */
+  readonly leases?: LeaseStats | undefined;
 }
 
 /** The figures of a candidate for other limits. Only figures of the same candidate can be added. */
@@ -61,10 +64,11 @@ export interface FigureSources {
   readonly idempotency: Pick<Idempotency, 'held' | 'pending'>;
   readonly store: Pick<GatewayStore, 'breaker' | 'health'>;
   readonly shadow: Pick<ShadowRunner, 'running'>;
+  readonly leases?: Pick<Leases, 'stats'> | undefined;
 }
 
 /** The figures of this process. */
-export function ownFigures({ traffic, idempotency, store, shadow }: FigureSources): Figures {
+export function ownFigures({ traffic, idempotency, store, shadow, leases }: FigureSources): Figures {
   return {
     load: async () => ({
       perSecond: traffic.perSecond(),
@@ -73,6 +77,7 @@ export function ownFigures({ traffic, idempotency, store, shadow }: FigureSource
       orphansMet: traffic.orphans().length,
       breaker: store.breaker(),
       health: await store.health(),
+      leases: leases?.stats(),
     }),
     top: (by, limit) => traffic.top(by, limit),
     seconds: (count, nowMs) => traffic.seconds(count, nowMs),

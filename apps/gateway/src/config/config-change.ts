@@ -48,6 +48,7 @@ export const EFFECTS: Effects<Config> = {
   headers: 'reload',
   storeDeadlineMs: 'restart',
   onStoreFailure: 'restart',
+  leases: 'restart',
   idempotency: 'reload',
   perApplication: 'restart',
   perAddress: 'reload',

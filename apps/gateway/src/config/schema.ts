@@ -7,6 +7,7 @@ import { cors } from './schema/cors.ts';
 import { decisions } from './schema/decisions.ts';
 import { idempotency } from './schema/idempotency.ts';
 import { key } from './schema/key.ts';
+import { leases } from './schema/leases.ts';
 import { limits } from './schema/limits.ts';
 import { listener } from './schema/listener.ts';
 import { perApplication } from './schema/per-application.ts';
@@ -140,6 +141,11 @@ export const configSchema = z.strictObject({
     .default('local')
     .describe(
       "While the store is down: this process's own memory decides, also with a share of each max, every request is admitted, or refused",
+    ),
+  leases: leases
+    .default(false)
+    .describe(
+      'Charges units of busy accounts ahead in the store, and decides from them without a call. Never over the limit; see leases.md of the library',
     ),
   idempotency: idempotency.prefault({}),
   perApplication: perApplication

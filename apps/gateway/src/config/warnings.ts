@@ -82,6 +82,11 @@ export function warningsFor(config: Config): ConfigIssue[] {
       'a restart forgets every idempotency key, so a retry after it is executed again: use Redis or PostgreSQL',
     ),
     ...warnIf(
+      config.store === 'memory' && config.leases !== false,
+      'leases',
+      'have no use with the store in memory, which decides without a call',
+    ),
+    ...warnIf(
       isUnverified(config),
       typeof config.store === 'string' ? 'store' : 'store.postgres.url',
       'with sslmode=require nobody checks the certificate of the server, so an attacker can take its place: use verify-full',

@@ -336,6 +336,7 @@ function measuredStore(store: LimitStore, observe: Observe): LimitStore {
     };
   return decorateStore(store, {
     consume: timed('consume'),
+    lease: timed('lease'),
     peek: timed('peek'),
     settle: timed('settle'),
     reset: timed('reset'),

@@ -1,3 +1,4 @@
+import type { LeaseStats } from 'headgate/limits';
 import type { MemoryClaimStoreStats, MemoryStoreStats } from 'headgate/memory';
 import type { PostgresClaimStoreStats, PostgresStoreStats } from 'headgate/postgres';
 import type { RedisClaimStoreStats, RedisStoreStats } from 'headgate/redis';
@@ -170,6 +171,19 @@ function serverClaimMetrics(
       ),
       aggregator: 'max',
     },
+  ];
+}
+
+export function leaseMetrics(stats: () => LeaseStats): ScrapedMetric[] {
+  const { counter, gauge } = metricsWith('leases', stats);
+  return [
+    counter('decisions', 'Decisions from leases, without a call of the store (S32)', ({ decisions }) => decisions),
+    counter('leased_units', 'Units charged ahead of requests', ({ leased }) => leased),
+    counter('used_units', 'Units of leases that requests took', ({ used }) => used),
+    counter('returned_units', 'Units of leases that went back', ({ givenBack }) => givenBack),
+    counter('lost_units', 'Units that stay charged until their windows are over', ({ lost }) => lost),
+    gauge('held_units', 'Units charged ahead that no request took yet', ({ held }) => held),
+    gauge('pairs', 'Pairs of account and route whose requests are watched', ({ pairs }) => pairs),
   ];
 }
 

@@ -24,6 +24,10 @@ export function withAddresses(store: LimitStore, addresses: LimitStore): LimitSt
       () =>
       (decision, ...rest) =>
         (storeOf(decision.account) as Required<LimitStore>).settleOnce(decision, ...rest),
+    lease:
+      () =>
+      (account, ...rest) =>
+        (storeOf(account) as Required<LimitStore>).lease(account, ...rest),
     charge:
       () =>
       (account, ...rest) =>

@@ -28,6 +28,9 @@ it('loads are added up; the breaker and the health are the worst', () => {
     load(0, { breaker: 'half-open', health: 'degraded' }),
   );
   expect(sumOfLoads([load(0, { breaker: 'open' }), load(0, { breaker: 'half-open' })]).breaker).toBe('open');
+  const leases = { leased: 5, used: 2, givenBack: 1, lost: 1, held: 1, decisions: 2, pairs: 1 };
+  const twice = { leased: 10, used: 4, givenBack: 2, lost: 2, held: 2, decisions: 4, pairs: 2 };
+  expect(sumOfLoads([load(0, { leases }), load(0, { leases }), load(0)]).leases).toEqual(twice);
 });
 
 const account = (name: string, count: number): TopAccount => ({

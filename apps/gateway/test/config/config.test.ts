@@ -62,6 +62,7 @@ describe('defaults', () => {
       headers: 'x-ratelimit',
       storeDeadlineMs: 250,
       onStoreFailure: 'local',
+      leases: false,
       idempotency: {
         leaseMs: 30_000,
         maxRunMs: 3_600_000,
@@ -725,6 +726,16 @@ describe('warnings', () => {
     ]);
     expect(warningsOf({ routes, store: 'redis://localhost' }, /^store$/)).toEqual([]);
     expect(warningsOf({ routes: [{ route: 'POST /x', idempotent: false }] }, /^store$/)).toEqual([]);
+  });
+
+  it('leases with the store memory are a warning; true is a lease of a second', () => {
+    expect(warningsOf({ leases: true }, /^leases$/)).toEqual([
+      { path: 'leases', reason: expect.stringContaining('have no use with the store in memory') },
+    ]);
+    const config = { leases: { leaseMs: 500 }, store: 'redis://localhost' };
+    expect(warningsOf(config, /^leases$/)).toEqual([]);
+    expect(checkConfig({ leases: true }, 'test').leases).toEqual(checkConfig({ leases: {} }, 'test').leases);
+    expect(() => checkConfig({ leases: { leaseMs: 5 } }, 'test')).toThrow('leases.leaseMs');
   });
 
   it('a key whose application has no account, although others have, is a warning', () => {

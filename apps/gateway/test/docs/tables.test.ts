@@ -29,7 +29,7 @@ describe('tables of the pages', () => {
     // A server that is down is only a warning: its metrics are there all the same.
     const processes = await Promise.all([
       startInProcess({ store: 'memory' }),
-      startInProcess({ store: 'redis://127.0.0.1:1' }),
+      startInProcess({ store: 'redis://127.0.0.1:1', leases: true }),
       startInProcess({ store: 'postgres://user@127.0.0.1:1/none' }),
     ]);
     const texts = await Promise.all(processes.map((process) => process.metrics()));

@@ -50,6 +50,18 @@ const status = z.object({
     background: z.int().describe('Commands that are repeated until the store acknowledges them'),
     orphansMet: z.int().describe('Orphans that retries ran into; at most 1,000 are remembered'),
   }),
+  leases: z
+    .object({
+      decisions: z.int().describe('Decisions without a call of the store'),
+      leased: z.int().describe('Units charged ahead of requests: the sum of used, givenBack, lost and held'),
+      used: z.int().describe('Units that requests took'),
+      givenBack: z.int().describe('Units that went back'),
+      lost: z.int().describe('Units that stay charged until their windows are over'),
+      held: z.int().describe('Units that no request took yet'),
+      pairs: z.int().describe('Pairs of account and route whose requests are watched'),
+    })
+    .nullable()
+    .describe('Leases since the start; null if they are off'),
   shadow: z
     .object({
       source: z.enum(['config', 'operator']),
@@ -100,7 +112,7 @@ export function statusOperations(context: AdminContext): Operation[] {
       errors: [503],
       async run(_, { name, role }) {
         const { each, workers } = await context.figures('load');
-        const { perSecond, inFlight, background, orphansMet, health, breaker } = sumOfLoads(each);
+        const { perSecond, inFlight, background, orphansMet, health, breaker, leases = null } = sumOfLoads(each);
         return {
           name: 'headgate' as const,
           version,
@@ -112,6 +124,7 @@ export function statusOperations(context: AdminContext): Operation[] {
           limits: { ...sharedLimits.state, ageMs: sharedLimits.state.ageMs ?? null },
           perSecond,
           claims: { inFlight, background, orphansMet },
+          leases,
           shadow: await shownShadow(context),
           ...(workers && { workers }),
         };

@@ -3,7 +3,7 @@ import type { Instance, Status } from '../api/answers.ts';
 import { ask } from '../api/client.ts';
 import { usePolled } from '../api/polled.ts';
 import { status } from '../api/status.ts';
-import { changeText, spanText, timeText } from '../parts/format.ts';
+import { changeText, countText, spanText, timeText } from '../parts/format.ts';
 import { Json } from '../parts/json.tsx';
 import { ErrorNotice } from '../parts/notice.tsx';
 import { PageTitle } from '../parts/page-title.tsx';
@@ -62,7 +62,7 @@ export function SystemPage() {
   );
 }
 
-function StatusPairs({ now: { version, instance, startedAt, state, store, limits } }: { now: Status }) {
+function StatusPairs({ now: { version, instance, startedAt, state, store, limits, leases } }: { now: Status }) {
   return (
     <dl class="pairs">
       <dt>State</dt>
@@ -80,6 +80,15 @@ function StatusPairs({ now: { version, instance, startedAt, state, store, limits
         {store.kind}, <span class={`badge ${store.health === 'ok' ? 'good' : 'bad'}`}>{store.health}</span>, breaker{' '}
         {store.breaker}
       </dd>
+      {leases && (
+        <>
+          <dt>Leases</dt>
+          <dd>
+            {countText(leases.decisions, 'decision')} without a call; {countText(leases.held, 'unit')} charged ahead
+            now, {leases.lost} lost
+          </dd>
+        </>
+      )}
       <dt>Limits</dt>
       <dd>
         {changeText(limits.revision)}, {SOURCES[limits.source]}

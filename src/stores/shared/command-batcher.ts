@@ -1,13 +1,17 @@
-/** A command on a claim that is not sent yet. */
+import { getOrCreate } from '../../base/get-or-create.ts';
+
+/** A command that is not sent yet. */
 export interface PendingCommand {
   /** Its length, about. */
   readonly characters: number;
 }
 
-/** Options of {@link ClaimBatcher}. */
-export interface ClaimBatcherOptions<Command extends PendingCommand> {
-  /** Whether each command needs a separate call: a script in a Redis Cluster can only touch the keys of one slot. */
+/** Options of {@link CommandBatcher}. */
+export interface CommandBatcherOptions<Command extends PendingCommand> {
+  /** Whether each command is sent at once, by itself. */
   readonly oneCommandPerCall: boolean;
+  /** Commands of different groups are sent in different calls. Without it, all can share a call. */
+  readonly groupOf?: ((command: Command) => string) | undefined;
   /** Sends commands in one call. */
   readonly send: (commands: readonly Command[]) => void;
 }
@@ -18,11 +22,11 @@ const MAX_COMMANDS = 32;
 const MAX_CHARACTERS = 65_536;
 
 /** Collects the commands of one turn of the event loop, and sends them together in their order. */
-export class ClaimBatcher<Command extends PendingCommand> {
-  readonly #options: ClaimBatcherOptions<Command>;
+export class CommandBatcher<Command extends PendingCommand> {
+  readonly #options: CommandBatcherOptions<Command>;
   #commands: Command[] = [];
 
-  constructor(options: ClaimBatcherOptions<Command>) {
+  constructor(options: CommandBatcherOptions<Command>) {
     this.#options = options;
   }
 
@@ -38,6 +42,13 @@ export class ClaimBatcher<Command extends PendingCommand> {
   #endTurn(): void {
     const commands = this.#commands;
     this.#commands = [];
+    const { groupOf } = this.#options;
+    const groups = new Map<string, Command[]>();
+    for (const command of commands) getOrCreate(groups, groupOf?.(command) ?? '', () => []).push(command);
+    for (const group of groups.values()) this.#sendAll(group);
+  }
+
+  #sendAll(commands: readonly Command[]): void {
     let call: Command[] = [];
     let characters = 0;
     for (const command of commands) {

@@ -1,0 +1,21 @@
+import { z } from 'zod';
+
+/** `leases` of the config. */
+export const leases = z
+  .union(
+    [
+      z.boolean(),
+      z.strictObject({
+        leaseMs: z
+          .int()
+          .min(10)
+          .max(60_000)
+          .default(1_000)
+          .describe(
+            'How long a lease lasts, in milliseconds. As long can a block or a reset go unseen by other processes',
+          ),
+      }),
+    ],
+    { error: 'must be true, false or { "leaseMs": 1000 }' },
+  )
+  .transform((value) => (value === true ? { leaseMs: 1_000 } : value));
