@@ -38,11 +38,13 @@ export async function pass(untilMs, onSlot) {
 const epoch = Date.now();
 performance.now = () => nowMs;
 Date.now = () => epoch + Math.floor(nowMs);
-globalThis.setTimeout = (call, ms = 0) => {
-  const timer = { isCleared: false, unref: () => timer, ref: () => timer };
-  at(nowMs + ms, () => timer.isCleared || call());
-  return timer;
-};
-globalThis.clearTimeout = (timer) => {
-  if (timer) timer.isCleared = true;
-};
+Object.assign(globalThis, {
+  setTimeout(call, ms = 0) {
+    const timer = { isCleared: false, unref: () => timer, ref: () => timer };
+    at(nowMs + ms, () => timer.isCleared || call());
+    return timer;
+  },
+  clearTimeout(timer) {
+    if (timer) timer.isCleared = true;
+  },
+});

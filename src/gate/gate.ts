@@ -67,6 +67,12 @@ export interface Passage {
    */
   noteOutcome(note: unknown): void;
   /**
+   * Call it if the effect of a dispatched request may have happened, or not, such as after a time-out. The gate then
+   * neither stores the response nor releases the key: a retry finds an orphan, for which `onOrphan` decides. Resolves once
+   * the store knows, or does not answer. Never rejects.
+   */
+  leave(): Promise<void>;
+  /**
    * Call it if the request is known not to have reached the provider. The charge is refunded (S13), and the idempotency
    * key is released (I6). Resolves to the response that the client must get instead, if another outcome is already
    * stored under the key. Never rejects.

@@ -171,9 +171,10 @@ export class IdempotencyStage {
       if (typeof answer !== 'object' || answer?.done !== true || answer.result === undefined) return answer;
       const { status, value } = Object(answer.result) as Partial<KeptResult>;
       const response = typeof value === 'string' ? decodeResponse(value) : undefined;
-      if (response !== undefined) return { done: true, result: this.#resultOf(response, maxBytes) };
+      const { note } = answer;
+      if (response !== undefined) return { done: true, result: this.#resultOf(response, maxBytes), note };
       // An outcome of which only the status is known.
-      if (typeof status === 'string' && value === undefined) return { done: true, result: { status, value } };
+      if (typeof status === 'string' && value === undefined) return { done: true, result: { status, value }, note };
       // No retry could replay any other value. An error counts as `unknown`, so nothing is stored.
       throw new TypeError(BAD_RECONCILED);
     };

@@ -118,6 +118,13 @@ export class GatePassage implements Passage {
     claim.noteOutcome(note);
   }
 
+  async leave(): Promise<void> {
+    const owner = (this.#stack ?? [this]).find((one) => one.recording !== undefined);
+    if (owner === undefined) return;
+    owner.#releasing ??= owner.recording?.claim?.leave().then(noField);
+    await owner.#releasing;
+  }
+
   async #dispatch(note: unknown): Promise<Reply | undefined> {
     let instead: Reply | undefined;
     try {

@@ -82,6 +82,12 @@ export class Attempt {
     return this.runtime.store.extend(this.id, this.#ownerCommand(generation));
   }
 
+  /** The claim is an orphan from now on: no retry waits for the lease. @throws the store's errors */
+  async endLease(generation: number): Promise<void> {
+    await this.runtime.store.extend(this.id, { ...this.#ownerCommand(generation), leaseMs: 1 });
+    this.runtime.waiters.wake(this.id);
+  }
+
   /**
    * `ok` only if the reply arrived within the lease. Without a reply, releases in the background. Never rejects.
    * @param note as JSON, like `undoNote`, which a release in the background carries

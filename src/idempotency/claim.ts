@@ -99,8 +99,8 @@ export interface Claim extends ClaimId {
    */
   abandon(options?: NoteOptions): Promise<ClaimRelease>;
   /**
-   * Stops renewing, and sends no command: the outcome of this owner is unknown, and that of another owner should count.
-   * Rarely right.
+   * The outcome of this owner is unknown: the claim is neither completed nor released. Stops renewing, and ends the lease
+   * of a dispatched claim, so that a retry finds the orphan at once. Resolves after the first try. Never rejects.
    */
-  leave(): void;
+  leave(): Promise<void>;
 }

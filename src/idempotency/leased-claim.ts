@@ -135,8 +135,17 @@ export class LeasedClaim implements Claim {
     }
   }
 
-  leave(): void {
-    if (this.#end()) this.#attempt.runtime.removeClaim(this);
+  async leave(): Promise<void> {
+    if (this.#dispatching !== undefined) await this.#dispatching.catch(() => LOST);
+    if (!this.#end()) return;
+    const attempt = this.#attempt;
+    try {
+      if (this.#dispatched) await attempt.endLease(this.generation);
+    } catch {
+      // Then the lease expires by itself.
+    } finally {
+      attempt.runtime.removeClaim(this);
+    }
   }
 
   stopRenewing(): void {
@@ -232,7 +241,7 @@ export class LeasedClaim implements Claim {
 
   /** Ends a claim that was never dispatched, and must not be any more. */
   #lose(): void {
-    this.leave();
+    if (this.#end()) this.#attempt.runtime.removeClaim(this);
     this.#abortSignal();
   }
 

@@ -150,8 +150,8 @@ class OpenCall {
     const answer = await askReconcile(this.attempt, claim, this.reconcile);
     if (claim.isLost) return { kind: 'refused', reason: 'lost' };
     if (answer === 'unknown') {
-      // No command is sent: the lease expires, and the next retry asks again.
-      claim.leave();
+      // The mark of the first owner stays, so it is an orphan again, and the next retry asks without a wait.
+      await claim.abandon();
       return { kind: 'refused', reason: 'orphan' };
     }
     if (!answer.done) return { kind: 'claimed', claim };

@@ -193,7 +193,7 @@ class Execution<T> {
     if (this.#failedDispatch !== undefined) return this.#resultWithoutDispatch(this.#failedDispatch);
     if (isHeadgateError(error, 'claim_lost') && claim.signal.aborted) {
       // The operation stopped because another attempt took over. The outcome of that attempt counts.
-      claim.leave();
+      await claim.leave();
       return { kind: 'refused', reason: 'lost' };
     }
     const isNotExecuted = isHeadgateError(error, 'not_executed');

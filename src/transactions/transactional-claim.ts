@@ -94,8 +94,8 @@ export class TransactionalClaim implements Claim {
     return { kind: 'released' };
   }
 
-  leave(): void {
-    void this.#rollBack();
+  async leave(): Promise<void> {
+    await this.#rollBack();
   }
 
   async #complete(result: KeptResult): Promise<ClaimCompletion> {

@@ -677,6 +677,20 @@ describe("dispatch: 'explicit'", () => {
     expect([await left(), idempotency.held]).toEqual([5, 0]);
   });
 
+  it('I9: a handler that does not know its outcome leaves an orphan, without a wait for the lease', async () => {
+    const { gate, line, left, world } = gateOf(explicit);
+    const entered = passage(await gate.enter(REQUEST));
+    await entered.dispatch();
+    await entered.leave();
+    // What the handler answers is sent, and neither stored nor taken for a release.
+    expect(await entered.recording.store({ ...SENT, status: 504 })).toBeUndefined();
+    expect(await entered.abandon()).toBeUndefined();
+    expect(line.sent).toEqual(['begin', 'dispatch', 'extend']);
+    await world.timers.advance(1);
+    expect(problem(await gate.enter(REQUEST))).toMatchObject({ status: 409, type: 'errors/conflict' });
+    expect(await left()).toBe(5);
+  });
+
   it('resolves at once if there is nothing to record', async () => {
     const { gate, line } = gateOf(explicit);
     const unkeyed = await gate.enter({});

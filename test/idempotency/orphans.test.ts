@@ -93,13 +93,13 @@ describe('I9: reconcile', () => {
     ['a callback that returns nothing', () => undefined as never],
     ['an answer without done', () => ({}) as never],
     ['a done that is not a boolean', () => ({ done: 'yes' }) as never],
-  ])('%s: no operation runs, the lease expires, and the next retry asks again', async (_, answer) => {
+  ])('%s: no operation runs, it is an orphan again, and the next retry asks again', async (_, answer) => {
     const { run, runs, gateway, world } = await orphanWithCallback(answer);
     expect(await run()).toEqual({ kind: 'refused', reason: 'orphan' });
-    expect(gateway.line.sent).toEqual(['begin']);
+    expect(gateway.line.sent).toEqual(['begin', 'abandon']);
     expect([gateway.idempotency.held, world.timers.waiting]).toEqual([0, 0]);
-    expect(world.store.inspect(id)).toMatchObject({ state: 'in_progress', generation: 2, inherited: true });
-    await world.timers.advance(30_000);
+    const orphan = { state: 'in_progress', generation: 2, inherited: true, leaseMs: 0 };
+    expect(world.store.inspect(id)).toMatchObject(orphan);
     expect(await run()).toEqual({ kind: 'refused', reason: 'orphan' });
     expect(world.store.inspect(id)).toMatchObject({ generation: 3 });
     expect(runs()).toBe(0);

@@ -1,5 +1,4 @@
 import type { Database } from './db/database.ts';
-import type { Instances } from './journal/instances.ts';
 import { Retention } from './journal/retention.ts';
 import { Sweeper } from './journal/sweeper.ts';
 import type { Rooms } from './rooms.ts';
@@ -14,14 +13,13 @@ export interface Background {
 export interface BackgroundParts {
   readonly rooms: Rooms;
   readonly db: Database;
-  readonly instances: Instances;
 }
 
-export function createBackground({ rooms, db, instances }: BackgroundParts): Background {
+export function createBackground({ rooms, db }: BackgroundParts): Background {
   const { config, sends, links, events, conversations, queue, domainChecks, log } = rooms;
-  const { accounts, mailAccounts, providers, people } = rooms;
+  const { accounts, mailAccounts, providers, people, idempotency, sender } = rooms;
   const timeoutMs = config.SEND_TIMEOUT_MS;
-  const sweeper = new Sweeper({ sends, instances, accounts, mailAccounts, providers, log, timeoutMs });
+  const sweeper = new Sweeper({ idempotency, sends, sender, accounts, mailAccounts, providers, log, timeoutMs });
   const retention = new Retention(
     [
       { what: 'addresses and subjects of sent emails', erase: (limit) => sends.old.eraseContents(limit) },

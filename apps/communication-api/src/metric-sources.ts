@@ -1,4 +1,4 @@
-import type { ClaimStore } from './api/idempotency.ts';
+import type { PostgresClaimStore } from 'headgate/postgres';
 import type { Pool } from './db/database.ts';
 import type { Instances } from './journal/instances.ts';
 import type { LimitStore } from './limits/limiter.ts';
@@ -13,16 +13,16 @@ export interface MetricSources {
   readonly rooms: Rooms;
   readonly instances: Instances;
   readonly limitStore: LimitStore;
-  readonly claimStore: ClaimStore;
+  readonly claimStore: PostgresClaimStore;
   /** Undefined: the database is embedded. */
   readonly pool: Pool | undefined;
 }
 
 /** Adds the figures that the metrics do not count themselves. */
 export function addSources({ rooms, instances, limitStore, claimStore, pool }: MetricSources): void {
-  const { metrics, sends, queue, sender, spool, config, idempotency } = rooms;
+  const { metrics, sends, queue, spool, config, idempotency } = rooms;
   metrics.addRead([
-    gauge('communication_api_sends_running', 'Sends that run in this process', () => sender.running),
+    gauge('communication_api_sends_running', 'Sends that run in this process', () => idempotency.held),
     gauge('communication_api_spool_bytes', 'Disk space that attachments use now', () => spool.usedBytes),
     gauge('communication_api_spool_max_bytes', 'Most disk space for attachments', () => config.SPOOL_MAX_BYTES),
     gauge('headgate_idempotency_in_flight', 'Claims that this process owns', () => idempotency.held),

@@ -3,7 +3,6 @@ import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { Accounts } from './accounts/accounts.ts';
 import { AccountHealth } from './accounts/health.ts';
-import { createClaimStore, createServiceIdempotency } from './api/idempotency.ts';
 import { Applications } from './applications/applications.ts';
 import { type Background, createBackground } from './background.ts';
 import type { Config } from './config.ts';
@@ -15,6 +14,7 @@ import { worksInBackground } from './domain/process-role.ts';
 import { DomainChecks } from './domains/domain-checks.ts';
 import { Domains } from './domains/domains.ts';
 import { Queue } from './jobs/queue.ts';
+import { createClaimStore, createServiceIdempotency } from './journal/claims.ts';
 import { Instances } from './journal/instances.ts';
 import { MailAccounts } from './journal/mail-accounts.ts';
 import { Sender } from './journal/sender.ts';
@@ -105,7 +105,11 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const limits = new AccountLimits(db, { pollMs: hasOthers ? LIMITS_POLL_MS : undefined, log });
   const accounts = new Accounts(db, envelope, clock, events, limits);
   const egress = new Egress({ policy: config.EGRESS_POLICY, ports: config.EGRESS_PORTS });
-  const mailAccounts = new MailAccounts(accounts, egress, new AccountHealth(db, events, clock, log));
+  const mailAccounts = new MailAccounts(
+    accounts,
+    egress,
+    new AccountHealth(db, events, clock, log, () => accounts.forgetRecent()),
+  );
   const wizardSessions = new WizardSessions(db, envelope, clock);
   const mockMailbox = new MockMailbox(db, clock);
   const imap = createImap();
@@ -123,8 +127,16 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const limiter = createServiceLimiter(limits, limitStore, log);
   // In memory, attempts of strangers must not take the room of accounts.
   const guards = new Guards(createServiceLimiter(limits, newCounters(), log), log);
-  const claimStore = createClaimStore(redis, log);
-  const idempotency = createServiceIdempotency(claimStore, metrics.onIdempotency);
+  const claimStore = createClaimStore(db, log, parts.clock);
+  const idempotency = createServiceIdempotency(claimStore, (event) => {
+    metrics.onIdempotency(event);
+    // The outcome of an email may have events.
+    if (event.type === 'completed' || event.type === 'released') void wakeQueue(event.scope);
+  });
+  const wakeQueue = async (applicationId: string): Promise<void> => {
+    const isLikely = await endpoints.mayTake(applicationId).catch(() => true);
+    queue.wake(isLikely);
+  };
   const conversations = new Conversations(db, clock);
   queue.handle(
     WEBHOOK_JOB,
@@ -174,7 +186,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     providers,
     mockMailbox,
     sends,
-    sender: new Sender(sends, instances, config.SEND_TIMEOUT_MS, copies),
+    sender: new Sender(sends, config.SEND_TIMEOUT_MS, copies),
     spool: new Spool(config.SPOOL_MAX_BYTES),
     domains,
     domainChecks: new DomainChecks({ domains, resolver, targets, clock, log }),
@@ -183,7 +195,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   addSources({ rooms, instances, limitStore, claimStore, pool: parts.pool });
   await limits.refresh();
   const app = await createServer(rooms);
-  const background = createBackground({ rooms, db, instances });
+  const background = createBackground({ rooms, db });
   if (parts.isRunning !== false) {
     await instances.start();
     if (worksInBackground(config.ROLE)) background.start();

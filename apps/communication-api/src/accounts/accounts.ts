@@ -1,4 +1,5 @@
 import { type Selectable, sql } from 'kysely';
+import { LRUCache } from 'lru-cache';
 import { type Database, inTransaction } from '../db/database.ts';
 import { json } from '../db/json.ts';
 import { onPage } from '../db/page.ts';
@@ -57,6 +58,9 @@ export interface AccountChanges {
   readonly paused?: boolean | undefined;
 }
 
+const CACHED_ACCOUNTS = 10_000;
+/** A change by another process is noticed this much later at most, and one query later. */
+const CACHE_MS = 500;
 /** Adjusted limits, which end with their account. */
 export interface LimitsOfAccounts {
   forget(accountId: string, transaction: Database): Promise<void>;
@@ -64,6 +68,7 @@ export interface LimitsOfAccounts {
 
 /** Linked accounts. */
 export class Accounts {
+  readonly #recent = new LRUCache<string, Promise<Account | undefined>>({ max: CACHED_ACCOUNTS, ttl: CACHE_MS });
   readonly #secrets: AccountSecrets;
   readonly #renewals: Renewals;
 
@@ -147,7 +152,7 @@ export class Accounts {
   ): Promise<boolean> {
     const now = this.clock();
     const sync = startSync(now, initialSyncMs);
-    return inTransaction(db, async (transaction) => {
+    return this.#change(db, async (transaction) => {
       const account = await transaction
         .updateTable('accounts')
         .set({
@@ -178,6 +183,23 @@ export class Accounts {
   /** One account that is not removed. */
   async find(applicationId: string, id: string): Promise<Account | undefined> {
     return isId(id, 'acc') ? this.#linked(applicationId).where('id', '=', id).executeTakeFirst() : undefined;
+  }
+
+  /** The same, perhaps from half a second ago. A change by this process is seen by the next call. */
+  findRecent(applicationId: string, id: string): Promise<Account | undefined> {
+    const name = `${applicationId} ${id}`;
+    let found = this.#recent.get(name);
+    if (found === undefined) {
+      found = this.find(applicationId, id);
+      this.#recent.set(name, found);
+      found.catch(() => this.#recent.delete(name));
+    }
+    return found;
+  }
+
+  /** Forgets the accounts that {@link findRecent} has read. For changes of accounts. */
+  forgetRecent(): void {
+    this.#recent.clear();
   }
 
   /** The same, locked until the end of the transaction. */
@@ -264,7 +286,7 @@ export class Accounts {
     { metadata, scopeId, paused }: AccountChanges,
     db: Database = this.db,
   ): Promise<Account | undefined> {
-    return inTransaction(db, async (transaction) => {
+    return this.#change(db, async (transaction) => {
       const account = await this.lock(applicationId, id, transaction);
       if (account === undefined) return undefined;
       const movesTo = scopeId === account.scope_id ? undefined : scopeId;
@@ -308,7 +330,7 @@ export class Accounts {
    * @returns the account before its removal; undefined if it does not exist
    */
   async remove(applicationId: string, id: string, db: Database = this.db): Promise<Account | undefined> {
-    return inTransaction(db, async (transaction) => {
+    return this.#change(db, async (transaction) => {
       const account = await this.lock(applicationId, id, transaction);
       if (account === undefined) return undefined;
       await transaction
@@ -388,7 +410,11 @@ export class Accounts {
    * @throws ServiceError 404 if the account was removed, 503 if the refresh takes longer than 20 s
    */
   async renew(applicationId: string, id: string, stale: unknown, refresh: Refresh): Promise<unknown> {
-    return this.#renewals.renew(applicationId, id, stale, refresh);
+    return this.#renewals.renew(applicationId, id, stale, refresh).finally(() => this.forgetRecent());
+  }
+
+  #change<Result>(db: Database, work: (transaction: Database) => Promise<Result>): Promise<Result> {
+    return inTransaction(db, work).finally(() => this.forgetRecent());
   }
 
   /** Credentials and proxy of an account. */

@@ -27,6 +27,8 @@ export class AccountHealth {
     private readonly events: Events,
     private readonly clock: Clock,
     private readonly log: Pick<Logger, 'warn'>,
+    /** Is called after each change. */
+    private readonly onChange: () => void = () => undefined,
   ) {}
 
   /** Notes a successful call. Asks the database only if the account was not well before. */
@@ -44,6 +46,7 @@ export class AccountHealth {
     await this.#change(account, next).catch((error: unknown) =>
       this.log.warn({ account: account.id, err: error }, 'the status of an account was not written'),
     );
+    this.onChange();
   }
 
   async #change({ id, application_id, connected_at }: Called, next: (health: Health) => Health): Promise<void> {

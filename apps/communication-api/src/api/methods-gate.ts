@@ -2,28 +2,41 @@ import type { FastifyRequest } from 'fastify';
 import { createGate, type Gate } from 'headgate';
 import { routeOf } from 'headgate/fastify';
 import { createProblem, type Fingerprint, problemReply, readIdempotencyKey } from 'headgate/http';
+import type { KeptResult, Reconciled } from 'headgate/idempotency';
 import type { Account } from '../accounts/accounts.ts';
+import { newId } from '../domain/ids.ts';
 import { keyName } from '../domain/key-name.ts';
-import type { SendResult } from '../journal/send-outcome.ts';
+import { ServiceError } from '../domain/service-error.ts';
+import { claimKeyOf, publishStep } from '../journal/claims.ts';
+import { VERDICTS } from '../journal/send-outcome.ts';
 import { limitProvider } from '../limits/account-limits.ts';
 import type { Rooms } from '../rooms.ts';
 import { callerOf } from './authenticate.ts';
 import type { Intake } from './emails/intake.ts';
+import { problemOf } from './problem.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** The account that a request of the Methods API is for. */
     account: Account | null;
     intake: Intake | null;
-    /** The outcome of an earlier request with the same idempotency key, if the journal knows it. */
-    earlier: Promise<SendResult> | null;
+    /** The send, and the name of its idempotency key if it has one. */
+    send: { readonly id: string; readonly idempotencyKey: string | null } | null;
+    /** Why it is not known what became of an earlier attempt. */
+    unknownOutcome: ServiceError | null;
     /** The handler's work, while it runs. */
     sending: Promise<unknown> | null;
+    /** Work for the time when the answer is sent, so the outcome is stored. */
+    afterwards: (() => Promise<void>)[];
   }
 }
 
+/** How long the claim of a request without a key is stored: no retry asks for it. */
+const UNKEYED_RETENTION_MS = 60_000;
+
 /** The one gate in front of all routes of the Methods API: idempotency keys first, then the limits of the account. */
-export function createMethodsGate({ limiter, idempotency, sender, sends, metrics }: Rooms): Gate<FastifyRequest> {
+export function createMethodsGate(rooms: Rooms): Gate<FastifyRequest> {
+  const { limiter, idempotency, metrics, clock } = rooms;
   return createGate<FastifyRequest>({
     limiter,
     idempotency,
@@ -31,48 +44,68 @@ export function createMethodsGate({ limiter, idempotency, sender, sends, metrics
     route: routeOf,
     account: ({ account }) => account?.id,
     provider: ({ account }) => (account === null ? undefined : limitProvider(account.application_id, account.provider)),
+    // A request without a key has a claim, too: so a crash is one case, and not two.
     idempotent: (request) => {
-      const key = keyOf(request);
-      return typeof key !== 'string' ? key : nameAndPrint(request, key);
+      const key = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'] ?? []);
+      if (typeof key === 'object') return key;
+      publishStep('asked');
+      const { applicationId: scope, scopeId } = callerOf(request);
+      const id = newId('eml', clock());
+      const idempotencyKey = key === undefined ? null : keyName(scopeId, key);
+      request.send = { id, idempotencyKey };
+      return {
+        ...{ scope, key: claimKeyOf(idempotencyKey, id), fingerprint: fingerprintOf(request), dispatch: 'explicit' },
+        ...(key === undefined ? { retentionMs: UNKEYED_RETENTION_MS } : {}),
+        reconcile: ({ key: name }) => resume(rooms, request, name),
+      };
     },
-    // The store of keys may have forgotten an outcome that the journal knows. Such a retry is a replay, which no limit
-    // stops.
-    cached: async (request) => {
-      const key = keyOf(request);
-      if (typeof key !== 'string') return false;
-      const caller = callerOf(request);
-      try {
-        const fingerprint = fingerprintOf(request).value;
-        const idempotencyKey = await sends.nameOf(caller, key, fingerprint);
-        const settled = await sender.settled({ applicationId: caller.applicationId, idempotencyKey, fingerprint });
-        if (settled !== undefined) request.earlier = Promise.resolve(settled);
-      } catch (error) {
-        // The handler answers with it.
-        request.earlier = Promise.reject(error);
-        request.earlier.catch(() => undefined);
+    answer: (problem, { request, requestId, decision }) => {
+      // It may replace an answer of the handler, with its fields.
+      const fields = { 'x-request-id': requestId };
+      const { unknownOutcome } = request;
+      if (problem.type === 'errors/conflict' && unknownOutcome !== null) {
+        const { retryAfter } = unknownOutcome;
+        const after = retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) };
+        return problemReply(problemOf(unknownOutcome, requestId), { ...fields, ...after });
       }
-      return request.earlier !== null;
+      // The specification knows one answer of its limits: 429 with `retry-after`, also for a max of 0.
+      if (problem.type !== 'api/cost_exceeds_limit') return problemReply(problem, fields);
+      return problemReply(createProblem(429, 'api/too_many_requests', problem.detail, requestId), {
+        ...fields,
+        'retry-after': String(Math.ceil((decision?.shown?.resetMs ?? 0) / 1_000)),
+      });
     },
-    // The specification knows one answer of its limits: 429 with `retry-after`, also for a max of 0.
-    answer: ({ type, detail }, { requestId, headers, decision }) =>
-      type !== 'api/cost_exceeds_limit'
-        ? undefined
-        : problemReply(createProblem(429, 'api/too_many_requests', detail, requestId), {
-            ...headers,
-            'retry-after': String(Math.ceil((decision?.shown?.resetMs ?? 0) / 1_000)),
-          }),
-    // Only a verdict is an outcome. An error that the journal can settle later is not: the journal answers the retry.
-    isOutcome: (status) => status === 201 || status === 403 || status === 422,
+    // Only a verdict is an outcome. After any other error, a retry sends.
+    isOutcome: (status) => status === 201 || VERDICTS.includes(status),
   });
 }
 
-function nameAndPrint(request: FastifyRequest, key: string) {
-  // The tenant, which shares the room of the store, is the application, whatever the scopes of its keys.
-  const { applicationId, scopeId } = callerOf(request);
-  return { scope: applicationId, key: keyName(scopeId, key), fingerprint: fingerprintOf(request) };
+/** Finishes an earlier attempt that ended without an outcome. */
+async function resume(
+  { sends, sender, mailAccounts, providers, metrics }: Rooms,
+  request: FastifyRequest,
+  key: string,
+): Promise<Reconciled<KeptResult>> {
+  try {
+    const { account } = request;
+    const row = account && (await sends.records.byClaim(account.application_id, key));
+    // Its attempt wanted to store a verdict: nothing was sent.
+    if (account === null || row == null) return { done: false };
+    const mail = mailAccounts.mailOf(account, providers.find(account.provider));
+    if (mail === undefined) return 'unknown';
+    const found = await sender.resume(row, { mail, mailAccount: mailAccounts.of(account) });
+    metrics.onSend(account.provider, 'replayed', undefined, 0);
+    return found;
+  } catch (error) {
+    request.unknownOutcome =
+      error instanceof ServiceError
+        ? error
+        : new ServiceError(503, 'errors/service_unavailable', 'The outcome of the email is not known yet. Try again.', {
+            ...{ retryAfter: 5, cause: error },
+          });
+    throw error;
+  }
 }
-
-const keyOf = ({ raw }: FastifyRequest) => readIdempotencyKey(raw.headersDistinct['idempotency-key'] ?? []);
 
 function fingerprintOf({ intake, account }: FastifyRequest): Fingerprint {
   if (intake === null) throw new Error('The route does not read its body through the intake.');

@@ -12,7 +12,7 @@ const IDLE_CHECK_MS = 50;
  * processes. After SHUTDOWN_DELAY_MS no more connections are accepted, and running work may end within DRAIN_MS.
  */
 export async function drain({ app, rooms, background }: Service, config: Config, log: Logger): Promise<void> {
-  const { health, sender } = rooms;
+  const { health, idempotency } = rooms;
   health.drain();
   const ended = background.close();
   if (answersRequests(config.ROLE)) await pause(config.SHUTDOWN_DELAY_MS);
@@ -20,9 +20,10 @@ export async function drain({ app, rooms, background }: Service, config: Config,
   if (app.server.listening) await endConnections(app.server, config.DRAIN_MS, log);
   // A send continues after its client leaves.
   const leftMs = Math.max(0, deadline - performance.now());
-  await Promise.race([sender.idle(), pause(leftMs, undefined, { ref: false })]);
+  await Promise.race([idempotency.idle(), pause(leftMs, undefined, { ref: false })]);
   // The journal records these sends, and another process finds out their outcomes.
-  if (sender.running > 0) log.warn({ sends: sender.running }, 'DRAIN_MS is over: some sends still run');
+  const sends = idempotency.held + idempotency.pending;
+  if (sends > 0) log.warn({ sends }, 'DRAIN_MS is over: some sends still run');
   await ended;
 }
 

@@ -4,6 +4,7 @@ import { EMAIL_STATES } from '../domain/email-state.ts';
 import { isId } from '../domain/ids.ts';
 import { mayInApplication } from '../domain/member-roles.ts';
 import type { Page } from '../domain/page.ts';
+import { resolveEmail } from '../journal/resolve.ts';
 import type { Send } from '../journal/send-records.ts';
 import type { Rooms } from '../rooms.ts';
 import { seeOther, sendPage } from './answers.tsx';
@@ -20,7 +21,8 @@ import type { Router } from './router.ts';
 const MATCHING: Page = { limit: 100, offset: 0, before: undefined };
 
 /** Emails of an application, from the journal. */
-export function emailRoutes(router: Router, { sends, accounts, tracking, people }: Rooms): void {
+export function emailRoutes(router: Router, rooms: Rooms): void {
+  const { sends, accounts, tracking, people } = rooms;
   /** The accounts whose emails are asked for, and whether more accounts match. Undefined: all accounts. */
   async function accountsAsked(applicationId: string, text: string) {
     if (text === '') return undefined;
@@ -93,13 +95,14 @@ export function emailRoutes(router: Router, { sends, accounts, tracking, people 
     const inputs = new Inputs(here.entered);
     const outcome = inputs.choice('outcome', FOUND_OUTCOMES);
     if (outcome === undefined) return show(at, email, inputs);
-    const isDone = await people.audited(here.actor, async (transaction) => {
-      const done = await sends.resolve(application.id, email.id, outcome, transaction);
-      const subject = `${email.id}, ${FOUND_WORDS[outcome]}`;
-      const deed = { action: 'resolved an email' as const, subject, subjectId: email.id };
-      return [done, done ? { ...deed, applicationId: application.id } : undefined];
+    // The entry of the audit log is written with the outcome.
+    await people.audited(here.actor, async () => [undefined, undefined]);
+    const audit = people.audit.entryOf(here.actor, {
+      ...{ action: 'resolved an email', subject: `${email.id}, ${FOUND_WORDS[outcome]}` },
+      ...{ subjectId: email.id, applicationId: application.id },
     });
-    if (isDone) return seeOther(here.reply, `${emailPath(application.id, email.id)}?resolved`);
+    if (await resolveEmail(rooms, email, outcome, audit))
+      return seeOther(here.reply, `${emailPath(application.id, email.id)}?resolved`);
     const now = await emailOf(at);
     inputs.fault(
       undefined,

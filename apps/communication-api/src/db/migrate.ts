@@ -12,6 +12,7 @@ import * as instanceRoles from './migrations/0009-instance-roles.ts';
 import * as dashboard from './migrations/0010-dashboard.ts';
 import * as failedConversations from './migrations/0011-failed-conversations.ts';
 import * as secondFactor from './migrations/0012-second-factor.ts';
+import * as claims from './migrations/0013-claims.ts';
 import * as sharedLimits from './migrations/0014-shared-limits.ts';
 
 /** In the order in which they run. A migration that was released is never changed: the next one changes its result. */
@@ -27,6 +28,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0010-dashboard': dashboard,
   '0011-failed-conversations': failedConversations,
   '0012-second-factor': secondFactor,
+  '0013-claims': claims,
   '0014-shared-limits': sharedLimits,
 };
 export const MIGRATION_NAMES: readonly string[] = Object.keys(MIGRATIONS);

@@ -182,7 +182,7 @@ export interface JobRow {
   created_at: Date;
 }
 
-/** One row per send. It decides whether an email was sent. */
+/** One row per send, which the steps of its claim write. */
 export interface SendRow {
   id: string;
   application_id: string;
@@ -191,10 +191,7 @@ export interface SendRow {
   fingerprint: string;
   message_id: string;
   state: JournalState;
-  /** The attempt that may change the row; null: none. */
-  owner: Optional<string>;
-  /** The process of that attempt. */
-  instance_id: Optional<string>;
+  /** How often the email was looked for. */
   attempt: number;
   draft_ref: Optional<string>;
   provider_id: Optional<string>;

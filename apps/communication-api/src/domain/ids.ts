@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 
 /** The kind of thing that an id names, by its prefix. */
 export type IdPrefix =
@@ -22,12 +22,11 @@ export type IdPrefix =
 
 /** Crockford's base32: no I, L, O or U, so that an id can be read aloud. */
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
-const LENGTH = 26;
 const FORM = /^[a-z]{3}_[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 
 /** A new id: the prefix and a UUIDv7 (RFC 9562). Ids sort by the time at which they were made. */
 export function newId(prefix: IdPrefix, nowMs: number): string {
-  const bytes = randomBytes(16);
+  const bytes = Buffer.from(randomUUID().replaceAll('-', ''), 'hex');
   bytes.writeUIntBE(nowMs, 0, 6);
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x70, 6);
   bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
@@ -42,11 +41,14 @@ export function firstIdAt(prefix: IdPrefix, ms: number): string {
 }
 
 function digitsOf(bytes: Buffer): string {
-  let value = BigInt(`0x${bytes.toString('hex')}`);
   let digits = '';
-  for (let i = 0; i < LENGTH; i++) {
-    digits = ALPHABET.charAt(Number(value & 31n)) + digits;
-    value >>= 5n;
+  // 26 digits have 130 bits: the number begins with two zeros.
+  let [value, bits] = [0, 2];
+  for (const byte of bytes) {
+    value = (value << 8) | byte;
+    bits += 8;
+    for (; bits >= 5; bits -= 5) digits += ALPHABET.charAt((value >> (bits - 5)) & 31);
+    value &= 31;
   }
   return digits;
 }

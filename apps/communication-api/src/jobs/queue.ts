@@ -33,6 +33,8 @@ interface HandledKind {
 
 /** How long after `add` to look: by then its transaction has usually ended. If not, the next look finds the job. */
 const WAKE_MS = 20;
+/** When to look for jobs that are probably not there. */
+const UNLIKELY_MS = 1_000;
 /** The only process of a database knows when its next job is due. This bound is for clocks that jump. */
 const MAX_SLEEP_MS = 60_000;
 /** How long to wait after an attempt that threw. */
@@ -84,7 +86,12 @@ export class Queue {
   /** Adds jobs as {@link JobTable.add} does, and does them soon. */
   async add(...jobs: Parameters<JobTable['add']>): Promise<void> {
     await this.table.add(...jobs);
-    this.#lookIn(WAKE_MS);
+    this.wake();
+  }
+
+  /** Looks for jobs soon. @param isLikely whether there are some: if not, the look need not come at once */
+  wake(isLikely = true): void {
+    this.#lookIn(isLikely ? WAKE_MS : UNLIKELY_MS);
   }
 
   /** The jobs that are not done, per kind with jobs or a handler. */

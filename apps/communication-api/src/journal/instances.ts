@@ -10,10 +10,10 @@ export type Instance = Selectable<InstanceRow>;
 
 const BEAT_MS = 3_000;
 /** A process whose last sign is older is dead or frozen. */
-export const DEAD_AFTER_MS = 10_000;
+const DEAD_AFTER_MS = 10_000;
 const FORGET_AFTER_MS = 3_600_000;
 
-/** The running processes. Each one writes a sign of life, so that the others know which sends they may take over. */
+/** The running processes, for the operator. Each one writes a sign of life. */
 export class Instances {
   #timer: NodeJS.Timeout | undefined;
   #startedAt = new Date(0);
@@ -35,15 +35,10 @@ export class Instances {
     this.#timer.unref();
   }
 
-  /** Ends the signs of life. Sends of this process may be taken over at once. */
+  /** Ends the signs of life. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.db.deleteFrom('instances').where('id', '=', this.id).execute();
-  }
-
-  async isAlive(id: string): Promise<boolean> {
-    const row = await this.db.selectFrom('instances').select('seen_at').where('id', '=', id).executeTakeFirst();
-    return row !== undefined && row.seen_at.getTime() > this.clock() - DEAD_AFTER_MS;
   }
 
   /** The processes that show signs of life. */

@@ -1,8 +1,7 @@
 import type { Database } from '../db/database.ts';
 import type { Clock } from '../domain/clock.ts';
+import { KEY_RETENTION_MS } from './claims.ts';
 
-/** An idempotency key is known for 24 hours. */
-export const KEY_RETENTION_MS = 86_400_000;
 /** How long the addresses and the subject of an email are remembered, for the emails that answer it. */
 const ENVELOPE_RETENTION_MS = 7 * 86_400_000;
 const SEND_RETENTION_MS = 30 * 86_400_000;
@@ -17,15 +16,15 @@ export class OldSends {
   ) {}
 
   /**
-   * Forgets idempotency keys that are older than their retention, of all applications.
-   * @param graceMs how long an attempt may take: one that began just before the end still needs its key
+   * Forgets the idempotency keys of emails whose outcome has been known for the retention, of all applications: the claim
+   * is forgotten at the same time. A key without an outcome stays.
    */
-  async forgetKeys(graceMs: number): Promise<void> {
+  async forgetKeys(): Promise<void> {
     await this.db
       .updateTable('sends')
       .set({ idempotency_key: null })
       .where('idempotency_key', 'is not', null)
-      .where('created_at', '<', new Date(this.clock() - KEY_RETENTION_MS - graceMs))
+      .where('settled_at', '<', new Date(this.clock() - KEY_RETENTION_MS))
       .execute();
   }
 

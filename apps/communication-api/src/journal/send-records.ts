@@ -3,11 +3,12 @@ import type { Database } from '../db/database.ts';
 import { onPage } from '../db/page.ts';
 import type { SendRow } from '../db/tables.ts';
 import type { Clock } from '../domain/clock.ts';
-import { type EmailState, journalStatesOf } from '../domain/email-state.ts';
+import { type EmailState, journalStateOf } from '../domain/email-state.ts';
 import { isId } from '../domain/ids.ts';
 import { keyName } from '../domain/key-name.ts';
 import type { Page } from '../domain/page.ts';
 import type { Envelope } from '../security/envelope.ts';
+import { KEY_RETENTION_MS } from './claims.ts';
 
 export type Send = Selectable<SendRow>;
 
@@ -30,7 +31,7 @@ export interface SendFilter {
 /** How long an email whose outcome is unknown is looked for. */
 export const LOOK_FOR_MS = 3_600_000;
 /** The states of a row without a known outcome. */
-export const UNSETTLED = ['prepared', 'dispatched', 'unknown'] as const;
+const UNSETTLED = ['dispatched', 'unknown'] as const;
 
 const place = (id: string): string => `sends/${id}/envelope`;
 
@@ -52,6 +53,18 @@ export class SendRecords {
       .executeTakeFirst();
   }
 
+  /** The row of a claim, by its key: see `claimKeyOf`. */
+  async byClaim(applicationId: string, key: string): Promise<Send | undefined> {
+    return key.startsWith('\n')
+      ? this.byId(applicationId, key.slice(1))
+      : this.db
+          .selectFrom('sends')
+          .selectAll()
+          .where('application_id', '=', applicationId)
+          .where('idempotency_key', '=', key)
+          .executeTakeFirst();
+  }
+
   /**
    * One email that a caller may see: an email of its application, and of its scope if the caller is confined to one.
    */
@@ -66,18 +79,11 @@ export class SendRecords {
       .selectAll('sends')
       .where('sends.application_id', '=', applicationId)
       .where((eb) =>
-        'id' in by
-          ? eb('sends.id', '=', by.id)
-          : // A row from before the scope was part of the name.
-            eb('sends.idempotency_key', 'in', [keyName(scopeId, by.idempotencyKey), by.idempotencyKey]),
+        'id' in by ? eb('sends.id', '=', by.id) : eb('sends.idempotency_key', '=', keyName(scopeId, by.idempotencyKey)),
       )
       .$if(scopeId !== null, (query) =>
         query.innerJoin('accounts', 'accounts.id', 'sends.account_id').where('accounts.scope_id', '=', scopeId),
       )
-      .$if('idempotencyKey' in by, (query) =>
-        query.orderBy(({ eb }) => eb('sends.idempotency_key', '=', 'id' in by ? '' : by.idempotencyKey)),
-      )
-      .limit(1)
       .executeTakeFirst();
   }
 
@@ -91,7 +97,7 @@ export class SendRecords {
       .selectFrom('sends')
       .selectAll()
       .where('application_id', '=', applicationId)
-      .$if(state !== undefined, (query) => query.where('state', 'in', journalStatesOf(state ?? 'sent')))
+      .$if(state !== undefined, (query) => query.where('state', '=', journalStateOf(state ?? 'sent')))
       .$if(accountIds !== undefined, (query) =>
         query.where('account_id', '=', sql<string>`any(${[...(accountIds ?? [])]})`),
       )
@@ -178,10 +184,15 @@ export class SendRecords {
       .where('dispatched_at', '<', new Date(now - ageMs))
       .where(({ eb, or, and }) =>
         or([
-          // A keyed draft without an owner waits for the client's retry.
+          // A draft with a key waits for the client's retry, so it is looked for more and more seldom.
           and([
             eb('state', '=', 'dispatched'),
-            or([eb('owner', 'is not', null), eb('draft_ref', 'is', null), eb('idempotency_key', 'is', null)]),
+            or([
+              eb('draft_ref', 'is', null),
+              eb('idempotency_key', 'is', null),
+              eb('dispatched_at', '<', new Date(now - KEY_RETENTION_MS)),
+              sql<boolean>`dispatched_at < ${new Date(now)}::timestamptz - ${ageMs} * power(4, least(attempt, 9)) * interval '1 millisecond'`,
+            ]),
           ]),
           and([eb('state', '=', 'unknown'), eb('dispatched_at', '>', new Date(now - LOOK_FOR_MS))]),
         ]),

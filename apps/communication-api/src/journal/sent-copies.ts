@@ -12,6 +12,7 @@ import type { Registry } from '../providers/registry.ts';
 import type { Envelope } from '../security/envelope.ts';
 import type { MailAccounts } from './mail-accounts.ts';
 
+/** The function `send_ended_1` in the database adds these jobs, with the outcome of the send. */
 const KIND = 'sent-copy';
 /** A larger message is not stored in the database. */
 const MAX_STORED = 262_144;
@@ -39,7 +40,7 @@ export interface CopyOf {
 
 /** A copy that belongs into the folder for sent emails. */
 export type Copy =
-  /** The whole message. It is stored in the transaction that settles the send. */
+  /** The whole message. It is stored with the outcome of the send. */
   | { readonly kind: 'small'; readonly message: Buffer }
   /** Only this process can make it. */
   | { readonly kind: 'large'; readonly mail: ComposedMail };
@@ -113,19 +114,9 @@ export class SentCopies {
     }
   }
 
-  /** Stores a small copy, and asks for it to be filed, in the transaction that settles the send. */
-  async add({ applicationId, accountId, sendId }: CopyOf, message: Buffer, db: Database): Promise<void> {
-    const { envelope, queue, clock } = this.parts;
-    const both = db.with('sent_copy', (copy) =>
-      copy.insertInto('sent_copies').values({
-        send_id: sendId,
-        application_id: applicationId,
-        account_id: accountId,
-        message: envelope.seal(place(sendId), message),
-        created_at: new Date(clock()),
-      }),
-    );
-    await queue.add(applicationId, [{ kind: KIND, lane: accountId, subject: sendId }], both);
+  /** A small copy, as the database stores it. */
+  sealed(sendId: string, message: Buffer): Uint8Array {
+    return this.parts.envelope.seal(place(sendId), message);
   }
 
   /** Files a large copy soon. Its files are held until then. */

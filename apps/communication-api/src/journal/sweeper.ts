@@ -1,13 +1,14 @@
-import { randomUUID } from 'node:crypto';
+import type { Idempotency } from 'headgate';
+import type { KeptResult, Reconciled } from 'headgate/idempotency';
 import type { Logger } from 'pino';
 import type { Accounts } from '../accounts/accounts.ts';
 import { Periodic } from '../jobs/periodic.ts';
-import type { MailAccount, MailProvider, SentIds } from '../providers/provider.ts';
+import type { SentIds } from '../providers/provider.ts';
 import type { Registry } from '../providers/registry.ts';
-import type { Instances } from './instances.ts';
+import { claimKeyOf, KEY_RETENTION_MS } from './claims.ts';
 import type { MailAccounts } from './mail-accounts.ts';
 import { LOOK_FOR_MS, type Send } from './send-records.ts';
-import { GRACE_MS } from './sender.ts';
+import { GRACE_MS, type OpenMailbox, type Sender } from './sender.ts';
 import type { Sends } from './sends.ts';
 
 const EVERY_MS = 30_000;
@@ -20,20 +21,15 @@ const CANCELED = {
 } as const;
 
 interface SweeperParts {
+  readonly idempotency: Pick<Idempotency, 'reconcileWith'>;
   readonly sends: Sends;
-  readonly instances: Instances;
+  readonly sender: Pick<Sender, 'found'>;
   readonly accounts: Accounts;
   readonly mailAccounts: MailAccounts;
   readonly providers: Registry;
   readonly log: Logger;
   /** How long a provider may take to send an email. */
   readonly timeoutMs: number;
-}
-
-/** An account, and the mail of its provider. */
-interface OpenMailbox {
-  readonly mail: MailProvider;
-  readonly account: MailAccount;
 }
 
 /** Finds out the outcomes of emails whose process died. It never sends anything: only a retry of the client does. */
@@ -55,21 +51,15 @@ export class Sweeper {
   /** One sweep over the rows of all applications. */
   async sweep(): Promise<void> {
     const { sends, accounts, log, timeoutMs } = this.parts;
-    const attemptMs = timeoutMs + GRACE_MS;
     await accounts.completeSyncs(AT_ONCE);
-    await sends.old.forgetKeys(attemptMs);
-    await sends.cancelAbandoned(attemptMs, CANCELED, AT_ONCE);
-    for (const row of await sends.records.unsettled(attemptMs, AT_ONCE)) {
+    await sends.old.forgetKeys();
+    for (const row of await sends.records.unsettled(timeoutMs + GRACE_MS, AT_ONCE)) {
       // Another process, or the next start, looks up the rest.
       if (this.#periodic.signal.aborted) return;
-      const owner = randomUUID();
       try {
-        await this.#settle(row, owner);
+        await this.#settle(row);
       } catch (error) {
         log.warn({ send: row.id, err: error }, 'the outcome of an email could not be looked up');
-        await this.#giveBack(row, owner).catch((error: unknown) =>
-          log.warn({ send: row.id, err: error }, 'an email whose outcome could not be looked up was not given back'),
-        );
       }
     }
     await this.#addIds();
@@ -91,36 +81,41 @@ export class Sweeper {
     }
   }
 
-  /** Returns a row whose look-up failed. Without an end, a mailbox that is out of reach would be asked for ever. */
-  async #giveBack(row: Send, owner: string): Promise<void> {
-    const { sends } = this.parts;
-    const { application_id: applicationId, id, dispatched_at: since } = row;
-    const waits = (row.draft_ref !== null && row.idempotency_key !== null) || this.#periodic.signal.aborted;
-    if (waits || since === null || !sends.isOlder(since, LOOK_FOR_MS)) await sends.leave(applicationId, id, owner);
-    else await sends.unknown(applicationId, id, owner);
+  async #settle(row: Send): Promise<void> {
+    const { idempotency, sends } = this.parts;
+    const { application_id: scope, idempotency_key, id, draft_ref: draft, dispatched_at: since } = row;
+    if (!(await sends.look(row))) return;
+    const hasKey = idempotency_key !== null && since !== null && !sends.isOlder(since, KEY_RETENTION_MS);
+    const mailbox = await this.#mailboxOf(row);
+    let failure: unknown;
+    const claim = { scope, key: claimKeyOf(idempotency_key, id) };
+    const outcome = await idempotency.reconcileWith(claim, async () => {
+      try {
+        return mailbox === undefined ? 'unknown' : await this.#lookFor(row, mailbox, hasKey);
+      } catch (error) {
+        failure = error;
+        return 'unknown';
+      }
+    });
+    if (!['unknown', 'absent', 'not_dispatched'].includes(outcome)) return;
+    // The next request with this key sends the draft.
+    const isWaiting = draft !== null && hasKey && mailbox !== undefined;
+    // Without an end, a mailbox that is out of reach would be asked for ever.
+    const isAskedAgain = failure !== undefined && (since === null || !sends.isOlder(since, LOOK_FOR_MS));
+    if (!isWaiting && !isAskedAgain && !this.#periodic.signal.aborted) await sends.unknown(row);
+    if (failure !== undefined) throw failure;
   }
 
-  async #settle(row: Send, owner: string): Promise<void> {
-    const { sends, instances } = this.parts;
-    const { application_id: applicationId, id, draft_ref: draft, idempotency_key: key } = row;
-    if (!(await sends.adopt(applicationId, row, { owner, instanceId: instances.id }))) return;
-    const mailbox = await this.#mailboxOf(row);
-    if (mailbox === undefined) {
-      await sends.unknown(applicationId, id, owner);
-      return;
-    }
-    const { mail, account } = mailbox;
-    // Without a key, no retry will ask for this email: its draft must not be sent any more.
-    if (draft !== null && key === null && (await this.#timed((signal) => mail.discard(draft, account, signal)))) {
-      await sends.failed(applicationId, id, owner, CANCELED);
-      return;
-    }
+  /** @param hasKey whether a retry may ask for this email */
+  async #lookFor(row: Send, mailbox: OpenMailbox, hasKey: boolean): Promise<Reconciled<KeptResult>> {
+    const { sender, sends } = this.parts;
+    const { draft_ref: draft } = row;
+    const { mail, mailAccount } = mailbox;
+    // No retry will ask for this email: its draft must not be sent any more.
+    if (draft !== null && !hasKey && (await this.#timed((signal) => mail.discard(draft, mailAccount, signal))))
+      return { done: false, note: sends.notes.failed(row, CANCELED) };
     const found = await this.#find(row, mailbox);
-    if (found !== undefined) await sends.sent(applicationId, id, found);
-    // The next request with this key sends the draft.
-    else if (draft !== null && key !== null) await sends.leave(applicationId, id, owner);
-    // A draft that was gone already may have been sent.
-    else await sends.unknown(applicationId, id, owner);
+    return found === undefined ? 'unknown' : sender.found(row, found);
   }
 
   /** The mailbox that an email was sent from. Undefined if it was removed, or if its provider is not installed. */
@@ -128,12 +123,12 @@ export class Sweeper {
     const { accounts, mailAccounts, providers } = this.parts;
     const account = await accounts.find(row.application_id, row.account_id);
     const mail = account && mailAccounts.mailOf(account, providers.find(account.provider));
-    return account && mail && { mail, account: mailAccounts.of(account) };
+    return account && mail && { mail, mailAccount: mailAccounts.of(account) };
   }
 
-  #find(row: Send, { mail, account }: OpenMailbox): Promise<SentIds | undefined> {
+  #find(row: Send, { mail, mailAccount }: OpenMailbox): Promise<SentIds | undefined> {
     const trace = { messageId: row.message_id, draft: row.draft_ref };
-    return this.#timed((signal) => mail.find(trace, account, signal));
+    return this.#timed((signal) => mail.find(trace, mailAccount, signal));
   }
 
   /**

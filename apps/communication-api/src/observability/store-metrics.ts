@@ -1,6 +1,6 @@
-import type { MemoryClaimStoreStats, MemoryStoreStats } from 'headgate/memory';
-import type { PostgresStoreStats } from 'headgate/postgres';
-import type { RedisClaimStoreStats, RedisStoreStats } from 'headgate/redis';
+import type { MemoryStoreStats } from 'headgate/memory';
+import type { PostgresClaimStoreStats, PostgresStoreStats } from 'headgate/postgres';
+import type { RedisStoreStats } from 'headgate/redis';
 
 /** A metric whose value is read at every scrape. The name of a counter ends in `_total`. */
 export interface ReadMetric {
@@ -59,40 +59,18 @@ export function limitStoreMetrics(
   ];
 }
 
-/** The figures of headgate's store of idempotency keys, under the same names as in the gateway process of headgate. */
-export function claimStoreMetrics(stats: () => MemoryClaimStoreStats | RedisClaimStoreStats): readonly ReadMetric[] {
-  if ('breaker' in stats()) {
-    const redis = stats as () => RedisClaimStoreStats;
-    return [
-      counter('headgate_redis_claims_calls_total', 'Commands sent to Redis', () => redis().calls),
-      counter(
-        'headgate_redis_claims_deadline_misses_total',
-        'Commands that missed their deadline',
-        () => redis().timeouts,
-      ),
-      counter(
-        'headgate_redis_claims_refused_in_scope_total',
-        'Requests refused because their application has too many keys',
-        () => redis().refusedInScope,
-      ),
-      gauge('headgate_redis_claims_breaker', BREAKER_HELP, () => BREAKER[redis().breaker]),
-    ];
-  }
-  const memory = stats as () => MemoryClaimStoreStats;
-  return [
-    gauge('headgate_memory_claims_keys', 'Idempotency keys in memory', () => memory().keys),
-    gauge('headgate_memory_claims_max_keys', 'Most idempotency keys in memory', () => memory().maxKeys),
-    gauge('headgate_memory_claims_bytes', 'Bytes of stored answers', () => memory().bytes),
-    gauge('headgate_memory_claims_max_bytes', 'Most bytes of stored answers', () => memory().maxBytes),
-    counter(
-      'headgate_memory_claims_refused_total',
-      'Requests refused because every key in memory is within its retention',
-      () => memory().refused,
-    ),
-    counter(
-      'headgate_memory_claims_refused_in_scope_total',
-      'Requests refused because their application has too many keys',
-      () => memory().refusedInScope,
-    ),
-  ];
-}
+/** The figures of headgate's store of idempotency keys. */
+export const claimStoreMetrics = (stats: () => PostgresClaimStoreStats): readonly ReadMetric[] => [
+  counter('headgate_postgres_claims_calls_total', 'Commands sent to the database', () => stats().calls),
+  counter(
+    'headgate_postgres_claims_deadline_misses_total',
+    'Commands that missed their deadline',
+    () => stats().timeouts,
+  ),
+  counter(
+    'headgate_postgres_claims_refused_in_scope_total',
+    'Requests refused because their application has too many keys',
+    () => stats().refusedInScope,
+  ),
+  gauge('headgate_postgres_claims_breaker', BREAKER_HELP, () => BREAKER[stats().breaker]),
+];

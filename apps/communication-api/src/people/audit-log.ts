@@ -89,22 +89,24 @@ export class AuditLog {
   ) {}
 
   /** Notes an action. `db` is the transaction of the action, so that neither is stored without the other. */
-  async add(actor: Actor, { action, subject, subjectId, applicationId }: Deed, db: Database): Promise<void> {
+  async add(actor: Actor, deed: Deed, db: Database): Promise<void> {
+    await db.insertInto('audit_log').values(this.entryOf(actor, deed)).execute();
+  }
+
+  /** The row of an entry. */
+  entryOf(actor: Actor, { action, subject, subjectId, applicationId }: Deed) {
     const now = this.clock();
-    await db
-      .insertInto('audit_log')
-      .values({
-        id: newId('aud', now),
-        organization_id: actor.organizationId,
-        actor_id: actor.id,
-        actor: actor.name,
-        action,
-        subject,
-        subject_id: subjectId ?? null,
-        application_id: applicationId ?? null,
-        at: new Date(now),
-      })
-      .execute();
+    return {
+      id: newId('aud', now),
+      organization_id: actor.organizationId,
+      actor_id: actor.id,
+      actor: actor.name,
+      action,
+      subject,
+      subject_id: subjectId ?? null,
+      application_id: applicationId ?? null,
+      at: new Date(now),
+    };
   }
 
   /** One page, and the first entry of the next page if there is one. */

@@ -1,4 +1,5 @@
 import { type Selectable, sql } from 'kysely';
+import { LRUCache } from 'lru-cache';
 import { countInTurn } from '../db/count.ts';
 import { type Database, inTransaction } from '../db/database.ts';
 import { onPage } from '../db/page.ts';
@@ -43,11 +44,13 @@ export interface RotatedSecret {
 
 /** The kind of the jobs that deliver an event to an endpoint: the lane is the endpoint, the subject the event. */
 export const WEBHOOK_JOB = 'webhook';
+const RECENT_MS = 1_000;
 /** Each event costs a look at every endpoint of its application. */
 export const MAX_ENDPOINTS = 50;
 /** Where applications receive their events. */
 export class Endpoints {
   readonly secrets: EndpointSecrets;
+  readonly #recent = new LRUCache<string, boolean>({ max: 10_000, ttl: RECENT_MS });
 
   constructor(
     private readonly db: Database,
@@ -131,6 +134,21 @@ export class Endpoints {
       .where(sql<boolean>`(account_ids is null or ${accountId}::text = any(account_ids))`)
       .execute();
     return rows.map(({ id }) => id);
+  }
+
+  /** Whether an application has enabled endpoints, as of a second ago. */
+  async mayTake(applicationId: string): Promise<boolean> {
+    const known = this.#recent.get(applicationId);
+    if (known !== undefined) return known;
+    const row = await this.db
+      .selectFrom('webhook_endpoints')
+      .select('id')
+      .where('application_id', '=', applicationId)
+      .where('enabled', '=', true)
+      .limit(1)
+      .executeTakeFirst();
+    this.#recent.set(applicationId, row !== undefined);
+    return row !== undefined;
   }
 
   /**

@@ -239,35 +239,3 @@ test('scopes of one application use the same idempotency key, and no answer says
   }
   expect(new Set(sends).size).toBe(3);
 });
-
-test('a row from before the scope was part of the name answers the retry of its request, and nothing else', async () => {
-  const own = await makeApplication(`mark${marks++}x`);
-  const { token, scope } = own.tokens[2] as { token: string; scope: string };
-  const { id } = await db
-    .selectFrom('accounts')
-    .select('id')
-    .where('application_id', '=', own.id)
-    .where('scope_id', '=', scope)
-    .executeTakeFirstOrThrow();
-  const send = (key: string, body: string) =>
-    clientOf(url, token)(
-      'POST',
-      '/api/v1/emails',
-      { account_id: id, to: [{ identifier: 'ann@example.com' }], body },
-      { 'idempotency-key': key },
-    );
-  const first = await send('new', 'hello');
-  expect(first.status).toBe(201);
-  // As an earlier version wrote it. The store of keys knows only the key `new`.
-  await db
-    .updateTable('sends')
-    .set({ idempotency_key: 'old' })
-    .where('id', '=', String(first.body.tracking_id))
-    .execute();
-  const retry = await send('old', 'hello');
-  expect([retry.status, retry.text]).toEqual([201, first.text]);
-  const found = await clientOf(url, token)('GET', '/v2/emails?idempotency_key=old');
-  expect(found.status).toBe(200);
-  const other = await send('old', 'another email');
-  expect([other.status, other.body.tracking_id === first.body.tracking_id]).toEqual([409, false]);
-});

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { KeptResult, Reconciled } from 'headgate/idempotency';
 import { describe, expect, test } from 'vitest';
 import { linkAccount } from '../support/accounts.ts';
 import { clientOf } from '../support/client.ts';
@@ -8,7 +9,7 @@ import { unknownEmail } from '../support/emails.ts';
 import { startService } from '../support/service.ts';
 
 const service = await startService({ TRUSTED_PROXIES: 'loopback' });
-const { rooms, db, url, application, instances } = service;
+const { rooms, db, url, application } = service;
 const { signedIn } = peopleOf(service);
 
 /** An application with an account, and an Admin. */
@@ -89,7 +90,7 @@ describe('the page of an email', () => {
     const { body } = await send('ann@example.com', { 'idempotency-key': 'visible-only-to-clients' });
     await browser.open(`${list}/${body.tracking_id}`);
     const { message_id, provider_id } = await rowOf(body.tracking_id);
-    for (const text of ['sent', 'Sent as a draft Yes', 'Attempts 1', provider_id ?? '?', account.name, 'Known'])
+    for (const text of ['sent', 'Sent as a draft Yes', provider_id ?? '?', account.name, 'Known'])
       expect(browser.text).toContain(text);
     // The journal knows when the provider was asked, not when it took the email.
     expect(browser.text).toContain('Handover to the provider began');
@@ -179,25 +180,29 @@ describe('an email with an unknown outcome', () => {
       const { id, account, list, browser } = await place();
       const email = await unknownEmail(service, id, account.id);
       await browser.open(`${list}/${email}`);
-      const attempt = { owner: randomUUID(), instanceId: instances.id };
-      expect(await rooms.sends.adopt(id, await rowOf(email), attempt)).toBe(true);
+      const claim = { scope: id, key: `\n${email}` };
+      let answer: (found: Reconciled<KeptResult>) => void = () => undefined;
+      const asking = rooms.idempotency.reconcileWith(claim, () => new Promise((resolve) => (answer = resolve)));
+      await expect.poll(async () => (await rooms.idempotency.inspect(claim))?.leaseMs).toBeGreaterThan(0);
       await browser.submit('/resolve', { outcome });
       expect([browser.page.status, browser.text]).toEqual([
         409,
         expect.stringContaining('The service is asking the provider about this email at this moment.'),
       ]);
       expect((await rowOf(email)).state).toBe('unknown');
-      // The process of the attempt has died: the person's word counts, and what it says later does not.
-      const dead = { instance_id: randomUUID() };
-      await db.updateTable('sends').set(dead).where('id', '=', email).execute();
+      // The provider did not say: the person's word counts, and what a late attempt says does not.
+      answer('unknown');
+      expect(await asking).toBe('unknown');
       await browser.submit('/resolve', { outcome });
       expect(browser.text).toContain('The email is resolved.');
       const ids = { providerId: 'late', immutableId: null, thread: null, rejected: [] };
-      await rooms.sends.sent(id, email, ids);
-      const error = { status: 409, type: 'errors/operation_canceled', detail: 'late' };
-      expect(await rooms.sends.failed(id, email, attempt.owner, error)).toBe(false);
+      const late = {
+        result: { status: '201', value: undefined },
+        note: rooms.sends.notes.sent(await rowOf(email), ids),
+      };
+      expect(await rooms.idempotency.completeWith(claim, late.result, { note: late.note })).toBe('already_completed');
       expect(await rowOf(email)).toMatchObject({
-        ...{ state: outcome === 'sent' ? 'sent' : 'failed', provider_id: null, owner: null },
+        ...{ state: outcome === 'sent' ? 'sent' : 'failed', provider_id: null },
       });
     },
   );

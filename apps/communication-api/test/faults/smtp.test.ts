@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pino } from 'pino';
 import { describe, expect, test, vi } from 'vitest';
-import { Instances } from '../../src/journal/instances.ts';
 import { GRACE_MS } from '../../src/journal/sender.ts';
 import { Sweeper } from '../../src/journal/sweeper.ts';
 import { linkAccount } from '../support/accounts.ts';
@@ -78,7 +77,8 @@ describe('before the end of the message, a fault never makes the outcome unknown
     const first = await send();
     expect(smtp.hasFailed).toBe(true);
     if (first.status !== 201) {
-      expect(await stored()).toMatchObject({ state: 'sending' });
+      // It has no row: it was certainly not sent.
+      expect(await stored()).toMatchObject({ status: 404 });
       expect(user.received).toEqual([]);
     }
     expect(await retried(send)).toMatchObject({ status: 201 });
@@ -88,13 +88,12 @@ describe('before the end of the message, a fault never makes the outcome unknown
 
   // A smaller message is written to its end before the fault can be noticed.
   test.for(faultsAt(['body'] as const).filter(({ fault }) => fault.phase === 'in'))('$name', async ({ fault }) => {
-    const { service, application, user, smtp, send, stored } = await linked(fault);
+    const { user, smtp, send, stored } = await linked(fault);
     smtp.failNext('body', fault);
     expect((await send(new Uint8Array(LARGE))).status).not.toBe(201);
     expect(smtp.hasFailed).toBe(true);
-    const { id } = await stored();
     // The next attempt may send.
-    expect(await service.rooms.sends.records.byId(application.id, id)).toMatchObject({ state: 'prepared' });
+    expect(await stored()).toMatchObject({ status: 404 });
     expect(user.received).toEqual([]);
   });
 });
@@ -154,7 +153,7 @@ describe('the mark is set just before the end of the message', () => {
       ...{ provider: 'imap', providerUserId: user.address, name: user.address },
       secret: { credentials: user.credentials({ smtp: smtp.port }) },
     });
-    const row = () => service.rooms.sends.byKey(application.id, key);
+    const row = () => service.rooms.sends.records.byClaim(application.id, key);
     const send = async (bytes: number) => {
       const form = new FormData();
       form.set('account_id', account.id);
@@ -172,25 +171,24 @@ describe('the mark is set just before the end of the message', () => {
     const { row, send } = await emailThrough(async (step) => states.push([step, (await row())?.state]));
     expect((await send(LARGE)).status).toBe(201);
     expect(states).toEqual([
-      ['MAIL', 'prepared'],
-      ['RCPT', 'prepared'],
-      ['DATA', 'prepared'],
+      ['MAIL', undefined],
+      ['RCPT', undefined],
+      ['DATA', undefined],
       ['end', 'dispatched'],
     ]);
   });
 
-  test.each(['RCPT', 'DATA'] as const)('an attempt that loses its row at %s never ends the message', async (at) => {
+  test.each(['RCPT', 'DATA'] as const)('an attempt that loses its claim at %s never ends the message', async (at) => {
     const { service, application } = patient;
     const { row, send, received } = await emailThrough(async (step, key) => {
       if (step !== at) return;
       // As another process does that takes this one for dead.
-      const taken = { owner: 'another', instance_id: 'another' };
-      await service.db.updateTable('sends').set(taken).where('idempotency_key', '=', key).execute();
+      await service.rooms.idempotency.release({ scope: application.id, key }, { force: true });
     });
     const answer = await send(at === 'DATA' ? LARGE : 1);
     expect([answer.status, await answer.json()]).toMatchObject([409, { type: 'errors/conflict' }]);
     expect(received()).toBe(0);
-    expect(await row()).toMatchObject({ application_id: application.id, state: 'prepared', owner: 'another' });
+    expect(await row()).toBe(undefined);
   });
 });
 
@@ -258,9 +256,6 @@ test('an unknown outcome is resolved by the sweeper as soon as the Sent folder s
 
 async function sweep(): Promise<void> {
   const log = pino({ level: 'silent' });
-  for (const { service, timeoutMs } of [patient, impatient]) {
-    const { sends, accounts, mailAccounts, providers } = service.rooms;
-    const instances = new Instances(service.db, clock, log, randomUUID());
-    await new Sweeper({ sends, instances, accounts, mailAccounts, providers, log, timeoutMs }).sweep();
-  }
+  for (const { service, timeoutMs } of [patient, impatient])
+    await new Sweeper({ ...service.rooms, log, timeoutMs }).sweep();
 }

@@ -32,11 +32,11 @@ const application = await service.application();
 const client = clientOf(service.url, application.token);
 
 test.each([
-  ['knows', true, 'prepared'],
+  ['knows', true, undefined],
   ['aborts', true, 'dispatched'],
   ['ignores', true, 'dispatched'],
   // No recipient gets an email that the provider did not read to its end.
-  ['ignores', false, 'prepared'],
+  ['ignores', false, undefined],
 ] as const)(
   'a provider that %s at its deadline, and read the email: %s: the row is %s',
   async (behaviour, read, state) => {
@@ -49,6 +49,7 @@ test.each([
     });
     expect([status, body.type]).toEqual([504, 'errors/request_timeout']);
     const row = await service.db.selectFrom('sends').select('state').where('account_id', '=', id).executeTakeFirst();
-    expect(row).toEqual({ state });
+    // An email that was certainly not sent has no row: a retry sends it.
+    expect(row?.state).toBe(state);
   },
 );

@@ -1,16 +1,18 @@
 /** The database is away just when an outcome is to be written: the process that knows it writes it later. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
+import type { PostgresClaimStore } from 'headgate/postgres';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { Accounts } from '../../src/accounts/accounts.ts';
 import { Applications } from '../../src/applications/applications.ts';
-import type { Instances } from '../../src/journal/instances.ts';
+import { createServiceIdempotency } from '../../src/journal/claims.ts';
 import { Sender, type SendRequest } from '../../src/journal/sender.ts';
 import { Sends } from '../../src/journal/sends.ts';
 import type { ComposedMail } from '../../src/mail/mail.ts';
 import type { MailAccount, MailProvider } from '../../src/providers/provider.ts';
 import { Envelope } from '../../src/security/envelope.ts';
 import { Events } from '../../src/webhooks/events.ts';
+import { claimStoreOn, sendUnderClaim } from '../support/claims.ts';
 import { type OpenDatabase, openTestDatabase } from '../support/databases.ts';
 
 let opened: OpenDatabase;
@@ -38,15 +40,15 @@ beforeEach(() => {
 const away = (): Error => Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
 
 /**
- * The journal, of which some methods fail while the database is away: before the statement is executed, or only its
+ * The claims, of which some commands fail while the database is away: before the statement is executed, or only its
  * answer is lost.
  */
-function journal(methods: Partial<Record<keyof Sends, 'not executed' | 'executed'>>): Sends {
-  return new Proxy(sends, {
+function claims(commands: Partial<Record<keyof PostgresClaimStore, 'not executed' | 'executed'>>): PostgresClaimStore {
+  return new Proxy(claimStoreOn(opened.db), {
     get: (target, name) => {
       const method = Reflect.get(target, name);
-      const how = methods[name as keyof Sends];
-      if (how === undefined) return method.bind?.(target) ?? method;
+      const how = commands[name as keyof PostgresClaimStore];
+      if (how === undefined) return method?.bind?.(target) ?? method;
       return async (...values: unknown[]) => {
         if (!isAway) return method.apply(target, values);
         if (how === 'executed') await method.apply(target, values);
@@ -56,7 +58,7 @@ function journal(methods: Partial<Record<keyof Sends, 'not executed' | 'executed
   });
 }
 
-function senderOn(journalOfProcess: Sends) {
+function senderOn(store: PostgresClaimStore) {
   let sent = 0;
   const mail = {
     isFenced: () => false,
@@ -68,7 +70,6 @@ function senderOn(journalOfProcess: Sends) {
     // A folder that does not show the email: only the process knows that it is out.
     find: async () => undefined,
   } as unknown as MailProvider;
-  const instances = { id: 'one', isAlive: async () => true } as unknown as Instances;
   const request: SendRequest = {
     send: {
       ...{ applicationId, accountId, idempotencyKey: randomUUID(), fingerprint: 'f', messageId: '<a@example.com>' },
@@ -78,38 +79,32 @@ function senderOn(journalOfProcess: Sends) {
     mailAccount: { id: accountId } as MailAccount,
     compose: () => ({ messageId: '<a@example.com>', open: () => Readable.from(['Hello']) }) as unknown as ComposedMail,
   };
-  const sender = new Sender(journalOfProcess, instances, 5_000);
-  return { sender, sent: () => sent, send: () => sender.send(request, randomUUID()) };
+  const idempotency = createServiceIdempotency(store, () => undefined);
+  const world = { idempotency, sender: new Sender(sends, 5_000), sends };
+  return { idempotency, sent: () => sent, send: () => sendUnderClaim(world, request) };
 }
 
 test('an email that is out while the database is away: the retry gets 201, and it is sent once', async () => {
-  const { sender, send, sent } = senderOn(journal({ sent: 'not executed' }));
+  const { idempotency, send, sent } = senderOn(claims({ complete: 'not executed' }));
   await expect(send()).rejects.toThrow('ECONNREFUSED');
-  // A client that retries too early is told to wait.
-  await expect(send()).rejects.toMatchObject({ status: 409, retryAfter: 5 });
-  expect(sender.running).toBe(1);
+  expect(idempotency.pending).toBe(1);
   isAway = false;
-  await sender.idle();
+  // It waits for the outcome.
   expect(await send()).toMatchObject({ providerId: 'p1', wasSentBefore: true });
+  await idempotency.idle();
   expect(sent()).toBe(1);
 });
 
 test('the answer to the mark is lost, and then the database: the retry sends the email', async () => {
-  const { sender, send, sent } = senderOn(journal({ dispatch: 'executed', undo: 'not executed' }));
-  await expect(send()).rejects.toThrow('ECONNREFUSED');
+  const { idempotency, send, sent } = senderOn(claims({ dispatch: 'executed', abandon: 'not executed' }));
+  await expect(send()).rejects.toThrow();
   expect(sent()).toBe(0);
+  expect(await opened.db.selectFrom('sends').select('state').where('state', '=', 'dispatched').execute()).toHaveLength(
+    1,
+  );
   isAway = false;
-  await sender.idle();
+  await idempotency.idle();
   expect(await send()).toMatchObject({ wasSentBefore: false });
   expect(sent()).toBe(1);
-});
-
-test('another failure than that of a database that is away is not repeated', async () => {
-  const broken = new Proxy(sends, {
-    get: (target, name) =>
-      name === 'sent' ? () => Promise.reject(new Error('no such column')) : Reflect.get(target, name).bind?.(target),
-  });
-  const { sender, send } = senderOn(broken);
-  await expect(send()).rejects.toThrow('no such column');
-  expect(sender.running).toBe(0);
+  expect(await opened.db.selectFrom('sends').select('state').where('state', '=', 'dispatched').execute()).toEqual([]);
 });

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { startTcpProxy } from 'headgate-testbed/tcp-proxy';
 import { expect, inject, test } from 'vitest';
-import type { SendStep } from '../../src/journal/sender.ts';
+import type { SendStep } from '../../src/journal/claims.ts';
 import { cleanUpLater } from '../support/clean-up.ts';
 import { startService } from '../support/service.ts';
 import { createTestDatabase } from '../support/test-database.ts';

@@ -2,13 +2,13 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Accounts } from '../../src/accounts/accounts.ts';
 import { Applications } from '../../src/applications/applications.ts';
-import type { Instances } from '../../src/journal/instances.ts';
 import { Sender, type SendRequest } from '../../src/journal/sender.ts';
 import { Sends } from '../../src/journal/sends.ts';
 import type { ComposedMail } from '../../src/mail/mail.ts';
 import { type MailAccount, type MailProvider, ProviderError, type SentIds } from '../../src/providers/provider.ts';
 import { Envelope } from '../../src/security/envelope.ts';
 import { Events } from '../../src/webhooks/events.ts';
+import { claimsOn, type Sent, sendUnderClaim } from '../support/claims.ts';
 import { type OpenDatabase, openTestDatabase } from '../support/databases.ts';
 
 const IDS: SentIds = { providerId: 'p1', immutableId: null, thread: null, rejected: [] };
@@ -45,7 +45,7 @@ class FaultyMail implements MailProvider {
 
 let opened: OpenDatabase;
 let request: (mail: MailProvider) => SendRequest;
-let sender: Sender;
+let send: (request: SendRequest) => Promise<Sent>;
 beforeAll(async () => {
   opened = await openTestDatabase('PGlite');
   const { db } = opened;
@@ -55,8 +55,9 @@ beforeAll(async () => {
   const account = await new Accounts(db, envelope, Date.now, events).insert(applicationId, {
     ...{ provider: 'google', providerUserId: 'me', name: 'me@example.com', scopeId: null, secret: { credentials: {} } },
   });
-  const instances = { id: 'one', isAlive: async () => false } as unknown as Instances;
-  sender = new Sender(new Sends(db, envelope, Date.now, events), instances, 5_000);
+  const sends = new Sends(db, envelope, Date.now, events);
+  const world = { idempotency: claimsOn(db), sender: new Sender(sends, 5_000), sends };
+  send = (request) => sendUnderClaim(world, request);
   request = (mail) => ({
     send: {
       ...{ applicationId, accountId: account?.id ?? '', idempotencyKey: randomUUID(), fingerprint: 'f' },
@@ -75,12 +76,12 @@ test.each(['away', 'away at find'] as const)(
     const mail = new FaultyMail();
     const asked = request(mail);
     mail.fault = 'lost answer';
-    await expect(sender.send(asked, randomUUID())).rejects.toMatchObject({ status: 504 });
+    await expect(send(asked)).rejects.toMatchObject({ status: 504 });
     mail.fault = fault;
     // This error proves that this attempt has sent nothing. It says nothing about the first attempt.
-    await expect(sender.send(asked, randomUUID())).rejects.toMatchObject({ status: 503 });
+    await expect(send(asked)).rejects.toMatchObject({ status: 503 });
     mail.fault = 'none';
-    expect(await sender.send(asked, randomUUID())).toMatchObject({ providerId: 'p1' });
+    expect(await send(asked)).toMatchObject({ providerId: 'p1' });
     expect(mail.sent).toBe(1);
   },
 );
@@ -89,9 +90,9 @@ test('a draft that could not be sent is deleted, and the retry sends another one
   const mail = new FaultyMail();
   const asked = request(mail);
   mail.fault = 'away';
-  await expect(sender.send(asked, randomUUID())).rejects.toMatchObject({ status: 503 });
+  await expect(send(asked)).rejects.toMatchObject({ status: 503 });
   expect(mail.drafts.size).toBe(0);
   mail.fault = 'none';
-  await sender.send(asked, randomUUID());
+  await send(asked);
   expect(mail.sent).toBe(1);
 });

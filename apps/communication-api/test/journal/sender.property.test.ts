@@ -1,13 +1,14 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import fc from 'fast-check';
+import { isHeadgateError } from 'headgate';
+import { NIGHTLY } from 'headgate-testbed/nightly';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Account, Accounts } from '../../src/accounts/accounts.ts';
 import { AccountHealth } from '../../src/accounts/health.ts';
 import { Applications } from '../../src/applications/applications.ts';
 import type { Database } from '../../src/db/database.ts';
-import type { ServiceError } from '../../src/domain/service-error.ts';
-import type { Instances } from '../../src/journal/instances.ts';
+import { ServiceError } from '../../src/domain/service-error.ts';
 import { MailAccounts } from '../../src/journal/mail-accounts.ts';
 import { Sender, type SendRequest } from '../../src/journal/sender.ts';
 import { Sends } from '../../src/journal/sends.ts';
@@ -17,14 +18,19 @@ import { MockMailbox } from '../../src/providers/mock/mailbox.ts';
 import { Egress } from '../../src/security/egress.ts';
 import { Envelope } from '../../src/security/envelope.ts';
 import { Events } from '../../src/webhooks/events.ts';
+import { claimStoreOn, sendUnderClaim, shortClaims } from '../support/claims.ts';
 import { DATABASES, type OpenDatabase } from '../support/databases.ts';
 
-const RUNS = 60;
+const RUNS = NIGHTLY ? 100 : 25;
 const CLIENTS = 3;
 const ATTEMPTS = 4;
 
+/** How long the claim of a dead process lasts. A process that stalls, stalls longer. */
+const LEASE_MS = 20;
+const STALL_MS = 30;
+
 const ASYNCHRONOUS = new Set([
-  ...['take', 'byKey', 'dispatch', 'adopt', 'sent', 'failed', 'undo', 'leave', 'unknown'],
+  ...['begin', 'extend', 'dispatch', 'complete', 'abandon', 'unknown', 'byClaim'],
   ...['draft', 'discard', 'sendDraft', 'send', 'find'],
 ]);
 
@@ -32,10 +38,7 @@ class Death extends Error {}
 
 /** One attempt in a process of its own, which dies or stalls before or after any of its calls. */
 class Process {
-  readonly id = randomUUID();
   isDead = false;
-  /** Others take a process that stalls for dead; it wakes up again. */
-  isStalled = false;
 
   constructor(private readonly fault: () => 'none' | 'die' | 'stall') {}
 
@@ -66,8 +69,8 @@ class Process {
       throw new Death();
     }
     if (fault === 'stall') {
-      this.isStalled = true;
-      await pause(5);
+      // Others take it for dead; it wakes up again.
+      await pause(STALL_MS);
     }
   }
 }
@@ -123,53 +126,60 @@ function requestOf({ account, mailAccounts }: World, mail: MockMailProvider, key
   };
 }
 
-/** Several clients retry one key at once, without a claim store in front, in processes that die and stall. */
+/** Several clients retry one key at once, in processes that die and stall. */
 async function sendWithFaults(world: World, key: string, faults: readonly number[]): Promise<void> {
-  const processes = new Map<string, Process>();
   let next = 0;
   // About one moment in eight is a fault, until the list is used up.
   const fault = (): 'none' | 'die' | 'stall' => {
     const value = faults[next++] ?? 0;
     return value === 1 ? 'die' : value === 2 ? 'stall' : 'none';
   };
+  const claims = claimStoreOn(world.db);
   const client = async (): Promise<void> => {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const process = new Process(fault);
-      processes.set(process.id, process);
-      const instances = {
-        id: process.id,
-        isAlive: async (id: string) => {
-          const other = processes.get(id);
-          return other !== undefined && !other.isDead && !other.isStalled;
-        },
-      } as Instances;
-      const sender = new Sender(process.within(world.sends), instances, 5_000);
+      const idempotency = shortClaims(process.within(claims), LEASE_MS);
+      const records = process.within(world.sends.records);
+      const sends = new Proxy(process.within(world.sends), {
+        get: (target, name) => (name === 'records' ? records : Reflect.get(target, name)),
+      });
+      const sender = new Sender(sends, 5_000);
       try {
-        await sender.send(requestOf(world, process.within(world.mail), key), process.id);
+        await sendUnderClaim({ idempotency, sender, sends }, requestOf(world, process.within(world.mail), key));
         return;
       } catch (error) {
-        if (!(error instanceof Death) && (error as ServiceError).status === undefined) throw error;
+        if (process.isDead) continue;
+        if (!(error instanceof ServiceError) && !isHeadgateError(error)) throw error;
       } finally {
-        // A stalled process may work on: it must not change the outcome any more.
-        process.isStalled = true;
+        // What a dead process does in the background fails.
+        if (process.isDead) await idempotency.close({ timeoutMs: 0 });
+        else closing.push(idempotency.close());
       }
     }
   };
+  const closing: Promise<void>[] = [];
   await Promise.all(Array.from({ length: CLIENTS }, client));
+  await Promise.all(closing);
 }
 
 /** The last retry, in a healthy process. */
 async function lastRetry(world: World, key: string): Promise<'sent' | 'unknown'> {
-  const sender = new Sender(world.sends, { id: 'last', isAlive: async () => false } as unknown as Instances, 5_000);
-  for (let attempt = 0; attempt < 3; attempt++) {
-    try {
-      await sender.send(requestOf(world, world.mail, key), randomUUID());
-      return 'sent';
-    } catch (error) {
-      if (![409, 504].includes((error as ServiceError).status)) throw error;
+  const { sends, mail, db } = world;
+  const idempotency = shortClaims(claimStoreOn(db), LEASE_MS);
+  const sender = new Sender(sends, 5_000);
+  try {
+    for (let attempt = 0; attempt < 3; attempt++) {
+      try {
+        await sendUnderClaim({ idempotency, sender, sends }, requestOf(world, mail, key));
+        return 'sent';
+      } catch (error) {
+        if (![409, 504].includes((error as ServiceError).status)) throw error;
+      }
     }
+    return 'unknown';
+  } finally {
+    await idempotency.close();
   }
-  return 'unknown';
 }
 
 const received = async ({ db }: World, key: string): Promise<number> =>

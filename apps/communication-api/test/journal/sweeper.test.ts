@@ -4,7 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Account, Accounts } from '../../src/accounts/accounts.ts';
 import { AccountHealth } from '../../src/accounts/health.ts';
 import { Applications } from '../../src/applications/applications.ts';
-import { Instances } from '../../src/journal/instances.ts';
+import { newId } from '../../src/domain/ids.ts';
+import { claimKeyOf } from '../../src/journal/claims.ts';
 import { MailAccounts } from '../../src/journal/mail-accounts.ts';
 import type { Send } from '../../src/journal/send-records.ts';
 import { GRACE_MS, Sender, type SendRequest } from '../../src/journal/sender.ts';
@@ -18,6 +19,7 @@ import { Registry } from '../../src/providers/registry.ts';
 import { Egress } from '../../src/security/egress.ts';
 import { Envelope } from '../../src/security/envelope.ts';
 import { Events } from '../../src/webhooks/events.ts';
+import { claimsOn, sendUnderClaim } from '../support/claims.ts';
 import { DATABASES, type OpenDatabase } from '../support/databases.ts';
 
 const TIMEOUT_MS = 60_000;
@@ -28,7 +30,7 @@ const DAY_MS = 86_400_000;
 const CANCELED = expect.objectContaining({ status: 409, type: 'errors/operation_canceled' });
 
 /** How far a process came before it died. */
-type Step = 'prepared' | 'dispatched' | 'sent';
+type Step = 'dispatched' | 'sent';
 
 describe.each(DATABASES)('the sweeper on %s', (_, open) => {
   let opened: OpenDatabase;
@@ -38,7 +40,7 @@ describe.each(DATABASES)('the sweeper on %s', (_, open) => {
     world = await createWorld(opened);
   });
   afterAll(async () => {
-    for (const instance of world.instances) await instance.close();
+    await world.close();
     await opened.close();
   });
 
@@ -47,13 +49,12 @@ describe.each(DATABASES)('the sweeper on %s', (_, open) => {
       const { row, request } = await world.died('dispatched', { drafts: true, key: 'k' });
       world.advance(OVER_MS);
       await world.sweeper.sweep();
-      expect(await world.read(row)).toMatchObject({ state: 'dispatched', owner: null, draft_ref: row.draft_ref });
+      expect(await world.read(row)).toMatchObject({ state: 'dispatched', draft_ref: row.draft_ref });
       expect(await world.mails(row)).toEqual({ drafts: 1, received: 0 });
       const { attempt } = await world.read(row);
       await world.sweeper.sweep();
       expect(await world.read(row)).toMatchObject({ attempt });
-      expect(await world.sender.send(request, randomUUID())).toMatchObject({ id: row.id, wasSentBefore: false });
-      expect(await world.sender.send(request, randomUUID())).toMatchObject({ id: row.id, wasSentBefore: true });
+      for (let retry = 0; retry < 2; retry++) expect(await world.send(request)).toMatchObject({ id: row.id });
       expect(await world.mails(row)).toEqual({ drafts: 0, received: 1 });
     });
 
@@ -72,16 +73,16 @@ describe.each(DATABASES)('the sweeper on %s', (_, open) => {
       const { row } = await world.died('dispatched', { drafts: true });
       world.advance(OVER_MS);
       await world.sweeper.sweep();
-      expect(await world.read(row)).toMatchObject({ state: 'failed', owner: null, error: CANCELED });
+      expect(await world.read(row)).toMatchObject({ state: 'failed', error: CANCELED });
       expect(await world.mails(row)).toEqual({ drafts: 0, received: 0 });
     });
 
     test('a draft without a key whose outcome was unknown is deleted, too, and the email has failed', async () => {
       const { row } = await world.died('dispatched', { drafts: true });
-      expect(await world.sends.unknown(row.application_id, row.id, row.owner)).toBe(true);
+      expect(await world.sends.unknown(row)).toBe(true);
       world.advance(OVER_MS);
       await world.sweeper.sweep();
-      expect(await world.read(row)).toMatchObject({ state: 'failed', owner: null, error: CANCELED });
+      expect(await world.read(row)).toMatchObject({ state: 'failed', error: CANCELED });
       expect(await world.mails(row)).toEqual({ drafts: 0, received: 0 });
     });
 
@@ -91,7 +92,7 @@ describe.each(DATABASES)('the sweeper on %s', (_, open) => {
       await opened.db.deleteFrom('mock_drafts').where('message_id', '=', row.message_id).execute();
       world.advance(OVER_MS);
       await world.sweeper.sweep();
-      expect(await world.read(row)).toMatchObject({ state: 'unknown', owner: null, error: null });
+      expect(await world.read(row)).toMatchObject({ state: 'unknown', error: null });
     });
 
     test('a draft without a key that was sent is found', async () => {
@@ -106,7 +107,7 @@ describe.each(DATABASES)('the sweeper on %s', (_, open) => {
       const { row } = await world.died('sent', { drafts: false, ...given });
       world.advance(OVER_MS);
       await world.sweeper.sweep();
-      expect(await world.read(row)).toMatchObject({ state: 'sent', owner: null });
+      expect(await world.read(row)).toMatchObject({ state: 'sent' });
     });
 
     test('an email that cannot be found is unknown, and is sent if it is found within an hour', async () => {
@@ -117,27 +118,25 @@ describe.each(DATABASES)('the sweeper on %s', (_, open) => {
       world.advance(OVER_MS);
       await world.sweeper.sweep();
       for (const { row } of [late, never])
-        expect(await world.read(row)).toMatchObject({ state: 'unknown', owner: null, settled_at: null });
-      await expect(world.sender.send(late.request, randomUUID())).rejects.toMatchObject({ status: 409 });
+        expect(await world.read(row)).toMatchObject({ state: 'unknown', settled_at: null });
+      await expect(world.send(late.request)).rejects.toMatchObject({ status: 409 });
       world.advance(HOUR_MS / 2);
       await world.deliver(late);
       await world.sweeper.sweep();
       expect(await world.read(late.row)).toMatchObject({ state: 'sent', settled_at: new Date(world.now()) });
-      expect(await world.sender.send(late.request, randomUUID())).toMatchObject({ wasSentBefore: true });
+      expect(await world.send(late.request)).toMatchObject({ wasSentBefore: true });
       world.advance(HOUR_MS / 2);
       await world.deliver(never);
       await world.sweeper.sweep();
       expect(await world.read(never.row)).toMatchObject({ state: 'unknown', settled_at: null });
     });
 
-    test('an email without a key that never came to its provider has failed', async () => {
-      const { row } = await world.died('prepared', { drafts: true });
-      const keyed = await world.died('prepared', { drafts: true, key: 'k' });
+    test('an email that never came to its provider has no row, and a retry sends it', async () => {
+      const { id, request } = await world.diedBefore({ drafts: true, key: 'k' });
       world.advance(OVER_MS);
       await world.sweeper.sweep();
-      expect(await world.read(row)).toMatchObject({ state: 'failed', owner: null, error: CANCELED });
-      expect(await world.read(keyed.row)).toEqual(keyed.row);
-      expect(await world.sender.send(keyed.request, randomUUID())).toMatchObject({ id: keyed.row.id });
+      expect(await world.sends.records.byId(request.send.applicationId, id)).toBe(undefined);
+      expect(await world.send(request)).toMatchObject({ wasSentBefore: false });
     });
 
     test('of an account that was removed, the outcome is unknown, and nothing is sent', async () => {
@@ -150,13 +149,12 @@ describe.each(DATABASES)('the sweeper on %s', (_, open) => {
       world.advance(OVER_MS);
       await world.sweeper.sweep();
       await world.sweeper.sweep();
-      for (const { row } of all) expect(await world.read(row)).toMatchObject({ state: 'unknown', owner: null });
+      for (const { row } of all) expect(await world.read(row)).toMatchObject({ state: 'unknown' });
       expect(await world.mails(all[0]?.row as Send)).toEqual({ drafts: 1, received: 0 });
     });
   });
 
   test.each<[Step, boolean]>([
-    ['prepared', true],
     ['dispatched', true],
     ['dispatched', false],
     ['sent', false],
@@ -177,24 +175,24 @@ describe.each(DATABASES)('the sweeper on %s', (_, open) => {
     world.advance(DAY_MS - OVER_MS);
     await world.sweeper.sweep();
     expect(await world.read(row)).toMatchObject({ state: 'sent', idempotency_key: request.send.idempotencyKey });
-    world.advance(OVER_MS);
+    world.advance(OVER_MS + 1);
     await world.sweeper.sweep();
     expect(await world.read(row)).toMatchObject({ state: 'sent', idempotency_key: null });
-    expect(await world.read(draft)).toMatchObject({ state: 'failed', idempotency_key: null, error: CANCELED });
-    const { id, wasSentBefore } = await world.sender.send(request, randomUUID());
+    expect(await world.read(draft)).toMatchObject({ state: 'failed', error: CANCELED });
+    const { id, wasSentBefore } = await world.send(request);
     expect([id === row.id, wasSentBefore]).toEqual([false, false]);
     expect(await world.mails(row)).toEqual({ drafts: 0, received: 2 });
   });
 
-  test('an attempt that began just before its key was forgotten is not cancelled', async () => {
-    const { request, row } = await world.died('prepared', { drafts: true, key: 'k' });
-    world.advance(DAY_MS - 1);
-    const attempt = { owner: randomUUID(), instanceId: world.instanceId };
-    expect(await world.sends.take(request.send, attempt)).toEqual({ id: row.id });
-    world.advance(TIMEOUT_MS);
+  test('a key that no sweeper has forgotten belongs to a new request after 24 hours, too', async () => {
+    const { row, request } = await world.died('sent', { drafts: true, key: 'k' });
+    world.advance(OVER_MS);
     await world.sweeper.sweep();
-    expect(await world.sends.dispatch(row.application_id, row.id, attempt.owner, null)).toBe(true);
-    await world.sends.sent(row.application_id, row.id, IDS);
+    expect(await world.send(request)).toMatchObject({ id: row.id, wasSentBefore: true });
+    world.advance(DAY_MS + 1);
+    const { id, wasSentBefore } = await world.send(request);
+    expect([id === row.id, wasSentBefore]).toEqual([false, false]);
+    expect(await world.read(row)).toMatchObject({ state: 'sent', idempotency_key: null });
   });
 
   test('two sweepers at the same time look up each email once', async () => {
@@ -203,7 +201,7 @@ describe.each(DATABASES)('the sweeper on %s', (_, open) => {
     world.asked.length = 0;
     await Promise.all([world.sweeper.sweep(), world.other.sweep()]);
     expect([...world.asked].sort()).toEqual(all.map(({ row }) => row.message_id).sort());
-    for (const { row } of all) expect(await world.read(row)).toMatchObject({ state: 'sent', attempt: 2 });
+    for (const { row } of all) expect(await world.read(row)).toMatchObject({ state: 'sent' });
   });
 
   test('a provider that cannot be reached keeps no other email waiting, and is not asked for ever', async () => {
@@ -218,12 +216,12 @@ describe.each(DATABASES)('the sweeper on %s', (_, open) => {
     await world.sweeper.sweep();
     await world.sweeper.sweep();
     expect(await world.read(row)).toMatchObject({ state: 'sent' });
-    expect(await world.read(first)).toMatchObject({ state: 'dispatched', owner: null });
+    expect(await world.read(first)).toMatchObject({ state: 'dispatched' });
     world.advance(HOUR_MS);
     await world.sweeper.sweep();
     await world.sweeper.sweep();
-    for (const { row } of failing) expect(await world.read(row)).toMatchObject({ state: 'unknown', owner: null });
-    expect(await world.read(draft.row)).toMatchObject({ state: 'dispatched', owner: null });
+    for (const { row } of failing) expect(await world.read(row)).toMatchObject({ state: 'unknown' });
+    expect(await world.read(draft.row)).toMatchObject({ state: 'dispatched' });
     world.asked.length = 0;
     await world.sweeper.sweep();
     expect(world.asked).toEqual([]);
@@ -238,7 +236,7 @@ describe.each(DATABASES)('the sweeper on %s', (_, open) => {
     await expect.poll(() => world.asked).toContain(row.message_id);
     await sweeper.close();
     await sweeping;
-    expect(await world.read(row)).toMatchObject({ state: 'dispatched', owner: null });
+    expect(await world.read(row)).toMatchObject({ state: 'dispatched' });
     world.stuck.clear();
     await world.sweeper.sweep();
     expect(await world.read(row)).toMatchObject({ state: 'unknown' });
@@ -249,7 +247,7 @@ describe.each(DATABASES)('the sweeper on %s', (_, open) => {
     world.stuck.add(row.message_id);
     world.advance(OVER_MS);
     await world.newSweeper(20).sweep();
-    expect(await world.read(row)).toMatchObject({ state: 'dispatched', owner: null });
+    expect(await world.read(row)).toMatchObject({ state: 'dispatched' });
     world.stuck.clear();
     await world.sweeper.sweep();
     expect(await world.read(row)).toMatchObject({ state: 'sent' });
@@ -263,25 +261,26 @@ describe.each(DATABASES)('the sweeper on %s', (_, open) => {
 
     test('a failure, and an unknown outcome', async () => {
       for (let round = 0; round < 5; round++) {
-        const { row } = await world.died('dispatched', { drafts: false });
-        const { application_id, id, owner } = row;
-        if (owner === null) throw new Error('Nobody has the row.');
-        const failed = () =>
-          world.sends.failed(application_id, id, owner, { status: 422, type: 'errors/recipient_rejected', detail: '' });
-        const unknown = () => world.sends.unknown(application_id, id, owner);
-        const changed = await Promise.all([failed(), unknown(), failed(), unknown()]);
-        expect(changed.filter((isChanged) => isChanged)).toHaveLength(1);
-        const { state } = await world.read(row);
-        expect(await eventsOf(row)).toEqual([state === 'failed' ? 'email.failed' : 'email.outcome_unknown']);
+        const { row, claim } = await world.died('dispatched', { drafts: false });
+        const note = world.sends.notes.failed(row, { status: 422, type: 'errors/recipient_rejected', detail: '' });
+        const failed = () => world.idempotency.completeWith(claim, { status: '422', value: undefined }, { note });
+        const unknown = () => world.sends.unknown(row);
+        const [one, first, two, second] = await Promise.all([failed(), unknown(), failed(), unknown()]);
+        expect([one, two].sort()).toEqual(['already_completed', 'completed']);
+        expect(await world.read(row)).toMatchObject({ state: 'failed' });
+        const isNews = first || second;
+        expect(await eventsOf(row)).toEqual(
+          isNews ? ['email.failed', 'email.outcome_resolved', 'email.outcome_unknown'] : ['email.failed'],
+        );
       }
     });
 
     test('an unknown outcome that two have found', async () => {
       for (let round = 0; round < 5; round++) {
-        const { row } = await world.died('dispatched', { drafts: false });
-        const { application_id, id, owner } = row;
-        const found = () => world.sends.sent(application_id, id, IDS);
-        await Promise.all([world.sends.unknown(application_id, id, owner), found(), found()]);
+        const { row, claim } = await world.died('dispatched', { drafts: false });
+        const note = world.sends.notes.sent(row, IDS);
+        const found = () => world.idempotency.completeWith(claim, { status: '201', value: undefined }, { note });
+        await Promise.all([world.sends.unknown(row), found(), found()]);
         expect(await world.read(row)).toMatchObject({ state: 'sent' });
         const events = await eventsOf(row);
         // If it was found first, its outcome was never unknown.
@@ -324,11 +323,10 @@ async function createWorld({ db }: OpenDatabase) {
   }
   const mail = new WatchedMail(mailbox);
   const providers = new Registry([{ ...createMock(mailbox), mail }]);
-  const instances = [randomUUID(), randomUUID()].map((id) => new Instances(db, clock, log, id));
-  for (const instance of instances) await instance.start();
-  const [one, two] = instances as [Instances, Instances];
-  const newSweeper = (timeoutMs = TIMEOUT_MS, instances = one): Sweeper =>
-    new Sweeper({ sends, instances, accounts, mailAccounts, providers, log, timeoutMs });
+  const [idempotency, others] = [claimsOn(db, clock), claimsOn(db, clock)];
+  const sender = new Sender(sends, TIMEOUT_MS);
+  const newSweeper = (timeoutMs = TIMEOUT_MS, claims = idempotency): Sweeper =>
+    new Sweeper({ idempotency: claims, sends, sender, accounts, mailAccounts, providers, log, timeoutMs });
 
   const requestOf = (account: Account, key: string | undefined): SendRequest => {
     const messageId = `<${randomUUID()}@mock.test>`;
@@ -356,21 +354,40 @@ async function createWorld({ db }: OpenDatabase) {
     (await sends.records.byId(application_id, id)) as Send;
   const signal = new AbortController().signal;
 
-  /** An email whose process came to a step, and then died. */
-  async function died(step: Step, { drafts, key }: { readonly drafts: boolean; readonly key?: string }) {
+  const claimed = async ({ send }: SendRequest) => {
+    const id = newId('eml', now);
+    const key = claimKeyOf(send.idempotencyKey, id);
+    const opened = await idempotency.open({
+      ...{ scope: applicationId, key, fingerprint: 'f1', dispatch: 'explicit', onOrphan: 'reject' },
+    });
+    if (opened.kind !== 'claimed') throw new Error(opened.kind);
+    return { id, claim: opened.claim };
+  };
+  const accountOf = async (drafts: boolean): Promise<Account> => {
     const name = `${randomUUID()}@mock.test`;
-    const account = (await accounts.insert(applicationId, {
+    return (await accounts.insert(applicationId, {
       ...{ provider: 'mock', providerUserId: name, name, scopeId: null, secret: { credentials: { drafts } } },
     })) as Account;
+  };
+
+  /** An email whose process died before it dispatched it. */
+  async function diedBefore({ drafts, key }: { readonly drafts: boolean; readonly key?: string }) {
+    const request = requestOf(await accountOf(drafts), key);
+    const { id, claim } = await claimed(request);
+    // Its lease is over in a moment.
+    await claim.leave();
+    return { id, request };
+  }
+
+  /** An email whose process came to a step, and then died. */
+  async function died(step: Step, { drafts, key }: { readonly drafts: boolean; readonly key?: string }) {
+    const account = await accountOf(drafts);
     const request = requestOf(account, key);
-    const owner = randomUUID();
-    const { id } = (await sends.take(request.send, { owner, instanceId: one.id })) as { id: string };
-    let draft: string | null = null;
-    if (step !== 'prepared') {
-      if (drafts) draft = await mail.draft(await request.compose(id), request.mailAccount);
-      await sends.dispatch(applicationId, id, owner, draft);
-    }
-    const sent = { request, row: (await sends.records.byId(applicationId, id)) as Send };
+    const { id, claim } = await claimed(request);
+    const draft = drafts ? await mail.draft(await request.compose(id), request.mailAccount) : null;
+    expect(await claim.dispatch(sends.notes.begun(request.send, id, draft))).toEqual({ kind: 'ok' });
+    await claim.leave();
+    const sent = { request, claim, row: (await sends.records.byId(applicationId, id)) as Send };
     if (step === 'sent') await deliver(sent);
     return sent;
   }
@@ -384,11 +401,11 @@ async function createWorld({ db }: OpenDatabase) {
   const count = async (table: 'mock_drafts' | 'mock_messages', messageId: string): Promise<number> =>
     (await db.selectFrom(table).select('id').where('message_id', '=', messageId).execute()).length;
   return {
-    ...{ accounts, sends, instances, asked, away, stuck, newSweeper, died, deliver, read },
-    instanceId: one.id,
-    sender: new Sender(sends, two, TIMEOUT_MS),
+    ...{ accounts, sends, idempotency, asked, away, stuck, newSweeper, died, diedBefore, deliver, read },
+    send: (request: SendRequest) => sendUnderClaim({ idempotency: others, sender, sends }, request),
+    close: () => Promise.all([idempotency.close(), others.close()]),
     sweeper: newSweeper(),
-    other: newSweeper(TIMEOUT_MS, two),
+    other: newSweeper(TIMEOUT_MS, others),
     now: clock,
     advance: (ms: number): void => {
       now += ms;

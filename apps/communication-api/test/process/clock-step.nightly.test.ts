@@ -8,9 +8,8 @@ import { steppedClock } from '../support/stepped-clock.ts';
 
 const world = await startCrashWorld();
 const clock = steppedClock();
-const steadyEnvironment = world.newEnvironment();
-// It has a Redis database of its own: only the journal knows what the other process does.
-const steppedEnvironment = { ...world.newEnvironment(), ...clock.environment };
+const steadyEnvironment = world.environment;
+const steppedEnvironment = { ...world.environment, ...clock.environment };
 const [steady, stepped] = await Promise.all([startProcess(steadyEnvironment), startProcess(steppedEnvironment)]);
 afterEach(() => clock.set('+0'));
 

@@ -14,7 +14,7 @@ let users = 0;
 
 beforeAll(async () => {
   world = await startCrashWorld({ ...google.environment, ...microsoft.environment });
-  fleet = await world.fleet('forgetful');
+  fleet = await world.fleet();
 });
 
 const SENT = { status: 201, body: { object: 'EmailSent' } };

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { NIGHTLY } from 'headgate-testbed/nightly';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { SendStep } from '../../src/journal/sender.ts';
+import type { SendStep } from '../../src/journal/claims.ts';
 import {
   type CrashEmail,
   type CrashWorld,
@@ -14,14 +14,11 @@ import {
 type Kind = 'draft' | 'direct';
 
 let world: CrashWorld;
-/** Its Redis keeps the claims of dead processes until their leases expire. */
 let fleet: Fleet;
-/** Its healthy process finds an empty Redis, as if Redis had lost everything when the other process died. */
-let forgetful: Fleet;
 
 beforeAll(async () => {
   world = await startCrashWorld();
-  [fleet, forgetful] = await Promise.all([world.fleet(), world.fleet('forgetful')]);
+  fleet = await world.fleet();
 });
 
 const retry = (of: Fleet, email: CrashEmail) => world.retry(of, email);
@@ -35,16 +32,16 @@ async function sendUntil(of: Fleet, kind: Kind, step: SendStep, signal: 'SIGKILL
   return { email, ...(await world.sendUntil(of, email, step, signal)) };
 }
 
-describe('a process that is killed, and Redis loses everything', () => {
+describe('a process that is killed', () => {
   test.concurrent.each(EVERY_STEP)('at "%s": a draft is sent once', async (step) => {
-    const { email } = await sendUntil(forgetful, 'draft', step, 'SIGKILL');
-    expect(await retry(forgetful, email)).toMatchObject({ status: 201, body: { object: 'EmailSent' } });
+    const { email } = await sendUntil(fleet, 'draft', step, 'SIGKILL');
+    expect(await retry(fleet, email)).toMatchObject({ status: 201, body: { object: 'EmailSent' } });
     expect(await received(email)).toBe(1);
   });
 
   test.concurrent.each(DIRECT_STEPS)('at "%s": an email without a draft is never sent twice', async (step) => {
-    const { email } = await sendUntil(forgetful, 'direct', step, 'SIGKILL');
-    const { status, body } = await retry(forgetful, email);
+    const { email } = await sendUntil(fleet, 'direct', step, 'SIGKILL');
+    const { status, body } = await retry(fleet, email);
     // What happened between the mark and the provider's answer is not known.
     if (step === 'dispatched') expect({ status, type: body.type }).toEqual({ status: 409, type: 'errors/conflict' });
     else expect(status).toBe(201);

@@ -29,7 +29,7 @@ smtp.user(user.address, user.password);
 const server = { host: '127.0.0.1', encryption: 'none', user: user.address, password: user.password };
 const credentials = { imap: { ...server, port: dovecot.imapPort }, smtp: { ...server, port: smtp.port } };
 const preload = new URL('../support/watchdog.mjs', import.meta.url).href;
-const { child, printed, ready } = runProcess(['start'], world.newEnvironment(), ['--import', preload]);
+const { child, printed, ready } = runProcess(['start'], world.environment, ['--import', preload]);
 const url = await ready();
 let accounts = 0;
 

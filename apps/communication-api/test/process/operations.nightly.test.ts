@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { until } from 'headgate-testbed/redis-server';
+import { sql } from 'kysely';
 import { test } from 'vitest';
 import { startCrashWorld } from '../support/crashes.ts';
 import { runProcess, runToEnd, startProcess } from '../support/service-process.ts';
@@ -57,7 +58,7 @@ test.concurrent('a role other than "all" needs a database that processes share',
 
 test.concurrent('one process answers requests and another one works in the background', async ({ expect }) => {
   const world = await startCrashWorld();
-  const environment = world.newEnvironment();
+  const environment = world.environment;
   const api = await startProcess({ ...environment, ROLE: 'api' });
   const email = await world.newEmail('mock', 'ann@mock.test', { drafts: true });
   // An email that was sent by a process that died long ago: only the sweeper looks for it.
@@ -66,6 +67,9 @@ test.concurrent('one process answers requests and another one works in the backg
     .updateTable('sends')
     .set({ state: 'dispatched', dispatched_at: new Date(0), draft_ref: null })
     .execute();
+  await sql`update headgate.claims set state = 'in_progress', dispatched = true, status = null, value = null`.execute(
+    world.db,
+  );
   const stateOf = async () => (await world.db.selectFrom('sends').select('state').executeTakeFirstOrThrow()).state;
   const { application_id } = await world.db.selectFrom('sends').select('application_id').executeTakeFirstOrThrow();
   const job = { kind: 'webhook', lane: 'whe_gone', subject: 'evt_gone', application_id };

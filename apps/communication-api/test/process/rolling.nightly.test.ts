@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startPostgres } from 'headgate-testbed/postgres-server';
-import { until } from 'headgate-testbed/redis-server';
+import { startRedis, until } from 'headgate-testbed/redis-server';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { type Backend, type Balancer, startBalancer } from '../support/balancer.ts';
@@ -33,7 +33,7 @@ async function run(environment: Record<string, string>): Promise<Running> {
 async function startFleet(count: number, settings: Record<string, string> = {}, postgresPort?: number) {
   const world = await startCrashWorld({ SEND_TIMEOUT_MS, APPEND_MAX_BYTES: '0', ...settings }, postgresPort);
   const user = sink.user(() => pause(TAKE_MS));
-  const environment = world.newEnvironment();
+  const environment = world.environment;
   const balancer = await startBalancer();
   const running = await Promise.all(Array.from({ length: count }, () => run(environment)));
   await Promise.all(running.map((each) => balancer.add(each)));
@@ -140,8 +140,11 @@ test('a send whose client has left ends before its process does', async () => {
 });
 
 test('Redis is flushed again and again under load: two requests with one key still send one email', async () => {
-  const { world, user, environment, balancer } = await startFleet(2);
-  const redis = new Redis(environment.REDIS_URL ?? '');
+  const server = await startRedis();
+  cleanUpLater(() => server.stop());
+  const REDIS_URL = `redis://127.0.0.1:${server.port}`;
+  const { world, user, balancer } = await startFleet(2, { REDIS_URL });
+  const redis = new Redis(REDIS_URL);
   cleanUpLater(() => redis.disconnect());
   const load = startLoad(world, balancer, user, 2);
   let flushes = 0;

@@ -1,14 +1,14 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import { startRedis, until } from 'headgate-testbed/redis-server';
+import { until } from 'headgate-testbed/redis-server';
 import { inject } from 'vitest';
 import { Accounts } from '../../src/accounts/accounts.ts';
 import { Applications } from '../../src/applications/applications.ts';
 import { readConfig } from '../../src/config.ts';
 import { type Database, openServer } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import type { SendStep } from '../../src/journal/sender.ts';
+import type { SendStep } from '../../src/journal/claims.ts';
 import { Keys } from '../../src/keys/keys.ts';
 import { Envelope } from '../../src/security/envelope.ts';
 import { Events } from '../../src/webhooks/events.ts';
@@ -22,7 +22,7 @@ const PATIENCE_MS = 90_000;
 export const EVERY_STEP: readonly SendStep[] = ['asked', 'taken', 'drafted', 'dispatched', 'sent', 'settled'];
 export const DIRECT_STEPS = EVERY_STEP.filter((step) => step !== 'drafted');
 
-/** Processes that share a database and a Redis, and the one of them that no test ends. */
+/** Processes that share a database, and the one of them that no test ends. */
 export interface Fleet {
   readonly environment: Record<string, string>;
   readonly healthy: ServiceProcess;
@@ -42,15 +42,12 @@ export interface CrashAnswer {
 /** A database with an application, for processes of the built service that die. */
 export interface CrashWorld {
   readonly db: Database;
-  /**
-   * Starts a process, and returns the environment for the others.
-   * @param memory `forgetful`: this process does not see the claims of the others, as if Redis lost them
-   */
-  fleet(memory?: 'forgetful'): Promise<Fleet>;
+  /** Starts a process, and returns the environment for the others. */
+  fleet(): Promise<Fleet>;
   /** One email. Each uses a new account, so that no limit is in the way. */
   newEmail(provider: string, name: string, credentials: unknown): Promise<CrashEmail>;
-  /** The environment of processes that share a new Redis. */
-  newEnvironment(): Record<string, string>;
+  /** The environment of each process. */
+  readonly environment: Record<string, string>;
   /** A process of a fleet. */
   start(fleet: Fleet): Promise<ServiceProcess>;
   /** The request of an email. */
@@ -78,8 +75,6 @@ export async function startCrashWorld(
 ): Promise<CrashWorld> {
   const { url, drop } = await createTestDatabase(undefined, port);
   cleanUpLater(drop);
-  const redis = await startRedis();
-  cleanUpLater(() => redis.stop());
   const shared = { ...environment, DATABASE_URL: url, SECRET_KEYS: `k1:${randomBytes(32).toString('base64')}` };
   const db = openServer(url, () => undefined);
   cleanUpLater(() => db.destroy());
@@ -90,8 +85,6 @@ export async function startCrashWorld(
   const key = { name: 'k', role: 'service', scopeId: null, expiresAt: new Date(Date.now() + 3_600_000) } as const;
   const keys = new Keys(db, Date.now, { warn: () => undefined });
   const { token } = await keys.create(applicationId, 'development', key);
-  let stores = 0;
-  const withStore = () => ({ ...shared, REDIS_URL: `redis://127.0.0.1:${redis.port}/${stores++}` });
 
   const headers: CrashWorld['headers'] = ({ key: name }) => ({
     ...{ 'x-api-key': token, 'idempotency-key': name, 'content-type': 'application/json' },
@@ -104,11 +97,8 @@ export async function startCrashWorld(
   return {
     db,
     ...{ headers, body, send },
-    newEnvironment: withStore,
-    fleet: async (memory) => {
-      const others = withStore();
-      return { environment: others, healthy: await startProcess(memory === 'forgetful' ? withStore() : others) };
-    },
+    environment: shared,
+    fleet: async () => ({ environment: shared, healthy: await startProcess(shared) }),
     start: ({ environment: given }) => startProcess(given),
     newEmail: async (provider, name, credentials) => {
       const account = await accounts.insert(applicationId, {

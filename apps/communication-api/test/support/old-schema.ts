@@ -28,7 +28,7 @@ export type Rows = Readonly<Record<string, readonly Readonly<Record<string, unkn
 /** The tables of the service with their columns. */
 export async function columnsOf(db: Database): Promise<Readonly<Record<string, readonly string[]>>> {
   const tables = await db.introspection.getTables();
-  const own = tables.filter(({ schema, name }) => schema === 'public' && !name.startsWith('migrations'));
+  const own = tables.filter(({ name, schema }) => schema === 'public' && !name.startsWith('migrations'));
   return Object.fromEntries(own.map(({ name, columns }) => [name, columns.map((column) => column.name)]));
 }
 

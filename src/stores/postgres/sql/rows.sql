@@ -8,8 +8,10 @@
 -- `made` of the reply: whether this command dispatched, completed or freed the claim. A repeated command did not.
 create or replace function headgate.claim_1(p jsonb, p_value text, p_max_bytes bigint, p_patience_ms bigint, p_now bigint)
   returns jsonb language plpgsql
-  -- The table can be small when a session plans these statements, and large when it runs them.
+  -- The table can be small when a session plans these statements, and large when it runs them. A session may be told to
+  -- plan each statement anew: in PGlite, that takes longer than the statements.
   set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_id constant bytea := decode(p ->> 'id', 'hex');

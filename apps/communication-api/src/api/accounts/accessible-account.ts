@@ -7,8 +7,13 @@ import type { Caller } from '../../keys/keys.ts';
  * caller.
  * @throws ServiceError 404, or 403 if the account is outside the scope of the caller's key
  */
-export async function accessibleAccount(accounts: Accounts, caller: Caller, id: string): Promise<Account> {
-  const account = await accounts.find(caller.applicationId, id);
+export async function accessibleAccount(
+  accounts: Accounts,
+  caller: Caller,
+  id: string,
+  read: 'find' | 'findRecent' = 'find',
+): Promise<Account> {
+  const account = await accounts[read](caller.applicationId, id);
   if (account === undefined) throw unknownAccount();
   if (caller.role === 'scoped' && account.scope_id !== caller.scopeId)
     throw new ServiceError(

@@ -1,14 +1,14 @@
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
-import { headgate, passageOf, servedFromCache } from 'headgate/fastify';
+import { headgate, passageOf } from 'headgate/fastify';
 import { readIdempotencyKey } from 'headgate/http';
 import { z } from 'zod';
 import { EMAIL_STATES, shownState } from '../../domain/email-state.ts';
 import { isId } from '../../domain/ids.ts';
 import { ServiceError } from '../../domain/service-error.ts';
-import type { SendResult } from '../../journal/send-outcome.ts';
+import { type SendResult, sentBody } from '../../journal/send-outcome.ts';
 import type { Send } from '../../journal/send-records.ts';
 import type { Attachment } from '../../mail/mail.ts';
 import { ProviderError } from '../../providers/provider.ts';
@@ -45,7 +45,8 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
   };
   app.decorateRequest('account', null);
   app.decorateRequest('intake', null);
-  app.decorateRequest('earlier', null);
+  app.decorateRequest('send', null);
+  app.decorateRequest('unknownOutcome', null);
   app.decorateRequest('sending', null);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(
@@ -88,24 +89,17 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
       preValidation: async (request) => {
         const id = accountIdOf(request.body);
         if (id === undefined) return;
-        request.account = await accessibleAccount(accounts, callerOf(request), id);
+        request.account = await accessibleAccount(accounts, callerOf(request), id, 'findRecent');
         request.logged = { account: request.account.id };
       },
     },
     async (request, reply) => {
-      const sending = request.earlier ?? handle(rooms, request);
+      const sending = handle(rooms, request, reply);
       request.sending = sending;
       try {
         const result = await sending;
-        // The provider was not asked again, so the request is not charged.
         request.logged = { ...request.logged, email: result.id };
-        if (result.wasSentBefore) servedFromCache(reply);
-        return await reply.code(201).send({
-          object: 'EmailSent',
-          tracking_id: result.id,
-          provider_id: result.providerId,
-          provider_immutable_id: result.immutableId,
-        });
+        return await reply.code(201).send(sentBody(result));
       } catch (error) {
         const instead = reachedProvider(error) ? undefined : await passageOf(reply)?.abandon();
         if (instead === undefined) throw error;
@@ -121,11 +115,13 @@ const sendRoute: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms }
   );
 
   app.addHook('onRequest', async (request, reply) => {
+    request.afterwards = [];
     // The send continues if the client disconnects, so its files are freed after both end.
     const free = async (): Promise<void> => {
       // A handler that did not begin yet will find the files closed.
       if (request.sending !== null) await Promise.allSettled([request.sending]);
       await request.intake?.close();
+      for (const work of request.afterwards) await work();
     };
     reply.raw.once('close', () => void free());
   });
@@ -244,27 +240,27 @@ const readRoutes: FastifyPluginAsyncZod<{ rooms: Rooms }> = async (app, { rooms:
 
 const isTracked = ({ tracks_opens, tracks_links }: Send): boolean => tracks_opens || tracks_links;
 
-async function handle(rooms: Rooms, request: FastifyRequest): Promise<SendResult> {
-  const { account, intake, raw } = request;
+async function handle(rooms: Rooms, request: FastifyRequest, reply: FastifyReply): Promise<SendResult> {
+  const { account, intake, send } = request;
+  const passage = passageOf(reply);
   const body = request.body as EmailRequest;
-  if (account === null || intake === null || body.account_id !== account.id)
+  if (account === null || intake === null || send === null || passage === undefined || body.account_id !== account.id)
     throw new Error('The request has passed its hooks without its account or its files.');
   // The client disconnected while the request waited, so the files are gone. Nothing is sent without them.
   if (intake.isClosed) throw disconnected();
-  const key = readIdempotencyKey(raw.headersDistinct['idempotency-key'] ?? []);
   const inline: Attachment[] = [];
   try {
     for (const each of body.attachments ?? []) inline.push(await storeInline(rooms, each));
-    const fingerprint = intake.fingerprinter.fingerprint(account.id).value;
     return await sendEmail(rooms, {
-      account,
-      body,
+      ...{ account, body, ...send },
       attachments: [...intake.attachments, ...inline],
-      // The gate refused every other result.
-      idempotencyKey:
-        typeof key === 'string' ? await rooms.sends.nameOf(callerOf(request), key, fingerprint) : undefined,
-      fingerprint,
-      requestId: request.id,
+      fingerprint: intake.fingerprinter.fingerprint(account.id).value,
+      claim: {
+        dispatch: (note) => passage.dispatch(note),
+        noteOutcome: (note) => passage.noteOutcome(note),
+        leave: () => passage.leave(),
+        afterwards: (work) => void request.afterwards.push(work),
+      },
     });
   } finally {
     for (const { file } of inline) await file.close();

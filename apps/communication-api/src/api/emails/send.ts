@@ -8,7 +8,7 @@ import { ServiceError } from '../../domain/service-error.ts';
 import type { SendResult } from '../../journal/send-outcome.ts';
 import { outcomeOfError } from '../../journal/send-outcome.ts';
 import type { Send } from '../../journal/send-records.ts';
-import type { SendRequest } from '../../journal/sender.ts';
+import type { SendClaim, SendRequest } from '../../journal/sender.ts';
 import { answerSubject, compose, type Draft, isHtml, referencesOf } from '../../mail/compose.ts';
 import { withContentIds } from '../../mail/content-ids.ts';
 import type { Attachment } from '../../mail/mail.ts';
@@ -22,14 +22,15 @@ export interface EmailJob {
   readonly account: Account;
   readonly body: EmailRequest;
   readonly attachments: readonly Attachment[];
-  /** Its name in the journal. Undefined: the request carries no idempotency key. */
-  readonly idempotencyKey: string | undefined;
+  /** Of the send. */
+  readonly id: string;
+  /** Its name in the journal. Null: the request carries no idempotency key. */
+  readonly idempotencyKey: string | null;
   readonly fingerprint: string;
-  /** Names the attempt: the id of the request. */
-  readonly requestId: string;
+  readonly claim: SendClaim;
 }
 
-/** Sends an email through the account's provider, or returns the outcome of an earlier request with the same key. */
+/** Sends an email through the account's provider. */
 export async function sendEmail(rooms: Rooms, job: EmailJob): Promise<SendResult> {
   const { sender, metrics } = rooms;
   const { send, messageId } = sendOf(rooms, job);
@@ -39,8 +40,8 @@ export async function sendEmail(rooms: Rooms, job: EmailJob): Promise<SendResult
   const note = (outcome: SendOutcome, errorType?: string): void =>
     metrics.onSend(provider, outcome, errorType, (performance.now() - from) / 1_000);
   try {
-    const result = await sender.send(request, job.requestId);
-    note(result.wasSentBefore ? 'replayed' : 'sent');
+    const result = await sender.send(request, job.id, job.claim);
+    note('sent');
     return result;
   } catch (error) {
     note(outcomeOfError(error), typeOfError(error));
@@ -59,7 +60,7 @@ function sendOf({ envelope }: Rooms, { account, body, idempotencyKey, fingerprin
   const domain = readAddress(account.name)?.split('@')[1] ?? 'localhost';
   // The same on every attempt with a key, so that an email whose outcome is unknown can be found.
   const local =
-    idempotencyKey === undefined
+    idempotencyKey === null
       ? randomUUID()
       : createHmac('sha256', envelope.derive('message-id'))
           .update(JSON.stringify([account.application_id, idempotencyKey, fingerprint]))
@@ -69,7 +70,7 @@ function sendOf({ envelope }: Rooms, { account, body, idempotencyKey, fingerprin
   const send: SendRequest['send'] = {
     applicationId: account.application_id,
     accountId: account.id,
-    idempotencyKey: idempotencyKey ?? null,
+    idempotencyKey,
     fingerprint,
     messageId,
     label: body.tracking_options?.label ?? null,

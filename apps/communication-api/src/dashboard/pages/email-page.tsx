@@ -1,6 +1,7 @@
 import type { JSX } from 'preact';
 import type { Account } from '../../accounts/accounts.ts';
 import type { Application } from '../../applications/applications.ts';
+import { counted } from '../../domain/counted.ts';
 import { shownState } from '../../domain/email-state.ts';
 import type { Send } from '../../journal/send-records.ts';
 import type { Rooms } from '../../rooms.ts';
@@ -79,7 +80,7 @@ function Facts({ application, email, account, hits }: EmailPageProps): JSX.Eleme
           {shownState(state)}
           {shownState(state) === state ? '' : ` (${state})`}
         </Fact>
-        <Fact name="Attempts">{attempt}</Fact>
+        {attempt > 0 && <Fact name="Looked for">{counted(attempt, 'time')}</Fact>}
         <Moment name="Requested" at={email.created_at} />
         <Moment name="Handover to the provider began" at={email.dispatched_at} />
         <Moment name="Outcome known" at={email.settled_at} />

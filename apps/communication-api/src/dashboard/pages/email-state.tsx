@@ -10,8 +10,6 @@ const STATES = {
 } as const satisfies Record<EmailState, unknown>;
 
 const MEANINGS: Readonly<Record<JournalState, string>> = {
-  prepared:
-    'The provider was not asked to send it yet, or certainly did not send it. A retry with the same Idempotency-Key sends it.',
   dispatched: 'The provider was asked to send it, and the answer is not known yet.',
   sent: 'The provider took it.',
   failed: 'It was not sent, and no retry with the same Idempotency-Key sends it.',

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import type { Application } from '../../applications/applications.ts';
+import type { FoundOutcome } from '../../journal/resolve.ts';
 import type { Send } from '../../journal/send-records.ts';
-import type { FoundOutcome } from '../../journal/sends.ts';
 import type { Here } from '../here.ts';
 import type { Inputs } from '../inputs.ts';
 import { emailPath } from '../paths.ts';

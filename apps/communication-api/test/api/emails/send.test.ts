@@ -11,7 +11,12 @@ const client = (options?: Parameters<typeof mailClient>[2]): Promise<MailClient>
   mailClient(service, application, options);
 
 const setAccount = (id: string, values: { paused_at?: Date | null; status?: 'running' | 'disconnected' }) =>
-  service.db.updateTable('accounts').set(values).where('id', '=', id).execute();
+  service.db
+    .updateTable('accounts')
+    .set(values)
+    .where('id', '=', id)
+    .execute()
+    .then(() => service.rooms.accounts.forgetRecent());
 const limitFields = ({ headers }: Answer): (string | null)[] =>
   ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset', 'retry-after'].map((name) => headers.get(name));
 const NONE = [null, null, null, null];
@@ -314,6 +319,7 @@ test('a sent email can be read by its id and by its key, by callers that may see
     for (const path of [`/v2/emails/${id}`, '/v2/emails?idempotency_key=visible%20key'])
       expect(await get(path, token)).toMatchObject(problem(404, 'errors/resource_not_found'));
   await service.db.updateTable('accounts').set({ scope_id: scope }).where('id', '=', accountId).execute();
+  service.rooms.accounts.forgetRecent();
   expect(await get(`/v2/emails/${id}`, scoped)).toMatchObject({ status: 200 });
   expect(await json({}, 'by scope', scoped)).toMatchObject({ status: 201 });
   expect(await get('/v2/emails/x', 'no')).toMatchObject({ status: 401 });
