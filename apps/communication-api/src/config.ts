@@ -104,6 +104,13 @@ const VARIABLES = z.object({
     .transform((text) => text === 'true')
     .describe('Whether the start brings the schema of DATABASE_URL up to date.'),
   REDIS_URL: redisUrl.describe('Redis server for the counters of limits and attempts. Default: the database.'),
+  LIMIT_LEASES: z
+    .enum(['true', 'false'])
+    .default('false')
+    .transform((text) => text === 'true')
+    .describe(
+      'Whether a process charges units of busy accounts ahead, and decides from them without a call. Never over.',
+    ),
   SECRET_KEYS: secretKeys
     .optional()
     .describe('Master keys, the current one first. Required with DATABASE_URL. Default: DATA_DIR/master.key.'),

@@ -1,9 +1,10 @@
+import type { Leases } from 'headgate/limits';
 import type { PostgresClaimStore } from 'headgate/postgres';
 import type { Pool } from './db/database.ts';
 import type { Instances } from './journal/instances.ts';
 import type { LimitStore } from './limits/limiter.ts';
 import type { DatabaseFigures } from './observability/figures.ts';
-import { claimStoreMetrics, gauge, limitStoreMetrics } from './observability/store-metrics.ts';
+import { claimStoreMetrics, gauge, leaseMetrics, limitStoreMetrics } from './observability/store-metrics.ts';
 import type { Rooms } from './rooms.ts';
 
 /** How long a scrape waits for the database. */
@@ -13,13 +14,15 @@ export interface MetricSources {
   readonly rooms: Rooms;
   readonly instances: Instances;
   readonly limitStore: LimitStore;
+  /** Undefined: each decision is a call of the store. */
+  readonly leases: Leases | undefined;
   readonly claimStore: PostgresClaimStore;
   /** Undefined: the database is embedded. */
   readonly pool: Pool | undefined;
 }
 
 /** Adds the figures that the metrics do not count themselves. */
-export function addSources({ rooms, instances, limitStore, claimStore, pool }: MetricSources): void {
+export function addSources({ rooms, instances, limitStore, leases, claimStore, pool }: MetricSources): void {
   const { metrics, sends, queue, spool, config, idempotency } = rooms;
   metrics.addRead([
     gauge('communication_api_sends_running', 'Sends that run in this process', () => idempotency.held),
@@ -28,6 +31,7 @@ export function addSources({ rooms, instances, limitStore, claimStore, pool }: M
     gauge('headgate_idempotency_in_flight', 'Claims that this process owns', () => idempotency.held),
     gauge('headgate_idempotency_background', 'Commands that are retried until acknowledged', () => idempotency.pending),
     ...limitStoreMetrics(config.REDIS_URL === undefined ? 'postgres' : 'redis', () => limitStore.stats()),
+    ...(leases === undefined ? [] : leaseMetrics(() => leases.stats())),
     ...claimStoreMetrics(() => claimStore.stats()),
     ...(pool === undefined ? [] : poolMetrics(pool)),
   ]);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
+import { createLeases } from 'headgate/limits';
 import type { Logger } from 'pino';
 import { Accounts } from './accounts/accounts.ts';
 import { AccountHealth } from './accounts/health.ts';
@@ -124,7 +125,8 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const redis = config.REDIS_URL === undefined ? undefined : await connectRedis(config.REDIS_URL, log);
   const newCounters = () => createLimitStore(redis, hasOthers ? clientOf(db) : undefined, log);
   const limitStore = newCounters();
-  const limiter = createServiceLimiter(limits, limitStore, log);
+  const leases = config.LIMIT_LEASES ? createLeases() : undefined;
+  const limiter = createServiceLimiter(limits, limitStore, log, leases);
   // In memory, attempts of strangers must not take the room of accounts.
   const guards = new Guards(createServiceLimiter(limits, newCounters(), log), log);
   const claimStore = createClaimStore(db, log, parts.clock);
@@ -192,7 +194,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
     domainChecks: new DomainChecks({ domains, resolver, targets, clock, log }),
     tracking: new Tracking(db, clock, log, new TrackingTokens(envelope.deriveAll('tracking')), events),
   };
-  addSources({ rooms, instances, limitStore, claimStore, pool: parts.pool });
+  addSources({ rooms, instances, limitStore, leases, claimStore, pool: parts.pool });
   await limits.refresh();
   const app = await createServer(rooms);
   const background = createBackground({ rooms, db });

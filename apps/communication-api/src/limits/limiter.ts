@@ -1,4 +1,5 @@
 import { createLimiter, type Limiter } from 'headgate';
+import type { Leases } from 'headgate/limits';
 import { createMemoryStore, type MemoryStore } from 'headgate/memory';
 import { createPostgresStore, type PostgresClient, type PostgresStore } from 'headgate/postgres';
 import { createRedisStore, type RedisStore } from 'headgate/redis';
@@ -30,10 +31,19 @@ export function createLimitStore(
   return createMemoryStore({ maxKeys: MAX_KEYS });
 }
 
-/** The limiter of the Methods API. A request names the account by its id, and the provider by `limitProvider()`. */
-export const createServiceLimiter = (limits: AccountLimits, store: LimitStore, log: Pick<Logger, 'warn'>): Limiter =>
+/**
+ * The limiter of the Methods API. A request names the account by its id, and the provider by `limitProvider()`.
+ * @param leases undefined: each decision is a call of the store
+ */
+export const createServiceLimiter = (
+  limits: AccountLimits,
+  store: LimitStore,
+  log: Pick<Logger, 'warn'>,
+  leases?: Leases,
+): Limiter =>
   createLimiter({
     store,
+    leases,
     logger: (message: string, err: unknown): void => log.warn({ err }, message),
     limits: limits.shared,
   });

@@ -1,3 +1,4 @@
+import type { LeaseStats } from 'headgate/limits';
 import type { MemoryStoreStats } from 'headgate/memory';
 import type { PostgresClaimStoreStats, PostgresStoreStats } from 'headgate/postgres';
 import type { RedisStoreStats } from 'headgate/redis';
@@ -73,4 +74,15 @@ export const claimStoreMetrics = (stats: () => PostgresClaimStoreStats): readonl
     () => stats().refusedInScope,
   ),
   gauge('headgate_postgres_claims_breaker', BREAKER_HELP, () => BREAKER[stats().breaker]),
+];
+
+/** The figures of leases, under the same names as in the gateway process of headgate. */
+export const leaseMetrics = (stats: () => LeaseStats): readonly ReadMetric[] => [
+  counter('headgate_leases_decisions_total', 'Decisions from leases, without a call', () => stats().decisions),
+  counter(
+    'headgate_leases_lost_units_total',
+    'Units that stay charged until their windows are over',
+    () => stats().lost,
+  ),
+  gauge('headgate_leases_held_units', 'Units charged ahead that no request took yet', () => stats().held),
 ];

@@ -86,6 +86,22 @@ test.each(pairs)(
   },
 );
 
+test('with LIMIT_LEASES, processes decide ahead, and never admit more than the limit', async () => {
+  const leasing = await Promise.all([0, 1].map(() => startService({ ...environment, LIMIT_LEASES: 'true' })));
+  const { id: account } = await linkAccount(one.rooms, applicationId);
+  await here('PUT', '/v2/limits', { account_id: account, windows: ['300/1h'] });
+  for (const each of leasing) await expect.poll(() => maxesOf(each, account), soon).toEqual([300]);
+  let accepted = 0;
+  for (let round = 0; round < 10; round++) {
+    const decide = ({ rooms }: typeof one) => rooms.limiter.consume({ account, provider, route: 'GET /other' });
+    const decisions = await Promise.all(leasing.flatMap((each) => Array.from({ length: 20 }, () => decide(each))));
+    accepted += decisions.filter((decision) => decision.accepted).length;
+  }
+  expect(accepted).toBeLessThanOrEqual(300);
+  expect(accepted).toBeGreaterThan(250);
+  expect((await leasing[0]?.rooms.metrics.render())?.text).toMatch(/^headgate_leases_decisions_total [1-9]/m);
+});
+
 test('decisions in PostgreSQL at the same time share a statement', async () => {
   const calls = async () =>
     Number(/^headgate_postgres_store_calls_total (\d+)$/m.exec((await one.rooms.metrics.render()).text)?.[1]);
