@@ -34,6 +34,7 @@ export default {
     'CommonOptions',
     'ClaimStoreStats',
     'LimitStoreStats',
+    'ModelLease',
     'OWN_SETTINGS',
     'ProblemArguments',
     'IoredisClient',

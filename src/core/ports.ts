@@ -90,15 +90,9 @@ export interface LimitStore {
    * fit every window. The process may then grant them by itself, and settles what it did not use by `settleOnce`, with a
    * decision that costs as much. A store that implements it implements `settleOnce`, too. Calls of `settleOnce` in one
    * turn of the event loop can be sent together.
-   * @param requests from 1 to {@link MAX_LEASED_REQUESTS}. The caller checked it
+   * @param count of requests, from 1 to 1,000,000,000. The caller checked it
    */
-  lease?(
-    account: string,
-    route: string,
-    windowSet: WindowSet,
-    cost: number,
-    requests: number,
-  ): MaybePromise<LeaseGrant>;
+  lease?(account: string, route: string, windowSet: WindowSet, cost: number, count: number): MaybePromise<LeaseGrant>;
   /**
    * Adds the cost to every window of the window set as one atomic step, also if it does not fit (S35). In a window
    * without an active instance, a new one starts. No count exceeds `Number.MAX_SAFE_INTEGER`. Blocks do not matter.
@@ -130,6 +124,8 @@ export interface LimitStore {
 /** A store that never returns a promise. `consumeSync` needs such a store. */
 export interface SynchronousLimitStore extends Synchronous<LimitStore> {
   readonly synchronous: true;
+  /** Like `lease` of {@link LimitStore}, without a promise. */
+  lease?(account: string, route: string, windowSet: WindowSet, cost: number, count: number): LeaseGrant;
 }
 
 /** Identifies a claim by two strings of any content (I2). Two different pairs never share a claim. */

@@ -84,7 +84,7 @@ export class Attempt {
 
   /** The claim is an orphan from now on: no retry waits for the lease. @throws the store's errors */
   async endLease(generation: number): Promise<void> {
-    await this.runtime.store.extend(this.id, { ...this.#ownerCommand(generation), leaseMs: 1 });
+    await this.runtime.store.extend(this.id, this.#ownerCommand(generation, undefined, 1));
     this.runtime.waiters.wake(this.id);
   }
 
@@ -174,8 +174,8 @@ export class Attempt {
     });
   }
 
-  #ownerCommand(generation: number, note?: string): HeldCommand {
-    const { leaseMs, retentionMs } = this.settings;
+  #ownerCommand(generation: number, note?: string, leaseMs = this.settings.leaseMs): HeldCommand {
+    const { retentionMs } = this.settings;
     return { token: this.#token, fingerprint: this.fingerprint, retentionMs, generation, leaseMs, note };
   }
 }
