@@ -20,7 +20,7 @@ const FIGURES = {
   postgres: ['spread 64: relative to the floor', 'spread 64: relative to four windows of rate-limiter-flexible'],
   idempotency: ['redis replay 64: on ioredis, relative to @node-idempotency/core on node-redis'],
   gateway: ['small requests: CPU of headgate, memory relative to the floor'],
-  'service-send': ['PostgreSQL + Redis: sends per second'],
+  'service-send': ['PostgreSQL: sends per second'],
 };
 
 /**

@@ -22,6 +22,8 @@ export const SERVICE_BUILD = fileURLToPath(new URL('scripts/build.mjs', APP));
 export const SERVICE_MAIN = new URL('dist/main.js', APP);
 
 export const [BARE, EMBEDDED, SERVERS] = ['bare Fastify', 'embedded', 'PostgreSQL + Redis'];
+/** Counters are in PostgreSQL, too. */
+export const POSTGRES = 'PostgreSQL';
 export const [MOCK_EMBEDDED, MOCK_SERVERS] = ['mock directly, embedded', 'mock directly, PostgreSQL'];
 /** They send by SMTP, to mail servers that keep nothing. */
 export const [SMTP_EMBEDDED, SMTP_SERVERS] = ['SMTP, embedded', 'SMTP, PostgreSQL + Redis'];
@@ -29,14 +31,15 @@ export const SMTP_WITHOUT_COPIES = 'SMTP without copies, PostgreSQL + Redis';
 export const NODEMAILER = 'nodemailer directly';
 export const [QUEUE, HARAKA] = ['BullMQ + nodemailer', 'Haraka'];
 /** The other build of the service that `--against` names. */
-export const AGAINST = { [EMBEDDED]: `${EMBEDDED}, against`, [SERVERS]: `${SERVERS}, against` };
+export const AGAINST = { [EMBEDDED]: `${EMBEDDED}, against`, [POSTGRES]: `${POSTGRES}, against` };
 export const SMTP_AGAINST = { [SMTP_SERVERS]: `${SMTP_SERVERS}, against` };
 const MEMBERS = {
   [BARE]: { kind: 'bare' },
   [EMBEDDED]: { kind: 'service' },
   [SERVERS]: { kind: 'service', onServers: true },
+  [POSTGRES]: { kind: 'service', onServers: true, more: { REDIS_URL: undefined } },
   [AGAINST[EMBEDDED]]: { kind: 'service', isOther: true },
-  [AGAINST[SERVERS]]: { kind: 'service', isOther: true, onServers: true },
+  [AGAINST[POSTGRES]]: { kind: 'service', isOther: true, onServers: true, more: { REDIS_URL: undefined } },
   [SMTP_EMBEDDED]: { kind: 'service', isSmtp: true },
   [SMTP_SERVERS]: { kind: 'service', isSmtp: true, onServers: true },
   // With a database of its own, because processes on one database file the copies of each other.
@@ -86,8 +89,8 @@ export async function startServices(names, { against, profile }) {
     const environment = {
       // The mail servers of the benchmark are on this machine.
       EGRESS_POLICY: 'off',
-      ...member.more,
       ...(member.onServers ? { ...onServers, ...own } : { DATA_DIR: join(folder, String(index)) }),
+      ...member.more,
     };
     const provider = member.isSmtp ? 'imap' : 'mock';
     const seed = await seedOf(kind, member.onServers && own === undefined ? shared : {}, provider, () =>

@@ -13,18 +13,18 @@ import {
   EMBEDDED,
   MOCK_EMBEDDED,
   MOCK_SERVERS,
-  SERVERS,
+  POSTGRES,
   startServices,
 } from '../support/service-fleet.mjs';
 import { requestBytes, sendAll } from '../support/service-load.mjs';
 
 const CONNECTIONS = 16;
 const [SEND, REPLAY] = ['send', 'replay'];
-const LEAST_PER_SECOND = { [EMBEDDED]: 200, [SERVERS]: 400 };
-const MOST_SEND_MS = { [EMBEDDED]: 4, [SERVERS]: 2 };
+const LEAST_PER_SECOND = { [EMBEDDED]: 200, [POSTGRES]: 400 };
+const MOST_SEND_MS = { [EMBEDDED]: 4, [POSTGRES]: 2 };
 const MOST_REPLAY_MS = 0.4;
-const NAMES = [BARE, EMBEDDED, MOCK_EMBEDDED, SERVERS, MOCK_SERVERS];
-const ANSWERS = [BARE, EMBEDDED, SERVERS];
+const NAMES = [BARE, EMBEDDED, MOCK_EMBEDDED, POSTGRES, MOCK_SERVERS];
+const ANSWERS = [BARE, EMBEDDED, POSTGRES];
 
 export async function measure({ quick, profile, only, against, progress, rounds = quick ? 3 : 9, seconds = 1.5 }) {
   const others = against === undefined ? [] : Object.values(AGAINST);
@@ -112,13 +112,13 @@ export function report({ rounds, seconds, connections, figures }) {
     markdown: `
 \`apps/communication-api\`, built, in a process of its own, with its default settings: it sends emails with an
 idempotency key to the mock provider, as drafts, for ${ACCOUNTS} accounts. *Embedded* has its database in the process;
-the other one has a PostgreSQL server with the settings of a new installation, and Redis. A replay is a request that was
+the other one has a PostgreSQL server with the settings of a new installation, and nothing else. A replay is a request that was
 answered before. Median (least–most) of ${rounds} rounds of about ${seconds} s in which all take turns, over
 ${connections} keep-alive connections.
 
-- *Server ms* is the CPU time of the measured process per request. It does not have the time of PostgreSQL and Redis.
+- *Server ms* is the CPU time of the measured process per request. It does not have the time of the PostgreSQL server.
   JavaScript runs on one core, so a process answers at most about 1,000 / *server ms* requests per second.
-- The load, PostgreSQL and Redis run on the same machine, so requests per second, and the time until the answer, measure
+- The load and PostgreSQL run on the same machine, so requests per second, and the time until the answer, measure
   all of them together, and everything else that runs there.
 - The first floor is a Fastify route that reads the same request and has the same answer. The second floor calls the mock
   provider in the process, on a database of the same kind: a draft is stored, then sent. Neither checks an API key, counts
@@ -158,7 +158,7 @@ const isFloor = (name) => name === BARE || name.startsWith('mock');
 const show = (value) => (value?.median === undefined ? '' : spread(value));
 
 function ratioToFloor(cells, workload, name) {
-  const floor = { [EMBEDDED]: MOCK_EMBEDDED, [SERVERS]: MOCK_SERVERS }[name];
+  const floor = { [EMBEDDED]: MOCK_EMBEDDED, [POSTGRES]: MOCK_SERVERS }[name];
   const ratio = floor && workload === SEND ? cells.ratio('cpuMs', [workload, name], floor) : undefined;
   return ratio === undefined ? '' : spread(ratio);
 }
