@@ -1,4 +1,4 @@
-/** Before each test file: waits until the library and the service are built. */
+/** Before each test file: waits until the library, the service, and the database to copy are built. */
 
 import type {} from 'headgate-testbed/build';
 import { buildHasEnded } from 'headgate-testbed/build-result';
@@ -8,6 +8,7 @@ import { forgetSecrets } from './secret.ts';
 
 await buildHasEnded(inject('build').result);
 await buildHasEnded(inject('serviceBuild').result);
+await buildHasEnded(inject('postgres').result);
 
 afterAll(async () => {
   await cleanUp();
