@@ -169,6 +169,7 @@ const KEPT: readonly [path: string, after: unknown][] = [
   ['storeDeadlineMs', 1],
   ['workers', 2],
   ['onStoreFailure', 'refuse'],
+  ['leases', true],
   ['perApplication', { maxRequests: 1 }],
   ['adjustments', { refreshMs: 1_000 }],
 ];

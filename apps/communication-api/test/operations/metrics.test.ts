@@ -20,7 +20,7 @@ const embedded = await startService({ ROLE: 'all' }, { kind: 'PGlite' });
 const pool = openPool(DATABASE_URL, () => undefined);
 cleanUpLater(close);
 cleanUpLater(() => pool.end());
-const onServer = await startService({ DATABASE_URL, ROLE: 'api' });
+const onServer = await startService({ DATABASE_URL, ROLE: 'api', LIMIT_LEASES: 'true' });
 const shared = await startService({ DATABASE_URL, REDIS_URL: `redis://127.0.0.1:${redis.port}` }, { pool });
 
 // Its installation may take some time.
