@@ -61,6 +61,7 @@ export interface AccountChanges {
 const CACHED_ACCOUNTS = 10_000;
 /** A change by another process is noticed this much later at most, and one query later. */
 const CACHE_MS = 500;
+
 /** Adjusted limits, which end with their account. */
 export interface LimitsOfAccounts {
   forget(accountId: string, transaction: Database): Promise<void>;
@@ -197,7 +198,10 @@ export class Accounts {
     return found;
   }
 
-  /** Forgets the accounts that {@link findRecent} has read. For changes of accounts. */
+  /**
+   * Forgets the accounts that {@link findRecent} has read. Each change does that. A caller with its own transaction does
+   * it once more after the end of that transaction, because an account that was read before that shows its old state.
+   */
   forgetRecent(): void {
     this.#recent.clear();
   }

@@ -105,6 +105,7 @@ export function accountRoutes(router: Router, rooms: Rooms): void {
           await accounts.update(application.id, id, { paused }, transaction);
           return [before, { action, subject: before.name, subjectId: id, applicationId: application.id }];
         });
+        accounts.forgetRecent();
         if (found === undefined) return unknown();
         return seeOther(here.reply, `${accountPath(application.id, id)}?done=${deed}`);
       },
@@ -121,6 +122,7 @@ export function accountRoutes(router: Router, rooms: Rooms): void {
         const subject = `${account.name} (${account.provider})`;
         return [account, { action: 'removed an account', subject, subjectId: id, applicationId: application.id }];
       });
+      accounts.forgetRecent();
       if (removed === undefined) return unknown();
       await revoke(rooms, removed);
       return seeOther(here.reply, `${applicationPath(application.id, 'accounts')}?removed`);

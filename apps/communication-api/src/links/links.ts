@@ -152,6 +152,8 @@ export class Links {
     } catch (error) {
       if (error instanceof Undo) return error.outcome;
       throw error;
+    } finally {
+      this.accounts.forgetRecent();
     }
   }
 
