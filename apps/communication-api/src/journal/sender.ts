@@ -5,7 +5,7 @@ import type { ComposedMail } from '../mail/mail.ts';
 import { type MailAccount, type MailProvider, ProviderError, type SentIds } from '../providers/provider.ts';
 import { publishStep } from './claims.ts';
 import { callInTime } from './provider-call.ts';
-import type { NewSend, SendNote } from './send-notes.ts';
+import type { NewSend } from './send-notes.ts';
 import { isVerdict, type SendResult, storedSent } from './send-outcome.ts';
 import type { Send } from './send-records.ts';
 import type { Sends } from './sends.ts';
@@ -46,8 +46,12 @@ const unknownOutcome = (id: string): ServiceError =>
     `It is not known whether the email ${id} was sent, so it is not sent again. GET /v2/emails/${id} shows if this becomes known.`,
   );
 
-/** How far an attempt came. */
-interface Progress {
+/** One attempt to send an email, and how far it came. */
+interface Attempt {
+  readonly request: SendRequest;
+  /** Of the send. */
+  readonly id: string;
+  readonly claim: SendClaim;
   /** Another attempt owns the claim, or the database does not answer: the owner of the claim knows which. */
   isRefused: boolean;
   hasRow: boolean;
@@ -87,15 +91,16 @@ export class Sender {
   async send(request: SendRequest, id: string, claim: SendClaim): Promise<SendResult> {
     publishStep('taken');
     const { send, mail, mailAccount } = request;
-    const progress: Progress = { isRefused: false, hasRow: false, isDispatched: false, mayBeSent: false, draft: null };
+    const attempt: Attempt = {
+      ...{ request, id, claim, draft: null },
+      ...{ isRefused: false, hasRow: false, isDispatched: false, mayBeSent: false },
+    };
     try {
       const composed = await request.compose(id);
       const isFenced = mail.isFenced(mailAccount);
       // It is made while the provider answers.
       const copying = isFenced ? undefined : this.copies?.of(composed, mail);
-      const ids = isFenced
-        ? await this.#sendAsDraft(request, id, claim, composed, progress)
-        : await this.#sendDirectly(request, id, claim, composed, progress);
+      const ids = isFenced ? await this.#sendAsDraft(attempt, composed) : await this.#sendDirectly(attempt, composed);
       publishStep('sent');
       const copy = await copying;
       const small = copy?.kind === 'small' ? this.copies?.sealed(id, copy.message) : undefined;
@@ -103,26 +108,21 @@ export class Sender {
       if (copy?.kind === 'large') this.copies?.hold({ ...send, sendId: id }, copy.mail);
       return { id, providerId: ids.providerId, immutableId: ids.immutableId };
     } catch (error) {
-      await this.#end(request, id, claim, progress, error);
+      await this.#end(attempt, error);
       throw error;
     }
   }
 
-  async #sendAsDraft(
-    { send, mail, mailAccount }: SendRequest,
-    id: string,
-    claim: SendClaim,
-    composed: ComposedMail,
-    progress: Progress,
-  ): Promise<SentIds> {
+  async #sendAsDraft(attempt: Attempt, composed: ComposedMail): Promise<SentIds> {
+    const { send, mail, mailAccount } = attempt.request;
     const draft = await this.#timed((signal) => mail.draft(composed, mailAccount, signal));
-    progress.draft = draft;
+    attempt.draft = draft;
     publishStep('drafted');
-    await this.#dispatch(claim, this.sends.notes.begun(send, id, draft), progress);
-    progress.isDispatched = true;
+    await this.#dispatch(attempt);
+    attempt.isDispatched = true;
     publishStep('dispatched');
     return this.#sendDraft({ mail, mailAccount }, draft, send.messageId, () => {
-      progress.mayBeSent = true;
+      attempt.mayBeSent = true;
     });
   }
 
@@ -130,25 +130,20 @@ export class Sender {
    * Sends an email that has no draft. The claim is dispatched when the provider read everything but the end of the
    * message: a message without its end reaches nobody, so a crash before that leaves nothing unknown.
    */
-  async #sendDirectly(
-    { send, mail, mailAccount }: SendRequest,
-    id: string,
-    claim: SendClaim,
-    composed: ComposedMail,
-    progress: Progress,
-  ): Promise<SentIds> {
+  async #sendDirectly(attempt: Attempt, composed: ComposedMail): Promise<SentIds> {
+    const { mail, mailAccount } = attempt.request;
     let dispatching: Promise<void> | undefined;
     let fault: unknown;
     const dispatch = async (signal: AbortSignal): Promise<void> => {
       try {
-        await this.#dispatch(claim, this.sends.notes.begun(send, id, null), progress);
+        await this.#dispatch(attempt);
         // This attempt was given up while the row was written: the next one sends the email.
         signal.throwIfAborted();
       } catch (error) {
         fault = error;
         throw error;
       }
-      progress.isDispatched = true;
+      attempt.isDispatched = true;
       publishStep('dispatched');
     };
     return this.#timed((signal) => {
@@ -163,11 +158,12 @@ export class Sender {
     });
   }
 
-  async #dispatch(claim: SendClaim, note: SendNote, progress: Progress): Promise<void> {
-    progress.isRefused = true;
-    await claim.dispatch(note);
-    progress.isRefused = false;
-    progress.hasRow = true;
+  async #dispatch(attempt: Attempt): Promise<void> {
+    const { request, id, claim, draft } = attempt;
+    attempt.isRefused = true;
+    await claim.dispatch(this.sends.notes.begun(request.send, id, draft));
+    attempt.isRefused = false;
+    attempt.hasRow = true;
   }
 
   /** Sends a draft. If the draft is gone, it was sent, and its email is looked for. */
@@ -187,12 +183,10 @@ export class Sender {
 
   /** The end of an attempt that did not send the email, or does not know it. */
   async #end(
-    { send, mail, mailAccount }: SendRequest,
-    id: string,
-    claim: SendClaim,
-    { isRefused, hasRow, isDispatched, mayBeSent, draft }: Progress,
+    { request, id, claim, isRefused, hasRow, isDispatched, mayBeSent, draft }: Attempt,
     error: unknown,
   ): Promise<void> {
+    const { send, mail, mailAccount } = request;
     if (isRefused) return;
     if (isDispatched && (mayBeSent || !saysUnsent(error))) return claim.leave();
     if (draft !== null && (isDispatched || error instanceof ServiceError))
