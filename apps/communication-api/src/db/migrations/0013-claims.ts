@@ -102,7 +102,8 @@ interface OldSend {
   readonly provider_id: string | null;
   readonly provider_immutable_id: string | null;
   readonly error: { readonly status: number; readonly type: string; readonly detail: string } | null;
-  readonly created_at: Date;
+  /** What is left of the day for which its key is known. */
+  readonly retention_ms: number;
 }
 
 /** Idempotency keys become claims: those of the last day replay, and an email without an outcome is an orphan. */
@@ -111,15 +112,17 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await migrate(client);
   for (const text of FUNCTIONS) await sql.raw(text).execute(db);
   const store = createPostgresClaimStore(client, { deadlineMs: DEADLINE_MS, logger: false });
-  const now = Date.now();
   // It did nothing yet. Without a key, no attempt will ask for it.
   await sql`delete from sends where state = 'prepared' and idempotency_key is not null`.execute(db);
   await sql`update sends set state = 'failed', settled_at = now(), error = jsonb_build_object('status', 409,
     'type', 'errors/operation_canceled', 'detail', 'The service ended before the email was sent.')
     where state = 'prepared'`.execute(db);
   for (let after = ''; ; ) {
-    const { rows } = await sql<OldSend>`select * from sends where id > ${after} and (state in ('dispatched', 'unknown')
-      or (idempotency_key is not null and created_at > ${new Date(now - DAY_MS)})) order by id limit ${AT_ONCE}`.execute(
+    // By the clock of the database, which is the clock of the claims.
+    const { rows } = await sql<OldSend>`select *,
+      ceil(extract(epoch from created_at + interval '24 hours' - now()) * 1000)::float8 as retention_ms
+      from sends where id > ${after} and (state in ('dispatched', 'unknown')
+        or (idempotency_key is not null and created_at > now() - interval '24 hours')) order by id limit ${AT_ONCE}`.execute(
       db,
     );
     await Promise.all(rows.map((send) => carryOver(send)));
@@ -129,12 +132,11 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   }
 
   async function carryOver(send: OldSend): Promise<void> {
-    const { id, application_id: scope, idempotency_key: name, fingerprint, state, created_at } = send;
+    const { id, application_id: scope, idempotency_key: name, fingerprint, state, retention_ms } = send;
     const command = { token: randomUUID(), fingerprint };
     const key = { scope, key: name ?? `\n${id}` };
     if (state === 'sent' || state === 'failed') {
-      const retentionMs = Math.max(1, created_at.getTime() + DAY_MS - now);
-      await store.complete(key, { ...command, retentionMs, result: resultOf(send) });
+      await store.complete(key, { ...command, retentionMs: retention_ms, result: resultOf(send) });
     } else {
       const lease = { ...command, retentionMs: DAY_MS, leaseMs: 1 };
       const reply = await store.begin(key, { ...lease, onOrphan: 'reject', dispatch: false });
