@@ -7,7 +7,7 @@ import type { Clock } from '../../src/domain/clock.ts';
 import { newId } from '../../src/domain/ids.ts';
 import { ServiceError } from '../../src/domain/service-error.ts';
 import { claimKeyOf, createClaimStore, createServiceIdempotency } from '../../src/journal/claims.ts';
-import { isVerdict, storedError, storedSent } from '../../src/journal/send-outcome.ts';
+import { isVerdict, type sentBody, storedError, storedSent } from '../../src/journal/send-outcome.ts';
 import type { Sender, SendRequest } from '../../src/journal/sender.ts';
 import type { Sends } from '../../src/journal/sends.ts';
 
@@ -36,6 +36,13 @@ export interface Sent {
   readonly id: string;
   readonly providerId: string | null;
   readonly wasSentBefore: boolean;
+}
+
+/** The body of a stored error. */
+interface Problem {
+  readonly status: 409;
+  readonly type: 'errors/conflict';
+  readonly detail: string;
 }
 
 const conflict = (detail: string): ServiceError => new ServiceError(409, 'errors/conflict', detail);
@@ -93,11 +100,7 @@ export async function sendUnderClaim(world: ClaimWorld, request: SendRequest): P
 }
 
 function sentIn({ value = '' }: KeptResult): { readonly id: string; readonly providerId: string | null } {
-  const { tracking_id: id, provider_id: providerId, status, type, detail } = bodyIn(value);
-  if (status !== undefined)
-    throw new ServiceError(...([status, type, detail] as unknown as [409, 'errors/conflict', '']));
-  return { id, providerId };
+  const body: ReturnType<typeof sentBody> | Problem = JSON.parse(value.slice(value.indexOf('\n') + 2));
+  if ('status' in body) throw new ServiceError(body.status, body.type, body.detail);
+  return { id: body.tracking_id, providerId: body.provider_id };
 }
-
-// biome-ignore lint/suspicious/noExplicitAny: the body of a stored answer
-const bodyIn = (value: string): any => JSON.parse(value.slice(value.indexOf('\n') + 2));
