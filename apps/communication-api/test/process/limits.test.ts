@@ -1,36 +1,15 @@
 /** Processes on PostgreSQL, with nothing else: they limit together. */
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { patient } from 'headgate-testbed/patience';
-import { expect, inject, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { Accounts } from '../../src/accounts/accounts.ts';
-import { Applications } from '../../src/applications/applications.ts';
-import { readConfig } from '../../src/config.ts';
-import { openServer } from '../../src/db/database.ts';
-import { migrate } from '../../src/db/migrate.ts';
-import { Keys } from '../../src/keys/keys.ts';
-import { Envelope } from '../../src/security/envelope.ts';
 import { Events } from '../../src/webhooks/events.ts';
-import { cleanUpLater } from '../support/clean-up.ts';
 import { clientOf } from '../support/client.ts';
 import { startProcess } from '../support/service-process.ts';
-import { createTestDatabase } from '../support/test-database.ts';
-
-const { url, drop } = await createTestDatabase(undefined, inject('postgres').port);
-cleanUpLater(drop);
-const environment = {
-  DATABASE_URL: url,
-  SECRET_KEYS: `k1:${randomBytes(32).toString('base64')}`,
-  EGRESS_POLICY: 'off',
-};
-const db = openServer(url, () => undefined);
-cleanUpLater(() => db.destroy());
+import { makeSharedDatabase } from '../support/shared-database.ts';
 
 test('a limit that one process changed holds in the other, and both count together, also after one was killed', async () => {
-  await migrate(db);
-  const applicationId = (await new Applications(db, Date.now).create('Test', 'development')).id;
-  const key = { name: 'k', role: 'service', scopeId: null, expiresAt: new Date(Date.now() + 3_600_000) } as const;
-  const { token } = await new Keys(db, Date.now, { warn: () => undefined }).create(applicationId, 'development', key);
-  const envelope = new Envelope(readConfig(environment).SECRET_KEYS ?? []);
+  const { environment, db, envelope, applicationId, token } = await makeSharedDatabase();
   const account = await new Accounts(db, envelope, Date.now, new Events(Date.now)).insert(applicationId, {
     ...{ provider: 'mock', providerUserId: randomUUID(), name: 'me@mock.test', scopeId: null },
     secret: { credentials: { drafts: true } },

@@ -1,20 +1,13 @@
-import { randomBytes } from 'node:crypto';
 import { NIGHTLY } from 'headgate-testbed/nightly';
 import { until } from 'headgate-testbed/redis-server';
-import { describe, expect, inject, test } from 'vitest';
-import { Applications } from '../../src/applications/applications.ts';
-import { readConfig } from '../../src/config.ts';
-import { type Database, openServer } from '../../src/db/database.ts';
-import { migrate } from '../../src/db/migrate.ts';
+import { describe, expect, test } from 'vitest';
+import type { Database } from '../../src/db/database.ts';
 import { type JobStep, Queue } from '../../src/jobs/queue.ts';
-import { Keys } from '../../src/keys/keys.ts';
-import { Envelope } from '../../src/security/envelope.ts';
 import { Endpoints } from '../../src/webhooks/endpoints.ts';
 import { Events } from '../../src/webhooks/events.ts';
 import { FanOut } from '../../src/webhooks/fan-out.ts';
-import { cleanUpLater } from '../support/clean-up.ts';
 import { startProcess } from '../support/service-process.ts';
-import { createTestDatabase } from '../support/test-database.ts';
+import { makeSharedDatabase } from '../support/shared-database.ts';
 import { startReceiver, verifyWebhook, type WebhookReceiver } from '../support/webhook-receiver.ts';
 
 /** Longer than an attempt belongs to a process that died. */
@@ -33,21 +26,9 @@ interface World {
 }
 
 async function makeWorld(): Promise<World> {
-  const { url, drop } = await createTestDatabase(undefined, inject('postgres').port);
-  cleanUpLater(drop);
-  const environment = {
-    DATABASE_URL: url,
-    SECRET_KEYS: `k1:${randomBytes(32).toString('base64')}`,
-    EGRESS_POLICY: 'off',
-  };
-  const db = openServer(url, () => undefined);
-  cleanUpLater(() => db.destroy());
-  await migrate(db);
-  const applicationId = (await new Applications(db, Date.now).create('Test', 'development')).id;
-  const key = { name: 'k', role: 'service', scopeId: null, expiresAt: new Date(Date.now() + 3_600_000) } as const;
-  const { token } = await new Keys(db, Date.now, log).create(applicationId, 'development', key);
+  const { environment, db, envelope, applicationId, token } = await makeSharedDatabase();
   const queue = new Queue(db, Date.now, log);
-  const endpoints = new Endpoints(db, new Envelope(readConfig(environment).SECRET_KEYS ?? []), Date.now, queue.table);
+  const endpoints = new Endpoints(db, envelope, Date.now, queue.table);
   const events = new Events(Date.now, new FanOut(db, endpoints, queue));
   const receiver = await startReceiver();
   const { secret } = await endpoints.create(applicationId, {
