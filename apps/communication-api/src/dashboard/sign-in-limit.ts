@@ -5,8 +5,7 @@ import type { Rooms } from '../rooms.ts';
 
 /** Counts attempts to sign in: forms without a session by address, passwords by login, and codes by member. */
 export function createSignInLimit({ config, guards }: Pick<Rooms, 'config' | 'guards'>) {
-  const trustedProxies = config.TRUSTED_PROXIES;
-  const clientIp = createClientIp(trustedProxies.length === 0 ? {} : { trustedProxies });
+  const clientIp = createClientIp({ trustedProxies: config.TRUSTED_PROXIES });
   const addressOf = ({ socket, headers }: FastifyRequest): string | undefined =>
     clientIp(socket.remoteAddress, headers);
 

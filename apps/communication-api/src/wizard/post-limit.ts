@@ -5,12 +5,11 @@ import type { Rooms } from '../rooms.ts';
 const TEXT = 'Too many requests. Wait, then try again.';
 
 /**
- * Counts the forms that an address and a link send.
- * @returns throws a ServiceError 429 after too many of them
+ * Makes a function that counts the forms that an address and a link send. It rejects with a ServiceError 429 after too
+ * many of them.
  */
 export function createPostLimit({ config, guards }: Pick<Rooms, 'config' | 'guards'>) {
-  const trustedProxies = config.TRUSTED_PROXIES;
-  const clientIp = createClientIp(trustedProxies.length === 0 ? {} : { trustedProxies });
+  const clientIp = createClientIp({ trustedProxies: config.TRUSTED_PROXIES });
   return async ({ socket, headers }: FastifyRequest, token: string): Promise<void> => {
     const address = clientIp(socket.remoteAddress, headers);
     // The address comes first: a client that makes up links must not fill the counters.
