@@ -129,16 +129,16 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   const limiter = createServiceLimiter(limits, limitStore, log, leases);
   // In memory, attempts of strangers must not take the room of accounts.
   const guards = new Guards(createServiceLimiter(limits, newCounters(), log), log);
+  const wakeQueue = async (applicationId: string): Promise<void> => {
+    const isLikely = await endpoints.mayTake(applicationId).catch(() => true);
+    queue.wake(isLikely);
+  };
   const claimStore = createClaimStore(db, log, parts.clock);
   const idempotency = createServiceIdempotency(claimStore, (event) => {
     metrics.onIdempotency(event);
     // The outcome of an email may have events.
     if (event.type === 'completed' || event.type === 'released') void wakeQueue(event.scope);
   });
-  const wakeQueue = async (applicationId: string): Promise<void> => {
-    const isLikely = await endpoints.mayTake(applicationId).catch(() => true);
-    queue.wake(isLikely);
-  };
   const conversations = new Conversations(db, clock);
   queue.handle(
     WEBHOOK_JOB,
@@ -215,7 +215,7 @@ export async function createService(parts: ServiceParts): Promise<Service> {
   return { app, rooms, background, instances, close };
 }
 
-/** Whether the circuit breaker of the store is open: it does not ask Redis for now. */
+/** Whether the circuit breaker of the store is open: it does not ask its server for now. */
 function isOpen(store: LimitStore): boolean {
   const stats = store.stats();
   return 'breaker' in stats && stats.breaker === 'open';

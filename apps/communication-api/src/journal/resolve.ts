@@ -38,11 +38,12 @@ export async function resolveEmail(
     outcome === 'sent'
       ? { result: storedSent({ id, providerId, immutableId }), note: sends.notes.sent(send, undefined, { audit }) }
       : { result: storedError(NOT_SENT, randomUUID()), note: sends.notes.failed(send, NOT_SENT, { audit }) };
-  let reconciled = await idempotency.reconcileWith(claim, () => ({ done: true, ...found }));
+  const reconcile = () => idempotency.reconcileWith(claim, () => ({ done: true, ...found }));
+  let reconciled = await reconcile();
   // Another person may store an outcome at this moment.
   for (let look = 0; look < LOOKS && (reconciled === 'in_progress' || reconciled === 'changed'); look++) {
     await pause(LOOK_MS);
-    reconciled = await idempotency.reconcileWith(claim, () => ({ done: true, ...found }));
+    reconciled = await reconcile();
   }
   if (reconciled !== 'absent') return reconciled === 'completed';
   // The store forgot the claim, because its application had no room for a new key.
