@@ -94,20 +94,18 @@ export async function openParts(
   });
   store.fleet?.start(sharedLimits.instance, () => writeDetails(details()));
   return {
-    ...{
-      store,
-      startedAt,
-      log,
-      metrics,
-      traffic,
-      shadow,
-      sharedLimits,
-      limits,
-      addressLimits,
-      idempotency,
-      onIdempotency,
-      details,
-    },
+    store,
+    startedAt,
+    log,
+    metrics,
+    traffic,
+    shadow,
+    sharedLimits,
+    limits,
+    addressLimits,
+    idempotency,
+    onIdempotency,
+    details,
     figures: ownFigures({ traffic, idempotency, store, shadow, leases }),
     ready: async () => {
       await sharedLimits.ready({ timeoutMs: Math.min(READY_MS, FIRST_READING * config.storeDeadlineMs) });

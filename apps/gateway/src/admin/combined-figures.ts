@@ -1,5 +1,5 @@
 import type { LeaseStats } from 'headgate/limits';
-import type { ShadowCounts, ShadowFigures } from 'headgate/shadow';
+import type { ShadowFigures } from 'headgate/shadow';
 import { FleetSum, type FleetTop } from '../traffic/fleet-top.ts';
 import { COUNTED, type Second } from '../traffic/series.ts';
 import type { AccountRate, SeenAccount, TopList } from '../traffic/top-accounts.ts';
@@ -70,12 +70,7 @@ export function sumOfLoads(loads: readonly Load[]): Load {
 
 function sumOfLeases(all: readonly LeaseStats[]): LeaseStats | undefined {
   const [first, ...others] = all;
-  return first && others.reduce((sum, stats) => addStats(sum, stats), first);
-}
-
-function addStats(a: LeaseStats, b: LeaseStats): LeaseStats {
-  const names = Object.keys(a) as (keyof LeaseStats)[];
-  return Object.fromEntries(names.map((name) => [name, a[name] + b[name]])) as Record<keyof LeaseStats, number>;
+  return first && others.reduce<LeaseStats>(sumOfCounts, first);
 }
 
 /** @param limit how many accounts the sum lists */
@@ -153,9 +148,13 @@ export function sumOfCandidates(
   };
 }
 
-export function sumOfCounts(a: ShadowCounts, b: ShadowCounts): ShadowCounts {
-  const names = Object.keys(a) as (keyof ShadowCounts)[];
-  return Object.fromEntries(names.map((name) => [name, a[name] + b[name]])) as Record<keyof ShadowCounts, number>;
+/** Adds the counts of each name. */
+export function sumOfCounts<Name extends string>(
+  a: Readonly<Record<Name, number>>,
+  b: Readonly<Record<Name, number>>,
+): Record<Name, number> {
+  const names = Object.keys(a) as Name[];
+  return Object.fromEntries(names.map((name) => [name, a[name] + b[name]])) as Record<Name, number>;
 }
 
 function sumOfFigures(a: ShadowFigures, b: ShadowFigures): ShadowFigures {
