@@ -14,7 +14,7 @@ export const leases = z
           .max(60_000)
           .default(DEFAULT_LEASE_MS)
           .describe(
-            'How long a lease lasts, in milliseconds. As long can a block or a reset go unseen by other processes',
+            'How long a lease lasts, in milliseconds. For up to this time, other processes may not see a block or a reset',
           ),
       }),
     ],
