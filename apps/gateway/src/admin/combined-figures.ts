@@ -3,7 +3,7 @@ import type { ShadowFigures } from 'headgate/shadow';
 import { FleetSum, type FleetTop } from '../traffic/fleet-top.ts';
 import { COUNTED, type Second } from '../traffic/series.ts';
 import type { AccountRate, SeenAccount, TopList } from '../traffic/top-accounts.ts';
-import type { MetOrphan } from '../traffic/traffic.ts';
+import { type MetOrphan, ORPHANS } from '../traffic/traffic.ts';
 import type { CandidateFigures, Figure, FigureName, Figures, Load } from './figures.ts';
 
 /** Which workers answered in time. */
@@ -50,7 +50,6 @@ export function callFigure(figures: Figures, name: FigureName, args: readonly un
 }
 
 const BREAKERS: readonly Load['breaker'][] = ['closed', 'half-open', 'open'];
-const ORPHANS = 1_000;
 const MAX_SHADOW_ACCOUNTS = 1_000;
 
 /** The breaker and the health are the worst of all. */
@@ -121,6 +120,9 @@ export function allSeen(lists: readonly (readonly SeenAccount[])[]): readonly Se
   }
   return [...byName.values()].sort((a, b) => b.count - a.count);
 }
+
+/** The rate of an account that no process knows. */
+export const NO_RATE: AccountRate = { accepted: 0, rejected: 0 };
 
 /** The rates of the same accounts. */
 export function sumOfRates(lists: readonly (readonly AccountRate[])[]): AccountRate[] {
