@@ -19,28 +19,15 @@ export function createAddressStore(
   store: LimitStore,
   { ofAddress, inNetwork, networkOf }: AddressWindowSets,
 ): LimitStore {
-  return decorateStore(store, {
-    consume: (consume) => (address, route, _windowSet, cost) => {
+  const counted =
+    <Rest extends unknown[], Result>(
+      call: (account: string, route: string, windowSet: WindowSet, ...rest: Rest) => Result,
+    ) =>
+    (address: string, route: string, _windowSet: WindowSet, ...rest: Rest): Result => {
       const network = networkOf(address);
       return network === undefined
-        ? consume(address, route, ofAddress, cost)
-        : consume(network, address, inNetwork, cost);
-    },
-    lease: (lease) => (address, route, _windowSet, cost, requests) => {
-      const network = networkOf(address);
-      return network === undefined
-        ? lease(address, route, ofAddress, cost, requests)
-        : lease(network, address, inNetwork, cost, requests);
-    },
-    charge: (charge) => (address, route, _windowSet, cost) => {
-      const network = networkOf(address);
-      return network === undefined
-        ? charge(address, route, ofAddress, cost)
-        : charge(network, address, inNetwork, cost);
-    },
-    peek: (peek) => (address, route, _windowSet) => {
-      const network = networkOf(address);
-      return network === undefined ? peek(address, route, ofAddress) : peek(network, address, inNetwork);
-    },
-  });
+        ? call(address, route, ofAddress, ...rest)
+        : call(network, address, inNetwork, ...rest);
+    };
+  return decorateStore(store, { consume: counted, lease: counted, charge: counted, peek: counted });
 }

@@ -7,7 +7,7 @@ import { type HeaderFields, rateLimitFields } from '../http/rate-limit-fields.ts
 import { problemOfBody } from './body-problem.ts';
 import type { GateEmitter, RefusedEvent, SkippedEvent } from './events.ts';
 import type { GateAnswer } from './gate.ts';
-import type { GateChecks } from './gate-checks.ts';
+import type { GateChecks, WhyNotLimited } from './gate-checks.ts';
 import type { AnswerProblem } from './idempotency-stage.ts';
 import type { GateOptions } from './options.ts';
 import { ownReply } from './own-answer.ts';
@@ -61,10 +61,13 @@ export class GateEntries<Request> {
     return this.answer(429, 'api/too_many_requests', detail, request, id, headers, decision);
   }
 
-  /** Lets a request pass without a decision. */
-  skip(requestId: string | undefined, reason: SkippedEvent['reason'], isAccountMissing = false): GatePassage {
+  /**
+   * Lets a request pass without a decision.
+   * @param whyNot the reason that the checks count: a missing account is not a missing route
+   */
+  skip(requestId: string | undefined, reason: SkippedEvent['reason'], whyNot: WhyNotLimited = reason): GatePassage {
     requestId = this.idFor(requestId);
-    this.#checks?.passed(isAccountMissing ? 'no_account' : reason);
+    this.#checks?.passed(whyNot);
     if (this.#events.hasListener) this.#events.emit({ type: 'skipped', requestId, reason });
     return this.#createPassage(requestId, undefined, NO_HEADERS);
   }

@@ -18,6 +18,8 @@ const WHY_NOT = {
   cached: '`cached` returned true',
 } as const;
 
+export type WhyNotLimited = keyof typeof WHY_NOT;
+
 /** Looks for signs that a gate is mounted by mistake. A gate shares them with the gates that `with()` makes of it. */
 export class GateChecks {
   readonly #misuse: MisuseLog;
@@ -44,15 +46,15 @@ export class GateChecks {
   }
 
   /** Call it with each request that is decided, or passes without a decision for a reason. */
-  passed(why?: keyof typeof WHY_NOT): void {
+  passed(whyNot?: WhyNotLimited): void {
     if (this.#requests >= FIRST) return;
     this.#requests++;
-    if (why !== undefined) this.#skipped[why]++;
+    if (whyNot !== undefined) this.#skipped[whyNot]++;
     if (this.#requests < FIRST) return;
     const reasons = Object.entries(this.#skipped).filter(([, count]) => count > 0);
     const skipped = reasons.reduce((sum, [, count]) => sum + count, 0);
     if (skipped < FIRST - FEW) return;
-    const shown = reasons.map(([reason, count]) => `${WHY_NOT[reason as keyof typeof WHY_NOT]} for ${count}`);
+    const shown = reasons.map(([reason, count]) => `${WHY_NOT[reason as WhyNotLimited]} for ${count}`);
     this.#misuse.warn(
       'HG_NOTHING_LIMITED',
       `No limit applied to ${skipped} of the first ${FIRST} requests: ${shown.join(', ')}.`,

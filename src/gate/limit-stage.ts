@@ -131,7 +131,7 @@ export class LimitStage<Request> {
   enterWithoutAccount(request: Request, requestId: string | undefined): GateAnswer | GatePassage {
     this.#checks?.resolved(undefined);
     const refusal = this.#noAccount;
-    if (refusal === undefined) return this.#entries.skip(requestId, 'not_limited', true);
+    if (refusal === undefined) return this.#entries.skip(requestId, 'not_limited', 'no_account');
     return this.#entries.refuse('no_account', refusal.status, refusal.type, refusal.detail, request, requestId);
   }
 }

@@ -4,7 +4,7 @@ import type { IdempotencyEvent } from 'headgate/idempotency';
 import { createLeases } from 'headgate/limits';
 import type { SharedLimits } from 'headgate/shared-limits';
 import type { LimitStore } from 'headgate/stores';
-import { type FigureSources, ownFigures } from './admin/figures.ts';
+import { ownFigures } from './admin/figures.ts';
 import { limitsOf } from './config/limits.ts';
 import { settingsIn } from './config/routes.ts';
 import type { Config } from './config/schema.ts';
@@ -29,7 +29,7 @@ const CLOSE_MS = 2_000;
  * The parts of a process with a store, with the bounds of the config that it starts with. They last as long as the
  * process. A process that serves requests has them, and so has a primary with an Admin API.
  */
-export interface ProcessParts extends FigureSources {
+export interface ProcessParts {
   readonly store: GatewayStore;
   readonly startedAt: Date;
   readonly log: Log;
@@ -94,20 +94,18 @@ export async function openParts(
   });
   store.fleet?.start(sharedLimits.instance, () => writeDetails(details()));
   return {
-    ...{
-      store,
-      startedAt,
-      log,
-      metrics,
-      traffic,
-      shadow,
-      sharedLimits,
-      limits,
-      addressLimits,
-      idempotency,
-      onIdempotency,
-      details,
-    },
+    store,
+    startedAt,
+    log,
+    metrics,
+    traffic,
+    shadow,
+    sharedLimits,
+    limits,
+    addressLimits,
+    idempotency,
+    onIdempotency,
+    details,
     figures: ownFigures({ traffic, idempotency, store, shadow, leases }),
     ready: async () => {
       await sharedLimits.ready({ timeoutMs: Math.min(READY_MS, FIRST_READING * config.storeDeadlineMs) });

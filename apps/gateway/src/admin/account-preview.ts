@@ -3,9 +3,9 @@ import { createWindowSet, type WindowSet } from 'headgate/stores';
 import { peekEach, rounded } from '../api/window-state.ts';
 import { inSlices, nextTurn } from '../base/slices.ts';
 import type { Account, Config } from '../config/schema.ts';
-import type { AccountRate, SeenAccount } from '../traffic/top-accounts.ts';
+import type { SeenAccount } from '../traffic/top-accounts.ts';
 import { type ChangedLimit, type ChangeOfLayer, changedLimits, changeOfLayer, isOf } from './changed-limits.ts';
-import { allSeen, type CountedWorkers, sumOfRates } from './combined-figures.ts';
+import { allSeen, type CountedWorkers, NO_RATE, sumOfRates } from './combined-figures.ts';
 import type { AdminContext } from './context.ts';
 
 /** The effect that a change of limits would show on recently seen accounts. */
@@ -66,13 +66,13 @@ export async function previewAccounts(context: AdminContext, changes: readonly L
   const busiest = touched.filter(({ effect }) => hasWindows(effect)).slice(0, MAX_PEEKED);
   const ids = busiest.map(({ account }) => account.id);
   const rates = sumOfRates((await figures('rates', ids)).each);
-  const rateOf = new Map(ids.map((id, i) => [id, rates[i] ?? { accepted: 0, rejected: 0 }]));
+  const rateOf = new Map(ids.map((id, i) => [id, rates[i]]));
   const now = await peekEach(busiest, async ({ account: { id, provider, plan }, effect }) => {
     const { allMethodsScope } = sharedLimits.windowSet({ account: id, route: effect.route, provider, plan });
     const counting = planOf(effect, allMethodsScope);
     const statuses = await store.limits.peek(id, effect.route, counting);
     const counts = statuses.map(({ max, remaining }) => max - remaining);
-    const { accepted, rejected } = rateOf.get(id) as AccountRate;
+    const { accepted, rejected } = rateOf.get(id) ?? NO_RATE;
     const rate = accepted + rejected;
     const fullAfterMs = roomFor(effect, rate / MINUTE_MS);
     return { account: id, route: effect.route, ...fullest(effect, counts), perMinute: rounded(rate), fullAfterMs };

@@ -1,9 +1,9 @@
 import type { LeaseStats } from 'headgate/limits';
-import type { ShadowCounts, ShadowFigures } from 'headgate/shadow';
+import type { ShadowFigures } from 'headgate/shadow';
 import { FleetSum, type FleetTop } from '../traffic/fleet-top.ts';
 import { COUNTED, type Second } from '../traffic/series.ts';
 import type { AccountRate, SeenAccount, TopList } from '../traffic/top-accounts.ts';
-import type { MetOrphan } from '../traffic/traffic.ts';
+import { type MetOrphan, ORPHANS } from '../traffic/traffic.ts';
 import type { CandidateFigures, Figure, FigureName, Figures, Load } from './figures.ts';
 
 /** Which workers answered in time. */
@@ -50,7 +50,6 @@ export function callFigure(figures: Figures, name: FigureName, args: readonly un
 }
 
 const BREAKERS: readonly Load['breaker'][] = ['closed', 'half-open', 'open'];
-const ORPHANS = 1_000;
 const MAX_SHADOW_ACCOUNTS = 1_000;
 
 /** The breaker and the health are the worst of all. */
@@ -70,12 +69,7 @@ export function sumOfLoads(loads: readonly Load[]): Load {
 
 function sumOfLeases(all: readonly LeaseStats[]): LeaseStats | undefined {
   const [first, ...others] = all;
-  return first && others.reduce((sum, stats) => addStats(sum, stats), first);
-}
-
-function addStats(a: LeaseStats, b: LeaseStats): LeaseStats {
-  const names = Object.keys(a) as (keyof LeaseStats)[];
-  return Object.fromEntries(names.map((name) => [name, a[name] + b[name]])) as Record<keyof LeaseStats, number>;
+  return first && others.reduce<LeaseStats>(sumOfCounts, first);
 }
 
 /** @param limit how many accounts the sum lists */
@@ -127,6 +121,9 @@ export function allSeen(lists: readonly (readonly SeenAccount[])[]): readonly Se
   return [...byName.values()].sort((a, b) => b.count - a.count);
 }
 
+/** The rate of an account that no process knows. */
+export const NO_RATE: AccountRate = { accepted: 0, rejected: 0 };
+
 /** The rates of the same accounts. */
 export function sumOfRates(lists: readonly (readonly AccountRate[])[]): AccountRate[] {
   const [first = [], ...others] = lists;
@@ -153,9 +150,13 @@ export function sumOfCandidates(
   };
 }
 
-export function sumOfCounts(a: ShadowCounts, b: ShadowCounts): ShadowCounts {
-  const names = Object.keys(a) as (keyof ShadowCounts)[];
-  return Object.fromEntries(names.map((name) => [name, a[name] + b[name]])) as Record<keyof ShadowCounts, number>;
+/** Adds the counts of each name. */
+export function sumOfCounts<Name extends string>(
+  a: Readonly<Record<Name, number>>,
+  b: Readonly<Record<Name, number>>,
+): Record<Name, number> {
+  const names = Object.keys(a) as Name[];
+  return Object.fromEntries(names.map((name) => [name, a[name] + b[name]])) as Record<Name, number>;
 }
 
 function sumOfFigures(a: ShadowFigures, b: ShadowFigures): ShadowFigures {

@@ -19,9 +19,9 @@ export function Help({ onClose }: { onClose: () => void }) {
         <dd>Close a window, as Back does</dd>
       </dl>
       <p>
-        Figures of “this gateway” are those of the process that answers, or of its workers together. Limits, windows and
-        claims are those of the store, which gateways may share. Everything here is done by the Admin API; its
-        description is <code>v1/openapi.json</code>.
+        “This gateway” means the process that answers, or its workers together. Limits, windows and claims are in the
+        store, which gateways may share. The console does everything by the Admin API; <code>v1/openapi.json</code>{' '}
+        describes it.
       </p>
     </Dialog>
   );

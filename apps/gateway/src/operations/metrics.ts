@@ -2,15 +2,14 @@ import { STATUS_CODES } from 'node:http';
 import type { Decision } from 'headgate';
 import type { GateEvent } from 'headgate/gate';
 import type { IdempotencyEvent } from 'headgate/idempotency';
-import { decorateStore } from 'headgate/internal';
 import type { ShadowDecision } from 'headgate/shadow';
 import type { LimitStore } from 'headgate/stores';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { isPromise } from '../base/is-promise.ts';
 import type { ListenerName } from '../config/tls-files.ts';
 import type { Door } from '../exchange/exchange.ts';
 import { UPSTREAM_CAUSES, type UpstreamCause } from '../exchange/upstream-failure.ts';
 import { type ConfigMetrics, createConfigMetrics } from './config-metrics.ts';
+import { measuredStore } from './measured-store.ts';
 import type { ScrapedMetric } from './store-metrics.ts';
 import { version } from './version.ts';
 
@@ -318,30 +317,4 @@ function outcomeOf({ accepted, degraded }: Decision): 'accepted' | 'rejected' | 
 function statusLabel(status: number): string {
   if (status in STATUS_CODES || status === CLIENT_GONE) return String(status);
   return status >= 100 && status < 600 ? `${Math.floor(status / 100)}xx` : 'other';
-}
-
-type Observe = (operation: string, seconds: number) => void;
-
-function measuredStore(store: LimitStore, observe: Observe): LimitStore {
-  const timed =
-    (operation: string) =>
-    <Args extends unknown[], Result>(call: (...args: Args) => Result) =>
-    (...args: Args): Result => {
-      const from = performance.now();
-      const done = (): void => observe(operation, (performance.now() - from) / 1_000);
-      const result = call(...args);
-      if (isPromise(result)) void result.then(done, done);
-      else done();
-      return result;
-    };
-  return decorateStore(store, {
-    consume: timed('consume'),
-    lease: timed('lease'),
-    peek: timed('peek'),
-    settle: timed('settle'),
-    reset: timed('reset'),
-    block: timed('block'),
-    unblock: timed('unblock'),
-    blocked: timed('blocked'),
-  });
 }

@@ -178,9 +178,13 @@ export function leaseMetrics(stats: () => LeaseStats): ScrapedMetric[] {
   const { counter, gauge } = metricsWith('leases', stats);
   return [
     counter('decisions', 'Decisions from leases, without a call of the store (S32)', ({ decisions }) => decisions),
-    counter('leased_units', 'Units charged ahead of requests', ({ leased }) => leased),
+    counter('leased_units', 'Units charged ahead of requests, or refunded into a lease', ({ leased }) => leased),
     counter('used_units', 'Units of leases that requests took', ({ used }) => used),
-    counter('returned_units', 'Units of leases that went back', ({ givenBack }) => givenBack),
+    counter(
+      'returned_units',
+      'Units of leases that went back, or whose windows were over',
+      ({ givenBack }) => givenBack,
+    ),
     counter('lost_units', 'Units that stay charged until their windows are over', ({ lost }) => lost),
     gauge('held_units', 'Units charged ahead that no request took yet', ({ held }) => held),
     gauge('pairs', 'Pairs of account and route whose requests are watched', ({ pairs }) => pairs),

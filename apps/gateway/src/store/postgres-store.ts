@@ -13,7 +13,7 @@ import { openShadowInMemory } from './memory-store.ts';
 import { postgresBoard } from './postgres-board.ts';
 import { answersQuery, createPostgresPool } from './postgres-pool.ts';
 import { checkSchemas, migrateSchemas, quoted, StoreSetupError, schemasOf } from './postgres-schemas.ts';
-import { logFindings, START_MS, serverHealth, storeLog, sumOf } from './server-store.ts';
+import { logFindings, START_MS, serverHealth, storeLog, sumOfStats } from './server-store.ts';
 
 /** Longest silence of PostgreSQL while a statement waits. */
 const SILENCE_MS = 5_000;
@@ -72,7 +72,7 @@ export async function openPostgres(config: Config, settings: PostgresStore, log:
     claims,
     metrics: [
       storeUp(health),
-      ...serverLimitMetrics('postgres', () => sumOf(limits.stats(), addresses.stats())),
+      ...serverLimitMetrics('postgres', () => sumOfStats(limits.stats(), addresses.stats())),
       ...postgresClaimMetrics(() => claims.stats()),
       ...connectionMetrics(pool),
     ],

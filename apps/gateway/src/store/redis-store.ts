@@ -12,7 +12,7 @@ import { type GatewayStore, MAX_ADDRESSES, MAX_PAIRS } from './gateway-store.ts'
 import { openShadowInMemory } from './memory-store.ts';
 import { redisBoard } from './redis-board.ts';
 import { answers, connected, createRedisClient } from './redis-client.ts';
-import { logFindings, START_MS, serverHealth, storeLog, sumOf } from './server-store.ts';
+import { logFindings, START_MS, serverHealth, storeLog, sumOfStats } from './server-store.ts';
 
 /** Prefix of a candidate's keys. The prefix of all other keys is `headgate`. */
 const SHADOW_PREFIX = 'headgate-shadow';
@@ -64,7 +64,7 @@ export async function openRedis(config: Config, url: RedisUrl, log: Log): Promis
     claims,
     metrics: [
       storeUp(health),
-      ...serverLimitMetrics('redis', () => sumOf(limits.stats(), addresses.stats())),
+      ...serverLimitMetrics('redis', () => sumOfStats(limits.stats(), addresses.stats())),
       ...redisClaimMetrics(() => claims.stats()),
     ],
     health,

@@ -56,7 +56,7 @@ export async function logFindings(config: Config, log: Log): Promise<void> {
  * The figures of two stores on one server.
  * @param limits with the circuit breaker that counts: that of addresses may wait for a request
  */
-export function sumOf(limits: RedisStoreStats, addresses: RedisStoreStats): RedisStoreStats {
+export function sumOfStats(limits: RedisStoreStats, addresses: RedisStoreStats): RedisStoreStats {
   return {
     calls: limits.calls + addresses.calls,
     coalesced: limits.coalesced + addresses.coalesced,

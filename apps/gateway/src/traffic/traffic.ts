@@ -23,7 +23,8 @@ export interface MetOrphan extends ClaimId {
 
 const AVERAGED_SECONDS = 10;
 const DECISIONS = 1_000;
-const ORPHANS = 1_000;
+/** The most orphans that are remembered. */
+export const ORPHANS = 1_000;
 
 /** Recent requests in the memory of this process. */
 interface Memory {

@@ -53,9 +53,13 @@ const status = z.object({
   leases: z
     .object({
       decisions: z.int().describe('Decisions without a call of the store'),
-      leased: z.int().describe('Units charged ahead of requests: the sum of used, givenBack, lost and held'),
+      leased: z
+        .int()
+        .describe(
+          'Units charged ahead of requests, or refunded into a lease: the sum of used, givenBack, lost and held',
+        ),
       used: z.int().describe('Units that requests took'),
-      givenBack: z.int().describe('Units that went back'),
+      givenBack: z.int().describe('Units that went back, or whose windows were over'),
       lost: z.int().describe('Units that stay charged until their windows are over'),
       held: z.int().describe('Units that no request took yet'),
       pairs: z.int().describe('Pairs of account and route whose requests are watched'),

@@ -6,8 +6,7 @@ import { blocked as block, countedWorkers, named, reason, windowState } from '..
 import { peekEach, rounded, stateOf } from '../../api/window-state.ts';
 import type { Account } from '../../config/schema.ts';
 import { isRefusal, type Refusal, refuse } from '../../exchange/refusal.ts';
-import type { AccountRate } from '../../traffic/top-accounts.ts';
-import { sumOfRates } from '../combined-figures.ts';
+import { NO_RATE, sumOfRates } from '../combined-figures.ts';
 import { type AdminContext, accountOf, audit, limitedRoutes, refuseRoute, subjectOf } from '../context.ts';
 import { LAYERS, type LimitOrigin, originsOf } from '../limit-origins.ts';
 
@@ -59,8 +58,6 @@ const explanation = z.object({
   windows: z.array(windowState),
 });
 export type Explanation = z.output<typeof explanation>;
-
-const NO_RATE: AccountRate = { accepted: 0, rejected: 0 };
 
 /** The limits that apply to an account, and how full its windows are. */
 export function windowOperations(context: AdminContext): Operation[] {

@@ -1,5 +1,7 @@
 import { z } from 'zod';
 
+const DEFAULT_LEASE_MS = 1_000;
+
 /** `leases` of the config. */
 export const leases = z
   .union(
@@ -10,12 +12,12 @@ export const leases = z
           .int()
           .min(10)
           .max(60_000)
-          .default(1_000)
+          .default(DEFAULT_LEASE_MS)
           .describe(
-            'How long a lease lasts, in milliseconds. As long can a block or a reset go unseen by other processes',
+            'How long a lease lasts, in milliseconds. For up to this time, other processes may not see a block or a reset',
           ),
       }),
     ],
     { error: 'must be true, false or { "leaseMs": 1000 }' },
   )
-  .transform((value) => (value === true ? { leaseMs: 1_000 } : value));
+  .transform((value) => (value === true ? { leaseMs: DEFAULT_LEASE_MS } : value));

@@ -3,7 +3,7 @@ import type { Instance, Status } from '../api/answers.ts';
 import { ask } from '../api/client.ts';
 import { usePolled } from '../api/polled.ts';
 import { status } from '../api/status.ts';
-import { changeText, countText, spanText, timeText } from '../parts/format.ts';
+import { changeText, countText, numberText, spanText, timeText } from '../parts/format.ts';
 import { Json } from '../parts/json.tsx';
 import { ErrorNotice } from '../parts/notice.tsx';
 import { PageTitle } from '../parts/page-title.tsx';
@@ -85,7 +85,7 @@ function StatusPairs({ now: { version, instance, startedAt, state, store, limits
           <dt>Leases</dt>
           <dd>
             {countText(leases.decisions, 'decision')} without a call; {countText(leases.held, 'unit')} charged ahead
-            now, {leases.lost} lost
+            now, {numberText(leases.lost)} lost
           </dd>
         </>
       )}

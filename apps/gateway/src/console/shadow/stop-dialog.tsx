@@ -26,13 +26,17 @@ export function StopDialog({
       isDanger
       work={async (reason) => {
         const { candidate } = await stopShadow(reason);
-        onDone(candidate === null ? 'The candidate has ended.' : 'The candidate has ended. That of the config runs.');
+        onDone(
+          candidate === null
+            ? 'The candidate has ended.'
+            : 'The candidate has ended. The candidate of the config runs.',
+        );
       }}
       onClose={onClose}
     >
       <p>
         Its figures are lost: {countText(none + both + onlyCandidate + onlyCurrent, 'request')} at this gateway. The
-        limits stay as they are. If the config has a candidate, that one runs again.
+        limits stay as they are. If the config has a candidate, the candidate of the config runs again.
       </p>
     </ActionDialog>
   );
