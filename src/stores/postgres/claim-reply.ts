@@ -118,7 +118,7 @@ export function resultOf({ status, value }: Fields): KeptResult {
 }
 
 /** The length of a value that the reply left out. */
-export function omittedBytesOf({ value, bytes }: Fields): number | undefined {
+function omittedBytesOf({ value, bytes }: Fields): number | undefined {
   return value == null && bytes != null ? integer(bytes) : undefined;
 }
 
