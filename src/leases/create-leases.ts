@@ -2,7 +2,7 @@ import { createLogger } from '../base/logger.ts';
 import { checkFunctions, checkInteger, checkMethods, checkOptions } from '../base/options.ts';
 import { type Clock, wallClock } from '../core/clock.ts';
 import type { LimitStore } from '../core/ports.ts';
-import { createSystemTimers, type Timers } from '../idempotency/timers.ts';
+import { createSystemTimers, type Timers } from '../core/timers.ts';
 import { LeaseLedger } from './lease-ledger.ts';
 import { LeaseStore } from './lease-store.ts';
 import type { LeaseOptions, Leases } from './ports.ts';
