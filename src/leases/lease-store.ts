@@ -127,7 +127,7 @@ export class LeaseStore {
     pair.forgetAsked(now, this.#leaseMs);
     pair.asked += cost;
     const requests = Math.max(1, Math.floor((wanted - pair.left) / cost));
-    // A call for one request alone is today's, unless it must be seen whether it fails, or what else it brings.
+    // For one request, `consume` is enough, unless the call extends units that are left, or shows that the store answers.
     if (!pair.isAsking && (requests > 1 || pair.left > 0 || this.#calls.isFailing)) {
       const { left } = pair;
       const decided = this.#calls.lease(pair, cost, requests, wanted, now, false);
@@ -151,7 +151,7 @@ export class LeaseStore {
     return pair;
   }
 
-  /** Looks at a decision of the store for what it says about the account. */
+  /** Gives every unit of an account back if the store rejects its request because of a block. */
   readonly #seen = (decision: Decision): Decision => {
     if (decision.blocked !== undefined) void this.#drop({ account: decision.account });
     return decision;

@@ -5,8 +5,8 @@ import type { LimitStore } from '../core/ports.ts';
 /** Options of `createLeases`. */
 export interface LeaseOptions {
   /**
-   * How long a lease lasts, in milliseconds, from 10 to 60,000. It ends earlier if a window ends. As long can a reset, a
-   * block or a changed limit of another process go unseen here.
+   * How long a lease lasts, in milliseconds, from 10 to 60,000. It ends earlier if a window ends. For so long, this
+   * process may not see a reset, a block or a changed limit of another process.
    * @default 1_000
    */
   readonly leaseMs?: number | undefined;
