@@ -12,16 +12,16 @@ import {
   windowStatus,
 } from '../../core/decision.ts';
 import type { LeaseGrant, ResetTarget, SynchronousLimitStore } from '../../core/ports.ts';
-import { addBeyond, SLOTS_PER_WINDOW, settleWindow } from '../../core/window.ts';
+import { addBeyond, type Counters, isOver, SLOTS_PER_WINDOW, settleWindow } from '../../core/window.ts';
 import type { WindowSet } from '../../core/window-set.ts';
 import { Blocks } from './blocks.ts';
-import { copyCounters, WINDOWS_PER_LITERAL } from './counters.ts';
+import { copyCounters, emptyCounters, WINDOWS_PER_LITERAL } from './counters.ts';
+import type { RecordName } from './names.ts';
 import { fillOptions, type MemoryStoreOptions, readClock } from './options.ts';
-import { Records } from './records.ts';
+import { Records, type RecordView } from './records.ts';
 import { SettledReceipts } from './settled-receipts.ts';
 import { HEADER, NOWHERE } from './slab.ts';
-import { indexOfWindow, type WindowSetPart } from './window-set-part.ts';
-import { type LoadedCounters, WindowSetRecords } from './window-set-records.ts';
+import { indexOfWindow, partOf, partsOf, type WindowSetPart } from './window-set-part.ts';
 
 export type { MemoryStoreOptions } from './options.ts';
 
@@ -54,6 +54,12 @@ export interface MemoryStore extends SynchronousLimitStore {
 const CALLS_PER_SWEEP = 256;
 /** Accounts checked per sweep, and per window that starts: twice what can have been added, so the backlog shrinks. */
 const ACCOUNTS_PER_SWEEP = 2;
+/** Accounts checked when the store is full, before a new pair is refused. */
+const ACCOUNTS_WHEN_FULL = 256;
+
+/** The route of the record for All methods, if the account's routes share that limit. */
+const ALL_ROUTES = Symbol('every route');
+
 /**
  * Creates a store in memory. It keeps one record of plain numbers per (account, route), whatever the number of windows.
  * @throws OptionError
@@ -82,8 +88,8 @@ class MemoryLimitStore implements MemoryStore {
   readonly #maxKeys: number;
   readonly #keysForShards: number;
   readonly #clock: Clock;
+  readonly #partsOfWindowSet = new WeakMap<WindowSet, readonly WindowSetPart[]>();
   #records: Records;
-  #windowSets: WindowSetRecords;
   /** Undefined until the first block, which saves a look-up per request. */
   #blocks: Blocks | undefined;
   /** Undefined until the first receipt. */
@@ -101,7 +107,6 @@ class MemoryLimitStore implements MemoryStore {
     this.#keysForShards = keysForShards;
     this.#clock = clock;
     this.#records = new Records(keysForShards);
-    this.#windowSets = new WindowSetRecords(this.#records, maxKeys);
   }
 
   consume(account: string, route: string, windowSet: WindowSet, cost: number): Decision {
@@ -141,8 +146,8 @@ class MemoryLimitStore implements MemoryStore {
 
   peek(account: string, route: string, windowSet: WindowSet): readonly WindowStatus[] {
     const now = readClock(this.#clock);
-    return this.#windowSets.parts(windowSet).flatMap((part) => {
-      const { windows, counters } = this.#windowSets.view(account, route, part);
+    return this.#parts(windowSet).flatMap((part) => {
+      const { windows, counters } = this.#view(account, route, part);
       return part.windows.map((window) =>
         windowStatus(window, counters, indexOfWindow(windows, window) * SLOTS_PER_WINDOW, now, 0),
       );
@@ -168,12 +173,11 @@ class MemoryLimitStore implements MemoryStore {
     const decision = this.consume(account, route, windowSet, cost);
     if (!decision.accepted) return { decision, granted: 0 };
     const now = decision.decidedAt;
-    const loaded = this.#windowSets.load(account, route, windowSet, now);
-    const { counters } = loaded;
+    const { counters, addresses } = this.#load(account, route, windowSet, now);
     const further = countFitting(windowSet, counters, 0, cost, requests - 1, now);
     if (further > 0 && windowSet.windows.length > 0) {
       charge(windowSet, counters, 0, further * cost, now);
-      this.#save(account, route, windowSet, loaded, now);
+      this.#save(account, route, windowSet, counters, addresses, now);
     }
     return { decision, granted: 1 + further };
   }
@@ -184,8 +188,8 @@ class MemoryLimitStore implements MemoryStore {
     const { account, route, windowSet, trace } = decision;
     const change = cost - decision.cost;
     let last: number | undefined;
-    for (const part of this.#windowSets.parts(windowSet)) {
-      const { windows, counters } = this.#windowSets.view(account, route, part);
+    for (const part of this.#parts(windowSet)) {
+      const { windows, counters } = this.#view(account, route, part);
       for (const window of trace.slice(part.from, part.to)) {
         const at = indexOfWindow(windows, window) * SLOTS_PER_WINDOW;
         const { durationMs, startedAt } = window;
@@ -199,12 +203,11 @@ class MemoryLimitStore implements MemoryStore {
 
   charge(account: string, route: string, windowSet: WindowSet, cost: number): readonly WindowStatus[] {
     const now = readClock(this.#clock);
-    const loaded = this.#windowSets.load(account, route, windowSet, now);
-    const { counters } = loaded;
+    const { counters, addresses } = this.#load(account, route, windowSet, now);
     const { windows, durations } = windowSet;
     for (let i = 0; i < windows.length; i++)
       addBeyond(counters, i * SLOTS_PER_WINDOW, durations[i] as number, cost, now);
-    this.#save(account, route, windowSet, loaded, now);
+    this.#save(account, route, windowSet, counters, addresses, now);
     this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
     return windows.map((window, i) => windowStatus(window, counters, i * SLOTS_PER_WINDOW, now, 0));
   }
@@ -216,7 +219,6 @@ class MemoryLimitStore implements MemoryStore {
     else {
       this.#sweptBefore += this.#records.swept;
       this.#records = new Records(this.#keysForShards);
-      this.#windowSets = new WindowSetRecords(this.#records, this.#maxKeys);
     }
   }
 
@@ -246,31 +248,120 @@ class MemoryLimitStore implements MemoryStore {
     };
   }
 
-  /** The general case. All windows are charged, or none (S5). */
+  /**
+   * The general case: a window set can need two records, and a record can be missing or contain other windows. All
+   * windows are charged, or none (S5).
+   */
   #consumeRecords(account: string, route: string, windowSet: WindowSet, cost: number, now: number): Decision {
-    const loaded = this.#windowSets.load(account, route, windowSet, now);
-    const { counters } = loaded;
+    const { counters, addresses } = this.#load(account, route, windowSet, now);
     const rejectedBy = evaluate(windowSet, counters, 0, cost, now);
     // A rejection must not create a record (S5).
     if (rejectedBy === FITS) {
       const started = charge(windowSet, counters, 0, cost, now);
-      this.#save(account, route, windowSet, loaded, now);
+      this.#save(account, route, windowSet, counters, addresses, now);
       if (started) this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
     }
     return new Decision(account, route, windowSet, cost, now, rejectedBy, counters);
   }
 
-  /** @throws StoreFullError; nothing is changed then */
-  #save(account: string, route: string, windowSet: WindowSet, loaded: LoadedCounters, now: number): void {
-    if (this.#windowSets.save(account, route, windowSet, loaded, now)) return;
-    this.#refused++;
-    throw new StoreFullError(this.#maxKeys);
+  /** A copy of the counters of a window set, and the addresses of their records. */
+  #load(account: string, route: string, windowSet: WindowSet, now: number) {
+    const parts = this.#parts(windowSet);
+    const addresses = parts.map((part) => this.#locate(account, nameOf(part, route), part, now));
+    const counters = emptyCounters(windowSet);
+    for (const [i, { from, to }] of parts.entries())
+      this.#records.slab.load(addresses[i] as number, counters, from, to);
+    return { counters, addresses };
+  }
+
+  /**
+   * Writes the counters to their records, and adds those that are missing.
+   * @throws StoreFullError; nothing is changed then
+   */
+  #save(
+    account: string,
+    route: string,
+    windowSet: WindowSet,
+    counters: Counters,
+    found: readonly number[],
+    now: number,
+  ): void {
+    const parts = this.#parts(windowSet);
+    let addresses = found;
+    if (!this.#hasRoom(addresses)) {
+      this.#records.sweep(ACCOUNTS_WHEN_FULL, now);
+      // The sweep can have deleted a record of this account that was over.
+      addresses = parts.map((part) => this.#locate(account, nameOf(part, route), part, now));
+      if (!this.#hasRoom(addresses)) {
+        this.#refused++;
+        throw new StoreFullError(this.#maxKeys);
+      }
+    }
+    for (const [i, part] of parts.entries()) {
+      let address = addresses[i] as number;
+      if (address === NOWHERE) address = this.#records.add(account, nameOf(part, route), part);
+      this.#records.slab.save(address, counters, part.from, part.to);
+    }
+  }
+
+  #view(account: string, route: string, part: WindowSetPart): RecordView {
+    return this.#records.view(this.#records.findAny(account, nameOf(part, route)));
+  }
+
+  /** Address of the record, which is rebuilt if its windows are not the part's. */
+  #locate(account: string, name: RecordName, part: WindowSetPart, now: number): number {
+    const address = this.#records.findAny(account, name);
+    if (address === NOWHERE || this.#records.hasLayout(address, part)) return address;
+    return this.#rebuild(account, name, address, part, now);
+  }
+
+  /**
+   * Makes the record start with the part's windows, and returns its new address (S10). Windows of an earlier window set
+   * that are not over follow them: if that window set comes back, its counts still apply. That happens when two
+   * gateways use different window sets for some minutes during a deployment.
+   */
+  #rebuild(account: string, name: RecordName, before: number, part: WindowSetPart, now: number): number {
+    const { windows, ...view } = this.#records.view(before);
+    const counters = view.counters.slice();
+    const leftover = windows.filter(
+      (window, i) =>
+        indexOfWindow(part.windows, window) === -1 &&
+        !isOver(counters[i * SLOTS_PER_WINDOW] as number, window.durationMs, now),
+    );
+    const rebuilt = partOf([...part.windows, ...leftover]);
+    if (this.#records.hasLayout(before, rebuilt)) return before;
+    this.#records.remove(account, name);
+    const address = this.#records.add(account, name, rebuilt);
+    const moved = this.#records.view(address).counters;
+    for (const [i, window] of rebuilt.windows.entries()) {
+      const from = indexOfWindow(windows, window) * SLOTS_PER_WINDOW;
+      if (from >= 0) moved.set(counters.subarray(from, from + SLOTS_PER_WINDOW), i * SLOTS_PER_WINDOW);
+    }
+    return address;
+  }
+
+  /** Whether there is room for the missing records (S18). */
+  #hasRoom(addresses: readonly number[]): boolean {
+    return this.#records.size + addresses.filter((address) => address === NOWHERE).length <= this.#maxKeys;
   }
 
   #onlyPart(windowSet: WindowSet): WindowSetPart | undefined {
-    const [first, second] = this.#windowSets.parts(windowSet);
+    const [first, second] = this.#parts(windowSet);
     this.#lastWindowSet = windowSet;
     this.#lastPart = second === undefined && !first?.shared ? first : undefined;
     return this.#lastPart;
   }
+
+  #parts(windowSet: WindowSet): readonly WindowSetPart[] {
+    let parts = this.#partsOfWindowSet.get(windowSet);
+    if (parts === undefined) {
+      parts = partsOf(windowSet);
+      this.#partsOfWindowSet.set(windowSet, parts);
+    }
+    return parts;
+  }
+}
+
+function nameOf({ shared }: WindowSetPart, route: string): RecordName {
+  return shared ? ALL_ROUTES : route;
 }
