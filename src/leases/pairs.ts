@@ -1,8 +1,6 @@
 import type { WindowSet } from '../core/window-set.ts';
 import { Pair } from './pair.ts';
 
-const NONE: ReadonlyMap<string, Pair> = /* @__PURE__ */ new Map();
-
 /** The pairs of account and route that are watched. Bounded: a new one is refused while there are too many. */
 export class Pairs {
   readonly #byAccount = new Map<string, Map<string, Pair>>();
@@ -23,7 +21,8 @@ export class Pairs {
 
   /** The pairs of an account, of a route of every account, of one route of one account, or (neither) all. */
   *matching(account: string | undefined, route: string | undefined): Generator<Pair, void> {
-    const accounts = account === undefined ? this.#byAccount.values() : [this.#byAccount.get(account) ?? NONE];
+    const accounts =
+      account === undefined ? this.#byAccount.values() : [this.#byAccount.get(account) ?? new Map<string, Pair>()];
     for (const pairs of accounts)
       for (const pair of pairs.values()) if ((route ?? pair.route) === pair.route) yield pair;
   }

@@ -17,7 +17,7 @@ import {
   parseLayer,
   WindowSetFactory,
 } from './layers.ts';
-import { LimitsBeneath } from './limits-beneath.ts';
+import { hiddenChanges, type LimitsBeneath } from './limits-beneath.ts';
 import { compiledLayers } from './limits-function.ts';
 import { WindowSetCache } from './window-set-cache.ts';
 import {
@@ -72,7 +72,7 @@ export class WindowSets implements WindowSetSource {
   onUnknownProvider: ((provider: string) => void) | undefined;
   /** Called if the function `limits` returns other limits for an account than before, and an adjustment hides them. */
   onHidden: ((target: AdjustTarget) => void) | undefined;
-  readonly #beneath = new LimitsBeneath();
+  readonly #beneath: LimitsBeneath = new WeakMap();
 
   /**
    * @param limits other window sets are copied: equal limits share their window set objects, and each is adjusted
@@ -177,7 +177,7 @@ export class WindowSets implements WindowSetSource {
     if (this.#accounts !== undefined) {
       const own = this.#accounts.get(account);
       if (own !== undefined && this.mayWait)
-        for (const target of this.#beneath.hiddenChanges(own, defaults, subject)) this.onHidden?.(target);
+        for (const target of hiddenChanges(this.#beneath, own, defaults, subject)) this.onHidden?.(target);
       windowSets = windowSets.withLayer(own);
     }
     return windowSets;
