@@ -1,5 +1,5 @@
 import { OptionError } from '../base/errors.ts';
-import { checkOptions } from '../base/options.ts';
+import { checkOptions, placeIn } from '../base/options.ts';
 import type { Limit } from './limit.ts';
 
 /**
@@ -89,6 +89,13 @@ export function layerOf(target: AdjustTarget): TargetLayer {
   if (another !== layer)
     throw new OptionError('target', `${layer} and ${another}`, 'must name only one of account, provider and plan');
   return { layer, name: target[layer] as string };
+}
+
+/** The place of a target in `limits`, for messages. */
+export function placeOfTarget(target: AdjustTarget): string {
+  const { layer, name } = layerOf(target);
+  const place = layer === 'default' ? layer : placeIn(`${layer}s`, name);
+  return `limits.${place}.${target.route === undefined ? 'allMethods' : placeIn('routes', target.route)}`;
 }
 
 /** A text for each limit that can be adjusted. The texts of two different limits differ. */

@@ -104,3 +104,8 @@ function fromObject(input: LimitWindow, place: string): LimitWindow {
   }
   return input;
 }
+
+/** Whether two limits have the same windows. */
+export function areEqualLimits(one: Limit | undefined, other: Limit | undefined): boolean {
+  return one === other || JSON.stringify(one) === JSON.stringify(other);
+}

@@ -4,6 +4,7 @@ import { isPromise } from '../base/maybe-promise.ts';
 import { checkFunctions, checkMethods, checkOneOf, checkOptions } from '../base/options.ts';
 import type { KeptResult } from '../core/claim.ts';
 import type { ClaimId, ClaimStore, ClaimView } from '../core/ports.ts';
+import { createSystemTimers, type Timers } from '../core/timers.ts';
 import type { IdempotencyEvent } from './events.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import type { NoteOptions } from './note.ts';
@@ -22,7 +23,6 @@ import {
   settingsOf,
   warnOfSeconds,
 } from './settings.ts';
-import { createSystemTimers, type Timers } from './timers.ts';
 
 /** Options of {@link createIdempotency}. A call can override each setting. */
 export interface IdempotencyOptions extends SettingsInput {

@@ -4,6 +4,7 @@
  */
 
 export type { KeptResult, NotedStep, OnOrphan } from '../core/claim.ts';
+export type { Timers } from '../core/timers.ts';
 export type { Claim, ClaimCompletion, ClaimDispatch, ClaimRelease } from './claim.ts';
 export type { IdempotencyEvent } from './events.ts';
 export type { KeyOpener, ReleaseOptions } from './idempotency.ts';
@@ -16,4 +17,3 @@ export type { OrphanReconciliation } from './reconcile-orphan.ts';
 export type { Refusal, Refused, Unavailable } from './refusal.ts';
 export type { IdempotentOperation, OperationContext } from './run.ts';
 export type { ClaimSettings, SettingsInput } from './settings.ts';
-export type { Timers } from './timers.ts';

@@ -2,8 +2,8 @@ import type { Emitter } from '../base/emitter.ts';
 import { isHeadgateError } from '../base/errors.ts';
 import { Tally } from '../base/tally.ts';
 import type { ClaimId } from '../core/ports.ts';
+import type { Timers } from '../core/timers.ts';
 import type { ClaimCommandName, IdempotencyEvent } from './events.ts';
-import type { Timers } from './timers.ts';
 
 /** A command that is sent until the store acknowledges it. */
 export interface RetryTask {

@@ -1,9 +1,9 @@
 import { Emitter } from '../base/emitter.ts';
 import type { Logger } from '../base/logger.ts';
 import type { ClaimId, ClaimStore } from '../core/ports.ts';
+import type { Timers } from '../core/timers.ts';
 import type { ClaimEvent, IdempotencyEvent } from './events.ts';
 import { RetryQueue } from './retry-queue.ts';
-import type { Timers } from './timers.ts';
 import { Waiters } from './waiters.ts';
 
 const FORGOTTEN = 'its scope has no room for a new idempotency key; a retry of the forgotten request is executed again';

@@ -1,6 +1,6 @@
 import { claimName } from '../core/claim-id.ts';
 import type { ClaimId } from '../core/ports.ts';
-import type { Timers } from './timers.ts';
+import type { Timers } from '../core/timers.ts';
 
 /** Duplicates in this process that wait for an original. An original in the same process wakes them at once (I5). */
 export class Waiters {

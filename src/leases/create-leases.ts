@@ -2,7 +2,7 @@ import { createLogger } from '../base/logger.ts';
 import { checkFunctions, checkInteger, checkMethods, checkOptions } from '../base/options.ts';
 import { type Clock, wallClock } from '../core/clock.ts';
 import type { LimitStore } from '../core/ports.ts';
-import { createSystemTimers, type Timers } from '../idempotency/timers.ts';
+import { createSystemTimers, type Timers } from '../core/timers.ts';
 import { LeaseLedger } from './lease-ledger.ts';
 import { LeaseStore } from './lease-store.ts';
 import type { LeaseOptions, Leases } from './ports.ts';
@@ -12,8 +12,8 @@ const [SHORTEST_MS, LONGEST_MS] = [10, 60_000];
 const MOST_PAIRS = 1_000_000;
 
 /**
- * Creates what lets a process decide from units that it charged ahead in the store (S32). It is apart from
- * `createLimiter`, so that only those who use it bundle it.
+ * Creates leases: with them, a process decides from units that it charged ahead in the store (S32). They are apart from
+ * `createLimiter`, so that only programs that use leases bundle them.
  * @example
  * ```ts
  * const limiter = createLimiter({ store, limits: ['6000/1m'], leases: createLeases() });

@@ -1,4 +1,4 @@
-import type { Timers } from '../idempotency/timers.ts';
+import type { Timers } from '../core/timers.ts';
 import type { Pair } from './pair.ts';
 
 /** Leases end at this many moments per lease, so that what is left of many goes back together. */

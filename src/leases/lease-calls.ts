@@ -3,9 +3,9 @@ import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import type { Clock } from '../core/clock.ts';
 import type { Decision } from '../core/decision.ts';
 import { type LeaseGrant, type LimitStore, MAX_LEASED_REQUESTS } from '../core/ports.ts';
+import type { Timers } from '../core/timers.ts';
 import { type Counters, NEVER, SLOTS_PER_WINDOW } from '../core/window.ts';
 import type { WindowSet } from '../core/window-set.ts';
-import type { Timers } from '../idempotency/timers.ts';
 import type { Ends } from './ends.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
 import type { Pair } from './pair.ts';
@@ -21,7 +21,7 @@ export interface LeaseParts {
   readonly ledger: LeaseLedger;
 }
 
-/** For so long units may go back after they were charged for the last time: a call may have to be repeated. */
+/** A failed call that gives units back is repeated for so long. */
 const RETURN_MS = 10_000;
 /** Both clocks round down to whole milliseconds, so a window may be over this much earlier than they say. */
 const ROUNDING_MS = 1;
@@ -114,9 +114,10 @@ export class LeaseCalls {
   #leaseAhead(pair: Pair, wanted: number, now: number): void {
     try {
       const leased = this.lease(pair, 1, Math.max(1, wanted - pair.left), wanted, now, true);
-      // The failure policy or the next request reports what is wrong.
       if (isPromise(leased)) leased.catch(() => {});
-    } catch {}
+    } catch {
+      // No request waits for the lease. If the store still fails, the next request that asks it reports the error.
+    }
   }
 
   /**
@@ -134,15 +135,16 @@ export class LeaseCalls {
     isAhead: boolean,
   ): MaybePromise<Decision> {
     const { account, route, windowSet, epoch, lastAt } = pair;
+    const asked = Math.min(requests, MAX_LEASED_REQUESTS);
     const wallSentAt = this.#parts.wallClock.now();
-    const asking = { pair, windowSet, cost, requests, wanted, epoch, lastAt, sentAt: now, wallSentAt, isAhead };
+    const asking = { pair, windowSet, cost, requests: asked, wanted, epoch, lastAt, sentAt: now, wallSentAt, isAhead };
     pair.isAsking = true;
     const failed = (error: unknown): never => {
       this.#failed(asking, error);
       throw error;
     };
     try {
-      const grant = this.#store.lease(account, route, windowSet, cost, Math.min(requests, MAX_LEASED_REQUESTS));
+      const grant = this.#store.lease(account, route, windowSet, cost, asked);
       if (!isPromise(grant)) return this.#granted(asking, grant);
       const decided = grant.then((each) => this.#granted(asking, each), failed);
       this.#underWay.add(decided);
@@ -154,7 +156,8 @@ export class LeaseCalls {
     }
   }
 
-  #failed({ pair, cost, requests, sentAt, isAhead }: Asking, error: unknown): void {
+  #failed(asking: Asking, error: unknown): void {
+    const { pair, requests, sentAt } = asking;
     pair.isAsking = false;
     this.isFailing = true;
     pair.asked = 0;
@@ -162,27 +165,28 @@ export class LeaseCalls {
     this.#endIfOver(pair);
     // The store may have charged them, unless the call was never sent.
     if (isHeadgateError(error, 'store_unavailable') && !(error as StoreUnavailableError).sent) return;
-    const units = (requests - (isAhead ? 0 : 1)) * cost;
+    const units = unitsOf(asking, requests);
     this.#parts.ledger.leased(pair, units);
     this.#parts.ledger.ended(pair, units, false, error);
   }
 
   #granted(asking: Asking, { decision, granted }: LeaseGrant): Decision {
-    const { pair, cost, isAhead } = asking;
+    const { pair } = asking;
     if (decision.degraded) {
       this.#failed(asking, undefined);
       return decision;
     }
     pair.isAsking = false;
     this.isFailing = false;
-    const units = (granted - (isAhead ? 0 : 1)) * cost;
-    if (units > 0) this.#install(asking, decision, chargedOf(decision, granted), units);
-    else if (decision.accepted && pair.left > 0) this.#install(asking, decision, chargedOf(decision, granted), 0);
+    const units = unitsOf(asking, granted);
+    // Without new units, the ones that were left get a new end.
+    if (decision.accepted && (units > 0 || pair.left > 0))
+      this.#install(asking, decision, chargedOf(decision, granted), units);
     this.#endIfOver(pair);
     return this.#seen(decision);
   }
 
-  /** Units were left for the lease that was asked for, and it did not come. */
+  /** Gives back the units that were left, if their lease is over and the next one did not come. */
   #endIfOver(pair: Pair): void {
     if (pair.left === 0 || pair.isLive(this.#parts.timers.now(), this.#parts.wallClock.now())) return;
     this.giveBackAll(pair);
@@ -211,9 +215,9 @@ export class LeaseCalls {
     pair.charged = charged;
     pair.decidedAt = decidedAt;
     pair.offset = decidedAt - now;
-    if (pair.left > Math.max(wanted, units)) {
+    const tooMany = pair.left - Math.max(wanted, units);
+    if (tooMany > 0) {
       // Requests became fewer.
-      const tooMany = pair.left - Math.max(wanted, units);
       pair.left -= tooMany;
       this.#giveBack(pair, tooMany);
     }
@@ -246,6 +250,11 @@ export class LeaseCalls {
     const until = localUntil + offset;
     if (units > 0) this.returns.add({ account, route, windowSet, charged, decidedAt, units, until, localUntil });
   }
+}
+
+/** The units for later requests: the request that waits for the call takes its own. */
+function unitsOf({ cost, isAhead }: Asking, requests: number): number {
+  return (requests - (isAhead ? 0 : 1)) * cost;
 }
 
 /** The counters after all granted requests were charged. */

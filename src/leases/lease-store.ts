@@ -3,9 +3,9 @@ import type { Clock } from '../core/clock.ts';
 import type { Decision } from '../core/decision.ts';
 import { decorateStore } from '../core/decorate-store.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
+import type { Timers } from '../core/timers.ts';
 import { type Counters, NEVER } from '../core/window.ts';
 import type { WindowSet } from '../core/window-set.ts';
-import type { Timers } from '../idempotency/timers.ts';
 import { Ends } from './ends.ts';
 import { chargedOf, LeaseCalls, type LeaseParts } from './lease-calls.ts';
 import type { LeaseLedger } from './lease-ledger.ts';
@@ -127,7 +127,7 @@ export class LeaseStore {
     pair.forgetAsked(now, this.#leaseMs);
     pair.asked += cost;
     const requests = Math.max(1, Math.floor((wanted - pair.left) / cost));
-    // A call for one request alone is today's, unless it must be seen whether it fails, or what else it brings.
+    // For one request, `consume` is enough, unless the call extends units that are left, or shows that the store answers.
     if (!pair.isAsking && (requests > 1 || pair.left > 0 || this.#calls.isFailing)) {
       const { left } = pair;
       const decided = this.#calls.lease(pair, cost, requests, wanted, now, false);
@@ -151,7 +151,7 @@ export class LeaseStore {
     return pair;
   }
 
-  /** Looks at a decision of the store for what it says about the account. */
+  /** Gives every unit of an account back if the store rejects its request because of a block. */
   readonly #seen = (decision: Decision): Decision => {
     if (decision.blocked !== undefined) void this.#drop({ account: decision.account });
     return decision;

@@ -21,9 +21,10 @@ export class Pairs {
 
   /** The pairs of an account, of a route of every account, of one route of one account, or (neither) all. */
   *matching(account: string | undefined, route: string | undefined): Generator<Pair, void> {
-    const accounts = account === undefined ? this.#byAccount.values() : [this.#byAccount.get(account) ?? new Map()];
+    const accounts =
+      account === undefined ? this.#byAccount.values() : [this.#byAccount.get(account) ?? new Map<string, Pair>()];
     for (const pairs of accounts)
-      for (const pair of pairs.values() as Iterable<Pair>) if ((route ?? pair.route) === pair.route) yield pair;
+      for (const pair of pairs.values()) if ((route ?? pair.route) === pair.route) yield pair;
   }
 
   /** Whether several routes of the account are watched. */

@@ -81,7 +81,7 @@ export class Returns {
     this.#failed = [];
   }
 
-  /** Repeats nothing any more. */
+  /** Gives up the calls that failed: their units are lost. */
   giveUp(): void {
     for (const { unused, error } of this.#failed.splice(0)) this.#onEnd(unused, false, error);
   }

@@ -1,6 +1,7 @@
 import { LimitError, OptionError } from '../base/errors.ts';
 import { getOrCreate } from '../base/get-or-create.ts';
 import { checkOptions, isPlainObject, readByName } from '../base/options.ts';
+import type { AdjustTarget } from '../core/adjustment.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
 import { type AllMethodsScope, createWindowSet, type WindowSet } from '../core/window-set.ts';
 
@@ -282,4 +283,9 @@ const NO_WINDOWS =
  */
 export function checkLimited(layers: readonly Layer[], given: unknown, place: string): void {
   if (!layers.some((layer) => layer.hasWindows || layer.isUnlimited)) throw new OptionError(place, given, NO_WINDOWS);
+}
+
+/** The limit of a layer that a target names. */
+export function limitOf(layer: Layer | undefined, { route }: AdjustTarget): Limit | undefined {
+  return route === undefined ? layer?.allMethods?.windows : layer?.routeLimit(route);
 }

@@ -1,7 +1,7 @@
 import { builtinModule } from '../base/builtin-module.ts';
 import { describe } from '../base/errors.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
-import type { AdjustTarget } from '../core/adjustment.ts';
+import { type AdjustTarget, placeOfTarget } from '../core/adjustment.ts';
 import { countersOf } from '../core/counters.ts';
 import type { Decision } from '../core/decision.ts';
 import { formatWindow, type Limit } from '../core/limit.ts';
@@ -12,7 +12,6 @@ import { isMemoryStore } from '../stores/memory/limits.ts';
 import { LatestLimiters } from './latest-limiters.ts';
 import type { LimitRequest } from './ports.ts';
 import { isWindowSetSource, type Limits, type WindowSetSource } from './window-set-source.ts';
-import { placeOfTarget } from './window-sets.ts';
 
 /** Decisions after which every route with limits of its own should have been seen. */
 const DECISIONS = 1_000;

@@ -1,8 +1,8 @@
 import { OptionError, UnknownPlanError } from '../base/errors.ts';
 import { getOrCreate } from '../base/get-or-create.ts';
 import { after, isPromise, type MaybePromise } from '../base/maybe-promise.ts';
-import { checkOptions, isPlainObject, placeIn, readByName } from '../base/options.ts';
-import { type AdjustTarget, layerOf, type TargetLayer } from '../core/adjustment.ts';
+import { checkOptions, isPlainObject, readByName } from '../base/options.ts';
+import { type AdjustTarget, layerOf, placeOfTarget, type TargetLayer } from '../core/adjustment.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
 import type { WindowSet } from '../core/window-set.ts';
 import {
@@ -17,6 +17,7 @@ import {
   parseLayer,
   WindowSetFactory,
 } from './layers.ts';
+import { hiddenChanges, type LimitsBeneath } from './limits-beneath.ts';
 import { compiledLayers } from './limits-function.ts';
 import { WindowSetCache } from './window-set-cache.ts';
 import {
@@ -71,8 +72,7 @@ export class WindowSets implements WindowSetSource {
   onUnknownProvider: ((provider: string) => void) | undefined;
   /** Called if the function `limits` returns other limits for an account than before, and an adjustment hides them. */
   onHidden: ((target: AdjustTarget) => void) | undefined;
-  /** What the function returned last for each account with adjustments. */
-  readonly #beneath: WeakMap<Layer, { readonly names: string; readonly layer: Layer }> = new WeakMap();
+  readonly #beneath: LimitsBeneath = new WeakMap();
 
   /**
    * @param limits other window sets are copied: equal limits share their window set objects, and each is adjusted
@@ -176,25 +176,11 @@ export class WindowSets implements WindowSetSource {
     if (provider !== undefined) windowSets = windowSets.withLayer(this.#providerLayer(provider));
     if (this.#accounts !== undefined) {
       const own = this.#accounts.get(account);
-      if (own !== undefined && this.mayWait) this.#watchBeneath(own, defaults, subject);
+      if (own !== undefined && this.mayWait)
+        for (const target of hiddenChanges(this.#beneath, own, defaults, subject)) this.onHidden?.(target);
       windowSets = windowSets.withLayer(own);
     }
     return windowSets;
-  }
-
-  /** @param own the account's layer, which has only adjustments, because the function returns all else */
-  #watchBeneath(own: Layer, layer: Layer, { account, route, provider, plan }: Subject): void {
-    const before = this.#beneath.get(own);
-    if (before?.layer === layer) return;
-    const names = JSON.stringify([route, provider, plan]);
-    // For other names the function may return other limits, which is no change.
-    if (before !== undefined && before.names !== names) return;
-    this.#beneath.set(own, { names, layer });
-    if (before === undefined) return;
-    for (const target of [{ account }, ...(route === undefined ? [] : [{ account, route }])]) {
-      const isHidden = limitOf(own, target) !== undefined;
-      if (isHidden && !areEqual(limitOf(before.layer, target), limitOf(layer, target))) this.onHidden?.(target);
-    }
   }
 
   /** @throws LimitError, OptionError */
@@ -320,27 +306,10 @@ function createLayer(set: LayerInput, place: string): Layer {
   return layer;
 }
 
-/** The limit of a layer that a target names. */
-export function limitOf(layer: Layer | undefined, { route }: AdjustTarget): Limit | undefined {
-  return route === undefined ? layer?.allMethods?.windows : layer?.routeLimit(route);
-}
-
-/** Whether two limits have the same windows. */
-export function areEqual(one: Limit | undefined, other: Limit | undefined): boolean {
-  return one === other || JSON.stringify(one) === JSON.stringify(other);
-}
-
 /** A layer that only adjustments created is deleted with the last of them. */
 function replaceNamed(layers: Map<string, Layer>, name: string, change: (layer: Layer) => Layer): Layer {
   const layer = change(layers.get(name) ?? NO_LAYER);
   if (layer === NO_LAYER) layers.delete(name);
   else layers.set(name, layer);
   return layer;
-}
-
-/** The place of a target in `limits`, for messages. */
-export function placeOfTarget(target: AdjustTarget): string {
-  const { layer, name } = layerOf(target);
-  const place = layer === 'default' ? layer : placeIn(`${layer}s`, name);
-  return `limits.${place}.${target.route === undefined ? 'allMethods' : placeIn('routes', target.route)}`;
 }

@@ -2,10 +2,11 @@ import { getOrCreate } from '../base/get-or-create.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import { inSlices } from '../base/slices.ts';
 import { type Adjustment, type AdjustTarget, layerOf, targetKey } from '../core/adjustment.ts';
-import type { Limit } from '../core/limit.ts';
+import { areEqualLimits, type Limit } from '../core/limit.ts';
 import type { WindowSet } from '../core/window-set.ts';
+import { limitOf } from '../limits/layers.ts';
 import type { LayerField, Limits, NamedRoutes, Subject } from '../limits/window-set-source.ts';
-import { areEqual, limitOf, WindowSets } from '../limits/window-sets.ts';
+import { WindowSets } from '../limits/window-sets.ts';
 import { type CheckedChange, checkChanges, type LimitChange } from './change.ts';
 import { explainLimits, type LimitOrigin } from './explanation.ts';
 import { type LimitPreview, previewChange } from './preview.ts';
@@ -125,7 +126,7 @@ export class AdjustedWindowSets {
       if (hasMissed) this.apply(new Set([...this.#applied.keys(), ...this.#unfit, ...current.keys()]), current);
       if (base === undefined) return;
       const hidden = this.applied.filter(
-        ({ target }) => !areEqual(limitOfBase(earlier, target), limitOfBase(this.#windowSets, target)),
+        ({ target }) => !areEqualLimits(limitOfBase(earlier, target), limitOfBase(this.#windowSets, target)),
       );
       if (hidden.length > 0) this.#onHidden?.(hidden);
     };

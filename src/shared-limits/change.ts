@@ -1,9 +1,8 @@
 import { OptionError } from '../base/errors.ts';
 import { checkMethods, checkOptions } from '../base/options.ts';
-import { type AdjustTarget, targetKey } from '../core/adjustment.ts';
+import { type AdjustTarget, placeOfTarget, targetKey } from '../core/adjustment.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
 import type { Subject } from '../limits/window-set-source.ts';
-import { placeOfTarget } from '../limits/window-sets.ts';
 import type { AdjustmentStore } from './ports.ts';
 
 /** Who changes limits, why, and for how long. */

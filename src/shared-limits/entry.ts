@@ -1,5 +1,10 @@
-import type { AdjustedLimit, Adjustment, AdjustmentEntry, Head } from '../core/adjustment.ts';
-import { placeOfTarget } from '../limits/window-sets.ts';
+import {
+  type AdjustedLimit,
+  type Adjustment,
+  type AdjustmentEntry,
+  type Head,
+  placeOfTarget,
+} from '../core/adjustment.ts';
 import type { CheckedChange } from './change.ts';
 import { AdjustmentConflictError, TooManyAdjustmentsError } from './errors.ts';
 import { randomText } from './revision.ts';

@@ -1,8 +1,8 @@
 import { type Adjustment, type TargetLayer, targetKey } from '../core/adjustment.ts';
 import type { Limit, LimitName } from '../core/limit.ts';
-import { type Layer, layerOfRoute } from '../limits/layers.ts';
+import { type Layer, layerOfRoute, limitOf } from '../limits/layers.ts';
 import type { Subject } from '../limits/window-set-source.ts';
-import { limitOf, type WindowSets } from '../limits/window-sets.ts';
+import type { WindowSets } from '../limits/window-sets.ts';
 
 /** A limit, and its layer. */
 export interface LimitSource {

@@ -1,8 +1,8 @@
 import { describe } from '../base/errors.ts';
-import type { Adjustment, AdjustTarget } from '../core/adjustment.ts';
+import { type Adjustment, type AdjustTarget, placeOfTarget } from '../core/adjustment.ts';
 import { formatWindow, type Limit } from '../core/limit.ts';
 import { NO_LAYER } from '../limits/layers.ts';
-import { placeOfTarget, type WindowSets } from '../limits/window-sets.ts';
+import type { WindowSets } from '../limits/window-sets.ts';
 import type { CheckedChange } from './change.ts';
 import { sourcesOf } from './explanation.ts';
 

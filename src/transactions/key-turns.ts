@@ -1,6 +1,6 @@
 import { claimName } from '../core/claim-id.ts';
 import type { ClaimId } from '../core/ports.ts';
-import type { Timers } from '../idempotency/timers.ts';
+import type { Timers } from '../core/timers.ts';
 
 interface Turn {
   readonly fingerprint: string;

@@ -1,7 +1,7 @@
 import { StoreTimeoutError, StoreUnavailableError } from '../base/errors.ts';
 import type { KeptResult } from '../core/claim.ts';
+import type { Timers } from '../core/timers.ts';
 import { RolledBackError } from '../idempotency/rolled-back.ts';
-import type { Timers } from '../idempotency/timers.ts';
 import type { Connection, Isolation } from '../stores/postgres/database.ts';
 import { CommitError, PostgresSetupError, setupProblemOf } from '../stores/postgres/errors.ts';
 import type { Schema } from '../stores/postgres/schema.ts';

@@ -1,6 +1,7 @@
 import { OptionError } from '../base/errors.ts';
 import { checkFunctions, checkInteger, checkMethods, checkOneOf, checkOptions } from '../base/options.ts';
 import type { ClaimId } from '../core/ports.ts';
+import { createSystemTimers, type Timers } from '../core/timers.ts';
 import type { IdempotencyEvent } from '../idempotency/events.ts';
 import {
   type ClaimSettings,
@@ -10,7 +11,6 @@ import {
   settingsOf,
   warnOfSeconds,
 } from '../idempotency/settings.ts';
-import { createSystemTimers, type Timers } from '../idempotency/timers.ts';
 import type { Isolation } from '../stores/postgres/database.ts';
 import { COMMON_OPTIONS, type CommonOptions, fillCommonOptions } from '../stores/postgres/options.ts';
 

@@ -2,13 +2,13 @@ import { OptionError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
 import type { KeptResult } from '../core/claim.ts';
 import type { ClaimId } from '../core/ports.ts';
+import type { Timers } from '../core/timers.ts';
 import type { Claim, ClaimCompletion, ClaimDispatch, ClaimRelease } from '../idempotency/claim.ts';
 import type { ClaimEvent } from '../idempotency/events.ts';
 import type { NoteOptions } from '../idempotency/note.ts';
 import { boundedResult } from '../idempotency/outcome.ts';
 import { RolledBackError } from '../idempotency/rolled-back.ts';
 import type { ClaimSettings } from '../idempotency/settings.ts';
-import type { Timers } from '../idempotency/timers.ts';
 import { isRefused } from './failures.ts';
 import type { CommitResult, OpenTransaction } from './open-transaction.ts';
 

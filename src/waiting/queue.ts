@@ -1,6 +1,6 @@
 import type { Decision } from '../core/decision.ts';
+import type { Timers } from '../core/timers.ts';
 import type { NamedWindow, WindowSet } from '../core/window-set.ts';
-import type { Timers } from '../idempotency/timers.ts';
 import type { Limiter, LimitRequest } from '../limits/ports.ts';
 import { NeverFitsError, WaitTooLongError } from './errors.ts';
 import { Pause, roomAfter } from './pause.ts';

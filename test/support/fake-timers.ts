@@ -1,4 +1,4 @@
-import type { Timers } from '../../src/idempotency/timers.ts';
+import type { Timers } from '../../src/core/timers.ts';
 
 interface Call {
   readonly at: number;

@@ -10,13 +10,14 @@ import { createFailover } from '../shared/failover.ts';
 import { KnownBlocks } from '../shared/known-blocks.ts';
 import { effectOf } from '../shared/limit-store-options.ts';
 import type { LimitStoreStats, ServerLimitStore } from '../shared/server-limit-store.ts';
+import { type Receipted, settleOnServer } from '../shared/settlement.ts';
 import { CheckCalls, integerOf, type LimitStoreParts } from './check-calls.ts';
 import type { PostgresClient } from './client.ts';
 import { layoutOf } from './layout.ts';
 import { digest, fromText, toText, ZERO } from './names.ts';
 import { fillOptions, type PostgresStoreOptions } from './options.ts';
 import { isNotExecuted, Server } from './server.ts';
-import { type Receipted, SettleCalls } from './settle-calls.ts';
+import { SettleCalls } from './settle-calls.ts';
 
 export type { PostgresStoreOptions } from './options.ts';
 
@@ -135,22 +136,14 @@ class PostgresLimitStore implements PostgresStore {
     return this.#settle(decision, cost, { receipt, until });
   }
 
-  async #settle(decision: Decision, cost: number, receipted?: Receipted): Promise<boolean> {
+  #settle(decision: Decision, cost: number, receipted?: Receipted): Promise<boolean> {
     const { denials, failover } = this.#parts;
-    if (decision.degraded) return failover.settle(decision, cost);
-    if (!decision.takeCharge()) return false;
     const { account, route, windowSet } = decision;
     const pair = pairOf(account, route);
-    try {
-      const isSettled = await denials.forgetDuring(layoutOf(windowSet).shared ? { account } : { pair }, () =>
-        this.#settlements.settle(decision, cost - decision.cost, pair, receipted),
-      );
-      if (!isSettled) decision.returnCharge();
-      return isSettled;
-    } catch (error) {
-      if (isNotExecuted(error)) decision.returnCharge();
-      throw error;
-    }
+    const changed = layoutOf(windowSet).shared ? { account } : { pair };
+    return settleOnServer({ denials, failover, isNotExecuted }, decision, cost, changed, (change) =>
+      this.#settlements.settle(decision, change, pair, receipted),
+    );
   }
 
   async charge(account: string, route: string, windowSet: WindowSet, cost: number): Promise<readonly WindowStatus[]> {

@@ -39,7 +39,7 @@ const MIGRATIONS: readonly Migration[] = [
 ];
 
 /** The version of the schema that this version of the library uses. It works on later ones, too, if they say so. */
-export const SCHEMA_VERSION = MIGRATIONS.length;
+const SCHEMA_VERSION = MIGRATIONS.length;
 
 /** Of the lock under which one process at a time migrates. */
 const LOCK = '7233180926112403';

@@ -1,5 +1,6 @@
 import { monotonicClock } from '../../core/clock.ts';
 import type { Decision } from '../../core/decision.ts';
+import { lastMsOf, type Receipted } from '../shared/settlement.ts';
 import { traceCall } from '../shared/store-tracer.ts';
 import { CallQueue, type QueuedItem } from './call-queue.ts';
 import { keysOf, type LimitStoreParts } from './check-calls.ts';
@@ -13,13 +14,6 @@ const SETTLE = `select headgate.settle_1($1::text::uuid[], $2::text::uuid[], $3:
 
 /** Calls under way at the same time, each on a connection of its own. */
 const MAX_CALLS = 2;
-
-/** A settlement that is remembered by its receipt. */
-export interface Receipted {
-  readonly receipt: string;
-  /** The last millisecond of the server's clock in which it changes something. */
-  readonly until: number | undefined;
-}
 
 /** A settlement that waits for a call. */
 interface Settlement extends QueuedItem {
@@ -95,10 +89,9 @@ function valuesOf(settlements: readonly Settlement[]): string[] {
       started.push(window.startedAt);
     }
     starts.push(names.length + 1);
-    const until = Math.min(Number.MAX_SAFE_INTEGER, Math.floor(receipted?.until ?? Number.MAX_SAFE_INTEGER));
     // In quotes, so that no receipt can end the element.
     const receipt = receipted === undefined ? 'null' : JSON.stringify(receipted.receipt);
-    return [digest(account), digest(route), own, shared, change, receipt, until];
+    return [digest(account), digest(route), own, shared, change, receipt, lastMsOf(receipted)];
   });
   const columns = (rows[0] as unknown[]).map((_, i) => arrayOf(rows.map((row) => row[i] as string)));
   return [...columns, arrayOf(starts), arrayOf(names), arrayOf(started)];

@@ -16,6 +16,7 @@ import { effectOf } from '../shared/limit-store-options.ts';
 import { OutageLog } from '../shared/outage-log.ts';
 import { waitUntilReady } from '../shared/ready.ts';
 import type { LimitStoreStats, ServerLimitStore } from '../shared/server-limit-store.ts';
+import { type Receipted, settleOnServer } from '../shared/settlement.ts';
 import { traceCall } from '../shared/store-tracer.ts';
 import { CheckCalls, type LimitStoreParts } from './check-calls.ts';
 import { commandsOf, type RedisClient, scanAll } from './client.ts';
@@ -25,7 +26,7 @@ import blockSource from './lua/block.lua';
 import { fillOptions, type RedisStoreOptions } from './options.ts';
 import { readBlockReply, readIntegerReply } from './reply.ts';
 import { createScript, scriptTime } from './script.ts';
-import { isNotExecuted, type Receipted, SettleCalls } from './settle-calls.ts';
+import { isNotExecuted, SettleCalls } from './settle-calls.ts';
 import { fromUpstash, isUpstash, type UpstashClient } from './upstash.ts';
 
 export type { RedisStoreOptions } from './options.ts';
@@ -151,24 +152,15 @@ class RedisLimitStore implements RedisStore {
     return this.#settle(decision, cost, { receipt, until });
   }
 
-  async #settle(decision: Decision, cost: number, receipted?: Receipted): Promise<boolean> {
-    const { names, failover, denials } = this.#parts;
-    if (decision.degraded) return failover.settle(decision, cost);
-    if (!decision.takeCharge()) return false;
+  #settle(decision: Decision, cost: number, receipted?: Receipted): Promise<boolean> {
+    const { denials, failover, names } = this.#parts;
     const { account, route, windowSet } = decision;
     const name = names.record(account, route);
     const keys = this.#keysOf(name, account, windowSet);
-    try {
-      const isSettled = await denials.forgetDuring(
-        windowSet.allMethodsScope === 'account' ? { account } : { pair: name },
-        () => this.#settlements.settle(decision, cost - decision.cost, keys, names.receipts(account), receipted),
-      );
-      if (!isSettled) decision.returnCharge();
-      return isSettled;
-    } catch (error) {
-      if (isNotExecuted(error)) decision.returnCharge();
-      throw error;
-    }
+    const changed = windowSet.allMethodsScope === 'account' ? { account } : { pair: name };
+    return settleOnServer({ denials, failover, isNotExecuted }, decision, cost, changed, (change) =>
+      this.#settlements.settle(decision, change, keys, names.receipts(account), receipted),
+    );
   }
 
   async charge(account: string, route: string, windowSet: WindowSet, cost: number): Promise<readonly WindowStatus[]> {

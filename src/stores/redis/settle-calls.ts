@@ -1,6 +1,7 @@
 import { StoreFullError, StoreUnavailableError } from '../../base/errors.ts';
 import type { Decision } from '../../core/decision.ts';
 import { CommandBatcher, type PendingCommand } from '../shared/command-batcher.ts';
+import { lastMsOf, type Receipted } from '../shared/settlement.ts';
 import { traceCall } from '../shared/store-tracer.ts';
 import type { LimitStoreParts } from './check-calls.ts';
 import { foreignRecord, isSlotMoving } from './errors.ts';
@@ -13,13 +14,6 @@ const settleScript = /* @__PURE__ */ createScript(settleSource);
 
 /** Most settled receipts of one account that are remembered: `settle.lua` has the same number. */
 const MAX_RECEIPTS = 65_536;
-
-/** A settlement that is remembered by its receipt. */
-export interface Receipted {
-  readonly receipt: string;
-  /** The last millisecond of the server's clock in which it changes something. */
-  readonly until: number | undefined;
-}
 
 /** A settlement that is not sent yet. */
 interface Pending extends PendingCommand {
@@ -65,10 +59,16 @@ export class SettleCalls {
     receiptsKey: string,
     receipted?: Receipted,
   ): Promise<boolean> {
-    const { receipt = '', until = Number.MAX_SAFE_INTEGER } = receipted ?? {};
-    const last = Math.min(Number.MAX_SAFE_INTEGER, Math.floor(until));
+    const receipt = receipted?.receipt ?? '';
     const windows = trace.flatMap((window) => [windowName(window), window.startedAt]);
-    const json = JSON.stringify([keys.length, layoutOf(windowSet).ownWindows, change, receipt, last, ...windows]);
+    const json = JSON.stringify([
+      keys.length,
+      layoutOf(windowSet).ownWindows,
+      change,
+      receipt,
+      lastMsOf(receipted),
+      ...windows,
+    ]);
     const ownKeys = receipt === '' ? keys : [...keys, receiptsKey];
     const characters = ownKeys.reduce((sum, key) => sum + key.length, json.length);
     const reply = await traceCall(

@@ -1,4 +1,4 @@
-import { type Clock, monotonicClock } from '../core/clock.ts';
+import { type Clock, monotonicClock } from './clock.ts';
 import { SharedTimers } from './shared-timers.ts';
 
 /** A clock with timers. Tests pass their own. */

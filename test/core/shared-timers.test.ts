@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SharedTimers } from '../../src/idempotency/shared-timers.ts';
+import { SharedTimers } from '../../src/core/shared-timers.ts';
 import { createFakeTimers } from '../support/fake-timers.ts';
 
 function create() {
