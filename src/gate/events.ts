@@ -81,6 +81,7 @@ export interface FailureEvent {
     | 'route'
     | 'provider'
     | 'plan'
+    | 'lane'
     | 'cost'
     | 'cached'
     | 'idempotent'

@@ -70,6 +70,11 @@ export interface GateOptions<Request> {
    */
   readonly plan?: Resolver<Request, string | undefined> | undefined;
   /**
+   * The lane of the request, such as `bulk`, if it may use only the share of that lane in `limits.lanes` (S28). A lane
+   * that is missing there is a 500. Undefined: no lane.
+   */
+  readonly lane?: Resolver<Request, string | undefined> | undefined;
+  /**
    * The cost of the request, a positive integer (S11).
    * @default 1
    */
@@ -182,6 +187,7 @@ export const RESOLVERS = [
   'route',
   'provider',
   'plan',
+  'lane',
   'cost',
   'cached',
   'idempotent',

@@ -64,7 +64,7 @@ export class LeaseStore {
 
   /** A property, because it is called for each request. */
   readonly consume = (account: string, route: string, windowSet: WindowSet, cost: number): MaybePromise<Decision> => {
-    const pair = this.#pairs.find(account, route);
+    const pair = this.#pairs.find(account, route, windowSet.lane);
     const now = this.#timers.now();
     if (
       pair !== undefined &&
@@ -163,7 +163,7 @@ export class LeaseStore {
    */
   #settle(decision: Decision, cost: number, settle: Settle): MaybePromise<boolean> | undefined {
     const { account, route, windowSet, accepted, degraded } = decision;
-    const pair = this.#pairs.find(account, route);
+    const pair = this.#pairs.find(account, route, windowSet.lane);
     if (pair === undefined || pair.windowSet !== windowSet || !accepted || degraded) return undefined;
     const isSame =
       pair.isLive(this.#timers.now(), this.#wallClock.now()) && pair.hasInstancesOf(chargedOf(decision, 1));

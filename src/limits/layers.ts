@@ -4,6 +4,7 @@ import { checkOptions, isPlainObject, readByName } from '../base/options.ts';
 import type { AdjustTarget } from '../core/adjustment.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
 import { type AllMethodsScope, createWindowSet, type WindowSet } from '../core/window-set.ts';
+import { type Lanes, parseLanes } from './lanes.ts';
 
 /** The limit that applies to all routes, and the scope of its counters. */
 export interface ScopedLimitInput {
@@ -30,6 +31,12 @@ export interface LimitSet {
    * the limits of every account: a layer of a provider or an account removes a limit with `[]`.
    */
   readonly unlimited?: true | undefined;
+  /**
+   * Lanes, and the share of each max that their requests may use, as in `{ bulk: 0.9 }`: above 0, and at most 1. What
+   * it makes of a max is rounded down. So a tenth of each window is left to requests without a lane (S28). Beside the
+   * layers if there are any; a layer cannot have its own.
+   */
+  readonly lanes?: Readonly<Record<string, number>> | undefined;
 }
 
 /**
@@ -54,6 +61,8 @@ export interface LayeredLimits<Input = LimitSet> {
   readonly providers?: Readonly<Record<string, Input>> | undefined;
   /** Limits per account. They replace all others. */
   readonly accounts?: Readonly<Record<string, Input>> | undefined;
+  /** See `lanes` of {@link LimitSet}. They apply to the limits of every layer. */
+  readonly lanes?: Readonly<Record<string, number>> | undefined;
 }
 
 /**
@@ -79,7 +88,10 @@ export type LayerChange = readonly [route: string | undefined, windows: Limit | 
 const NO_LIMIT: Limit = /* @__PURE__ */ Object.freeze([]);
 
 /** The fields of a layer. */
-export const LAYER_NAMES: readonly string[] = ['allMethods', 'routes', 'unlimited'];
+export const LAYER_NAMES: readonly string[] = ['allMethods', 'routes', 'unlimited', 'lanes'];
+
+/** Without lanes. */
+export const NO_LANES: Lanes = /* @__PURE__ */ new Map();
 
 /** Limits of a layer that are checked. */
 interface CheckedLimits {
@@ -87,6 +99,7 @@ interface CheckedLimits {
   readonly routes: ReadonlyMap<string, Limit>;
   /** Whether the user said that this layer limits nothing. */
   readonly isUnlimited: boolean;
+  readonly lanes: Lanes;
 }
 
 /**
@@ -118,6 +131,11 @@ export class Layer implements LimitLayer {
 
   get isUnlimited(): boolean {
     return this.#initial.isUnlimited;
+  }
+
+  /** Lanes of all layers. Only the default layer has some. */
+  get lanes(): Lanes {
+    return this.#initial.lanes;
   }
 
   /**
@@ -173,24 +191,34 @@ export const NO_LAYER: Layer = /* @__PURE__ */ new Layer({
   allMethods: undefined,
   routes: /* @__PURE__ */ new Map(),
   isUnlimited: false,
+  lanes: NO_LANES,
 });
 
 /**
  * @param scope of All methods without a scope; undefined if that comes from a less specific layer
+ * @param lanes of all layers, if they are beside this one; the layer cannot have its own then
  * @throws LimitError, OptionError with the place of the fault, which starts with `place`
  */
-export function parseLayer(given: LayerInput | undefined, place: string, scope: AllMethodsScope | undefined): Layer {
+export function parseLayer(
+  given: LayerInput | undefined,
+  place: string,
+  scope: AllMethodsScope | undefined,
+  lanes?: Lanes,
+): Layer {
   if (Array.isArray(given)) {
     const allMethods: AllMethods = { windows: parseLimit(given, place), scope: 'account' };
-    return new Layer({ routes: new Map(), allMethods, isUnlimited: false });
+    return new Layer({ routes: new Map(), allMethods, isUnlimited: false, lanes: lanes ?? NO_LANES });
   }
   const set = (given === undefined ? {} : given) as LimitSet;
   checkOptions(set, LAYER_NAMES, place, (name) => (name.includes('/') ? 'put it under routes' : undefined));
   const { allMethods, routes, unlimited } = set;
+  if (lanes !== undefined && set.lanes !== undefined)
+    throw new OptionError(`${place}.lanes`, set.lanes, LANES_OF_LAYER);
   const layer = new Layer({
     routes: readByName(routes, `${place}.routes`, parseLimit),
     allMethods: allMethods === undefined ? undefined : parseAllMethods(allMethods, `${place}.allMethods`, scope),
     isUnlimited: unlimited === true,
+    lanes: lanes ?? parseLanes(set.lanes, `${place}.lanes`),
   });
   if (unlimited !== undefined && unlimited !== true)
     throw new OptionError(`${place}.unlimited`, unlimited, 'must be true, or absent');
@@ -274,6 +302,7 @@ function firstDefined<T>(layers: readonly LimitLayer[], read: (layer: LimitLayer
   return undefined;
 }
 
+const LANES_OF_LAYER = 'must be beside default, plans, providers and accounts: lanes are the same in every layer';
 const NO_WINDOWS =
   "must have a window, such as ['60/1m'] or { allMethods: ['60/1m'] }; { unlimited: true } says that requests are not limited";
 

@@ -6,6 +6,7 @@ import {
   ReceiptError,
   StoreNotSynchronousError,
   SubjectError,
+  UnknownLaneError,
 } from '../base/errors.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkMethods, checkOptions } from '../base/options.ts';
@@ -55,7 +56,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
   const checks = misuse && new LimiterChecks(misuse, windowSets);
   checks?.created(store, limits, receipts !== undefined);
   if (checks !== undefined && windowSets instanceof WindowSets) {
-    checks.listed(windowSets.limits, limits);
+    checks.listed(windowSets.limits, windowSets.shares, limits);
     windowSets.onUnknownProvider = (provider) => {
       windowSets.onUnknownProvider = undefined;
       checks.unknownProvider(provider);
@@ -218,7 +219,7 @@ class StoreLimiter implements Limiter {
   windowSet(subject: Subject): WindowSet {
     this.#check(subject);
     try {
-      return this.#windowSets.windowSet(subject);
+      return checkLane(this.#windowSets.windowSet(subject), subject);
     } catch (error) {
       throw faultOfLimits(error);
     }
@@ -228,6 +229,7 @@ class StoreLimiter implements Limiter {
   readonly resolve = (subject: Subject): MaybePromise<WindowSet> => {
     if (!this.#mayWait) return this.windowSet(subject);
     this.#check(subject);
+    // Only limits of this package may wait, and they know the lanes.
     return guarded(() => resolveWindowSet(this.#windowSets, subject));
   };
 
@@ -283,11 +285,21 @@ class StoreLimiter implements Limiter {
     else if (needsRoute) throw new SubjectError('route', undefined, ROUTE_NEEDED);
     if (subject.provider !== undefined) checkString('provider', subject.provider);
     if (subject.plan !== undefined) checkString('plan', subject.plan);
+    if (subject.lane !== undefined) checkString('lane', subject.lane);
   }
 
   #checkOpen(): void {
     if (this.#closed) throw new ClosedError('the limiter');
   }
+}
+
+/**
+ * A source of window sets may not know lanes. Its request could use what is reserved for others.
+ * @throws UnknownLaneError
+ */
+function checkLane(windowSet: WindowSet, { lane }: Subject): WindowSet {
+  if (lane !== undefined && windowSet.lane !== lane) throw new UnknownLaneError(lane, []);
+  return windowSet;
 }
 
 /** Calls your function `limits`. */

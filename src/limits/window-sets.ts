@@ -5,6 +5,7 @@ import { checkOptions, isPlainObject, readByName } from '../base/options.ts';
 import { type AdjustTarget, layerOf, placeOfTarget, type TargetLayer } from '../core/adjustment.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
 import type { WindowSet } from '../core/window-set.ts';
+import { type Lanes, parseLanes, windowSetInLane } from './lanes.ts';
 import {
   checkLimited,
   LAYER_NAMES,
@@ -13,6 +14,7 @@ import {
   type LayeredLimits,
   type LayerInput,
   layerOfRoute,
+  NO_LANES,
   NO_LAYER,
   parseLayer,
   WindowSetFactory,
@@ -103,11 +105,13 @@ export class WindowSets implements WindowSetSource {
     }
     if (!isPlainObject(limits) && !Array.isArray(limits)) throw new OptionError(place, limits, NOT_LIMITS);
     if (LAYERS.some((name) => name in limits)) {
-      checkOptions(limits, LAYERS, place, (name) => (LAYER_NAMES.includes(name) ? 'move it into default' : undefined));
-      const { default: defaults, plans, providers, accounts } = limits as LayeredLimits<LayerInput>;
+      checkOptions(limits, [...LAYERS, 'lanes'], place, (name) =>
+        LAYER_NAMES.includes(name) ? 'move it into default' : undefined,
+      );
+      const { default: defaults, plans, providers, accounts, lanes } = limits as LayeredLimits<LayerInput>;
       if (plans !== undefined && defaults === undefined)
         throw new OptionError(`${place}.default`, defaults, NO_DEFAULT);
-      this.#default = parseLayer(defaults, `${place}.default`, 'route');
+      this.#default = parseLayer(defaults, `${place}.default`, 'route', parseLanes(lanes, `${place}.lanes`));
       // Beside plans, such a list would let each request without a plan pass.
       if (Array.isArray(defaults)) checkLimited([this.#default], defaults, `${place}.default`);
       this.#customerPlans = readByName(plans, `${place}.plans`, createLayer);
@@ -134,14 +138,24 @@ export class WindowSets implements WindowSetSource {
     return [...new Set(layers.flatMap((layer) => (typeof layer === 'function' ? [] : [...layer.routes])))];
   }
 
+  /** The lanes by name. Empty if `limits` is a function. */
+  get lanes(): readonly string[] {
+    return [...this.shares.keys()];
+  }
+
+  /** The same lanes, with their shares. */
+  get shares(): Lanes {
+    return typeof this.#default === 'function' ? NO_LANES : this.#default.lanes;
+  }
+
   /** Whether `limits` is a function, which may return a promise. */
   get mayWait(): boolean {
     return typeof this.#default === 'function';
   }
 
   /**
-   * @throws SubjectError if the limits of a subject without a route need it; OptionError if the function `limits`
-   * returned a promise
+   * @throws SubjectError if the limits of a subject without a route need it; UnknownPlanError; UnknownLaneError;
+   * OptionError if the function `limits` returned a promise
    */
   windowSet(subject: Subject): WindowSet {
     return this.#windowSetOver(this.defaultLayer(subject), subject);
@@ -160,12 +174,12 @@ export class WindowSets implements WindowSetSource {
     const layer = typeof this.#default === 'function' ? this.#default(subject) : this.#default;
     return after(layer, (resolved) => {
       const windowSets = this.#windowSetsOver(resolved, subject);
-      return { routes: windowSets.routes, others: windowSets.windowSetOfOthers };
+      return { routes: windowSets.routes, others: inLane(windowSets.windowSetOfOthers, resolved, subject) };
     });
   }
 
   #windowSetOver(defaults: Layer, subject: Subject): WindowSet {
-    return this.#windowSetsOver(defaults, subject).windowSetFor(subject.route);
+    return inLane(this.#windowSetsOver(defaults, subject).windowSetFor(subject.route), defaults, subject);
   }
 
   #windowSetsOver(defaults: Layer, subject: Subject): WindowSetCache {
@@ -296,9 +310,13 @@ const NOT_IN_LAYER = 'only the limits of every account can be unlimited; { allMe
 const EMPTY_LAYER =
   'must have a window; {} leaves the limits of the other layers as they are, { allMethods: [] } removes theirs';
 
+function inLane(windowSet: WindowSet, { lanes }: Layer, { lane }: Subject): WindowSet {
+  return lane === undefined ? windowSet : windowSetInLane(windowSet, lanes, lane);
+}
+
 /** Creates the layer of a plan, a provider or an account. */
 function createLayer(set: LayerInput, place: string): Layer {
-  const layer = parseLayer(set, place, undefined);
+  const layer = parseLayer(set, place, undefined, NO_LANES);
   // It would be read as "no limits of its own", but it lifts those of the other layers.
   if (Array.isArray(set) && set.length === 0) throw new OptionError(place, set, EMPTY_LAYER);
   // It would be read as "not limited at all", but the limits that it lacks come from the other layers.

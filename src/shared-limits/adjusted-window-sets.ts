@@ -65,6 +65,10 @@ export class AdjustedWindowSets {
     return this.#windowSets.layerFields;
   }
 
+  get lanes(): readonly string[] {
+    return this.#windowSets.lanes;
+  }
+
   get longestMs(): number {
     return this.#windowSets.longestMs;
   }

@@ -128,6 +128,10 @@ export class StoredLimits implements SharedLimits {
     return this.#windowSets.layerFields;
   }
 
+  get lanes(): readonly string[] {
+    return this.#windowSets.lanes;
+  }
+
   get longestMs(): number {
     return this.#windowSets.longestMs;
   }
