@@ -19,6 +19,15 @@ export interface WindowStatus {
   readonly durationMs: number;
   /** When the active instance started, in milliseconds on the store's clock; undefined without one. */
   readonly startedAt: number | undefined;
+  /** The group whose window it is; absent if it is the account's (S31). */
+  readonly group?: string | undefined;
+}
+
+/** A part of a request with groups, and the decision about it alone (S31). */
+export interface DecisionPart {
+  /** `account`, or the name of a group. */
+  readonly subject: string;
+  readonly decision: Decision;
 }
 
 /**
@@ -158,6 +167,18 @@ export class Decision {
     return this.windowSet.lane;
   }
 
+  /**
+   * Whose limit rejected the request: `account`, or the name of a group (S31). Undefined if the request was accepted.
+   */
+  get rejectedBy(): string | undefined {
+    return this.accepted ? undefined : 'account';
+  }
+
+  /** The decisions about the account and each group, for a request with groups (S31); undefined without groups. */
+  get parts(): readonly DecisionPart[] | undefined {
+    return undefined;
+  }
+
   /** The block that rejected the request before any window was checked (S21). Undefined for any other decision. */
   get blocked(): Block | undefined {
     return undefined;
@@ -178,9 +199,14 @@ export class Decision {
    * @throws OptionError if the limiter has no `receipts`, or if account and route are too long
    */
   get receipt(): string {
-    const { [ISSUER]: issue } = this as { [ISSUER]?: (decision: Decision, isUnsettled: boolean) => string };
+    const { [ISSUER]: issue } = this as { [ISSUER]?: (decision: Decision) => string };
     if (issue === undefined) throw new OptionError('receipts', undefined, NO_RECEIPTS);
-    return issue(this, this.#isUnsettled);
+    return issue(this);
+  }
+
+  /** For receipts: whether it was accepted, and its charge was not settled. */
+  get isUnsettled(): boolean {
+    return this.#isUnsettled;
   }
 
   /** For stores: true for the first call on an accepted decision only, so that a charge is settled once (S13). */

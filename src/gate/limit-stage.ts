@@ -1,6 +1,7 @@
 import { CostError, OptionError } from '../base/errors.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { EVERY_ROUTE } from '../core/window-set.ts';
+import type { Groups } from '../limits/groups.ts';
 import type { GateEntries } from './entries.ts';
 import type { GateAnswer } from './gate.ts';
 import type { GateChecks } from './gate-checks.ts';
@@ -79,16 +80,36 @@ export class LimitStage<Request> {
     if (account === undefined) return this.enterWithoutAccount(request, requestId);
     if (typeof account !== 'string') return this.#entries.fail(request, requestId, badAccount(account));
     this.#checks?.resolved(account);
-    const { provider, plan, lane, cost, cached } = this.#options;
+    const { provider, plan, lane, groups, cost, cached } = this.#options;
     const isCached = cached === undefined ? false : callResolver('cached', cached, request);
     const providerName = provider === undefined ? undefined : callResolver('provider', provider, request);
     const planName = plan === undefined ? undefined : callResolver('plan', plan, request);
     const laneName = lane === undefined ? undefined : callResolver('lane', lane, request);
+    const groupIds = groups === undefined ? undefined : callResolver('groups', groups, request);
     const units = cost === undefined ? 1 : callResolver('cost', cost, request);
-    const hasPromise = isPromise(providerName) || isPromise(planName) || isPromise(laneName) || isPromise(units);
-    if (!(hasPromise || isPromise(isCached)))
-      return this.#consume(request, requestId, account, route, isCached, providerName, planName, laneName, units);
-    return Promise.all([isCached, providerName, planName, laneName, units]).then(
+    if (
+      !(
+        isPromise(isCached) ||
+        isPromise(providerName) ||
+        isPromise(planName) ||
+        isPromise(laneName) ||
+        isPromise(groupIds) ||
+        isPromise(units)
+      )
+    )
+      return this.#consume(
+        request,
+        requestId,
+        account,
+        route,
+        isCached,
+        providerName,
+        planName,
+        laneName,
+        groupIds,
+        units,
+      );
+    return Promise.all([isCached, providerName, planName, laneName, groupIds, units]).then(
       (values) => this.#consume(request, requestId, account, route, ...values),
       (error: unknown) => this.#entries.fail(request, requestId, error),
     );
@@ -103,6 +124,7 @@ export class LimitStage<Request> {
     provider: string | undefined,
     plan: string | undefined,
     lane: string | undefined,
+    groups: Groups | undefined,
     cost: number | undefined,
   ): MaybePromise<GateAnswer | GatePassage> {
     if (isCached === true) return this.#entries.skip(requestId, 'cached');
@@ -116,7 +138,7 @@ export class LimitStage<Request> {
     const { limiter, limits, route: routeOption } = this.#options;
     // The limiter must not take the name of every route for a route.
     const named = routeOption === undefined ? undefined : route;
-    const limited = { account, route: named, provider, plan, lane, cost, limits };
+    const limited = { account, route: named, provider, plan, lane, groups, cost, limits };
     try {
       // The limiter would take it for the default.
       if (cost === undefined) throw new CostError(cost);

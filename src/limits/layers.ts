@@ -4,6 +4,7 @@ import { checkOptions, isPlainObject, readByName } from '../base/options.ts';
 import type { AdjustTarget } from '../core/adjustment.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
 import { type AllMethodsScope, createWindowSet, type WindowSet } from '../core/window-set.ts';
+import { checkGroupName } from './groups.ts';
 import { type Lanes, parseLanes } from './lanes.ts';
 
 /** The limit that applies to all routes, and the scope of its counters. */
@@ -37,6 +38,11 @@ export interface LimitSet {
    * layers if there are any; a layer cannot have its own.
    */
   readonly lanes?: Readonly<Record<string, number>> | undefined;
+  /**
+   * Limits of groups, by their names: see `groups` of {@link LayeredLimits}. Only for the limits of every account, and
+   * beside `default` if there are layers.
+   */
+  readonly groups?: Readonly<Record<string, LimitInput | LimitSet>> | undefined;
 }
 
 /**
@@ -63,6 +69,11 @@ export interface LayeredLimits<Input = LimitSet> {
   readonly accounts?: Readonly<Record<string, Input>> | undefined;
   /** See `lanes` of {@link LimitSet}. They apply to the limits of every layer. */
   readonly lanes?: Readonly<Record<string, number>> | undefined;
+  /**
+   * Limits of groups, by their names, such as `{ customer: ['1000/1h'] }`. A request that names a group must fit its
+   * limits too (S31). Plans and providers do not change them; `accounts` and adjustments of a `groupAccount()` do.
+   */
+  readonly groups?: Readonly<Record<string, Input>> | undefined;
 }
 
 /**
@@ -88,7 +99,7 @@ export type LayerChange = readonly [route: string | undefined, windows: Limit | 
 const NO_LIMIT: Limit = /* @__PURE__ */ Object.freeze([]);
 
 /** The fields of a layer. */
-export const LAYER_NAMES: readonly string[] = ['allMethods', 'routes', 'unlimited', 'lanes'];
+export const LAYER_NAMES: readonly string[] = ['allMethods', 'routes', 'unlimited', 'groups', 'lanes'];
 
 /** Without lanes. */
 export const NO_LANES: Lanes = /* @__PURE__ */ new Map();
@@ -100,6 +111,8 @@ interface CheckedLimits {
   /** Whether the user said that this layer limits nothing. */
   readonly isUnlimited: boolean;
   readonly lanes: Lanes;
+  /** Undefined without groups. */
+  readonly groups?: ReadonlyMap<string, Layer> | undefined;
 }
 
 /**
@@ -136,6 +149,11 @@ export class Layer implements LimitLayer {
   /** Lanes of all layers. Only the default layer has some. */
   get lanes(): Lanes {
     return this.#initial.lanes;
+  }
+
+  /** The limits of groups, by their names; undefined without groups. */
+  get groups(): ReadonlyMap<string, Layer> | undefined {
+    return this.#initial.groups?.size ? this.#initial.groups : undefined;
   }
 
   /**
@@ -196,35 +214,74 @@ export const NO_LAYER: Layer = /* @__PURE__ */ new Layer({
 
 /**
  * @param scope of All methods without a scope; undefined if that comes from a less specific layer
- * @param lanes of all layers, if they are beside this one; the layer cannot have its own then
+ * @param besides limits of groups, and lanes, that are given beside the layer: it must not have its own then
  * @throws LimitError, OptionError with the place of the fault, which starts with `place`
  */
 export function parseLayer(
   given: LayerInput | undefined,
   place: string,
   scope: AllMethodsScope | undefined,
-  lanes?: Lanes,
+  besides?: Besides,
 ): Layer {
   if (Array.isArray(given)) {
     const allMethods: AllMethods = { windows: parseLimit(given, place), scope: 'account' };
-    return new Layer({ routes: new Map(), allMethods, isUnlimited: false, lanes: lanes ?? NO_LANES });
+    return new Layer({ ...NOTHING_BESIDES, ...besides, routes: new Map(), allMethods, isUnlimited: false });
   }
   const set = (given === undefined ? {} : given) as LimitSet;
   checkOptions(set, LAYER_NAMES, place, (name) => (name.includes('/') ? 'put it under routes' : undefined));
   const { allMethods, routes, unlimited } = set;
-  if (lanes !== undefined && set.lanes !== undefined)
-    throw new OptionError(`${place}.lanes`, set.lanes, LANES_OF_LAYER);
+  for (const name of ['groups', 'lanes'] as const)
+    if (set[name] !== undefined && (scope === undefined || besides !== undefined))
+      throw new OptionError(`${place}.${name}`, set[name], 'must be beside default, and not in a layer');
   const layer = new Layer({
     routes: readByName(routes, `${place}.routes`, parseLimit),
     allMethods: allMethods === undefined ? undefined : parseAllMethods(allMethods, `${place}.allMethods`, scope),
     isUnlimited: unlimited === true,
-    lanes: lanes ?? parseLanes(set.lanes, `${place}.lanes`),
+    ...(besides ?? parseBesides(set, place)),
   });
   if (unlimited !== undefined && unlimited !== true)
     throw new OptionError(`${place}.unlimited`, unlimited, 'must be true, or absent');
   if (layer.isUnlimited && layer.hasWindows)
     throw new OptionError(`${place}.unlimited`, unlimited, 'must not be given beside windows');
   return layer;
+}
+
+/** What the limits of all layers have, beside these. */
+interface Besides {
+  /** The limits of groups, by their names; undefined without groups. */
+  readonly groups?: ReadonlyMap<string, Layer> | undefined;
+  readonly lanes: Lanes;
+}
+
+const NOTHING_BESIDES: Besides = /* @__PURE__ */ Object.freeze({ groups: undefined, lanes: NO_LANES });
+
+/**
+ * Reads groups and lanes.
+ * @throws LimitError, OptionError with the place of the fault
+ */
+export function parseBesides(
+  { groups, lanes }: Pick<LayeredLimits<LayerInput>, 'groups' | 'lanes'>,
+  place: string,
+): Besides {
+  return { groups: parseGroups(groups, `${place}.groups`), lanes: parseLanes(lanes, `${place}.lanes`) };
+}
+
+/**
+ * The limits of groups, by their names.
+ * @throws LimitError, OptionError with the place of the fault
+ */
+function parseGroups(
+  given: Readonly<Record<string, LayerInput>> | undefined,
+  place: string,
+): ReadonlyMap<string, Layer> | undefined {
+  if (given === undefined) return undefined;
+  const groups = readByName(given, place, (set: LayerInput, at) => {
+    const layer = parseLayer(set, at, 'route', NOTHING_BESIDES);
+    checkLimited([layer], set, at);
+    return layer;
+  });
+  for (const name of groups.keys()) checkGroupName(name, place);
+  return groups;
 }
 
 /**
@@ -302,7 +359,6 @@ function firstDefined<T>(layers: readonly LimitLayer[], read: (layer: LimitLayer
   return undefined;
 }
 
-const LANES_OF_LAYER = 'must be beside default, plans, providers and accounts: lanes are the same in every layer';
 const NO_WINDOWS =
   "must have a window, such as ['60/1m'] or { allMethods: ['60/1m'] }; { unlimited: true } says that requests are not limited";
 

@@ -27,7 +27,16 @@ const MISSING = /(?:^|\W)(undefined|null|NaN)(?:\W|$)|\[object \w+\]/;
 /** Most names that a warning shows. */
 const SHOWN_NAMES = 5;
 /** The fields of a request. */
-const FIELDS: readonly (keyof LimitRequest)[] = ['account', 'route', 'provider', 'plan', 'lane', 'limits', 'cost'];
+const FIELDS: readonly (keyof LimitRequest)[] = [
+  'account',
+  'route',
+  'provider',
+  'plan',
+  'lane',
+  'limits',
+  'cost',
+  'groups',
+];
 /** The names of the cost in other libraries. */
 const COST_ELSEWHERE: readonly string[] = ['points', 'weight', 'penalty', 'tokens', 'units'];
 
@@ -49,7 +58,7 @@ interface Expectation {
 }
 
 /** The limits, as far as it is known what they name. */
-export interface NamedLimits extends Pick<WindowSetSource, 'limitedRoutes' | 'layerFields' | 'lanes'> {
+export interface NamedLimits extends Pick<WindowSetSource, 'limitedRoutes' | 'layerFields' | 'lanes' | 'groups'> {
   /** The accounts that have limits of their own. */
   readonly namedAccounts?: readonly string[] | undefined;
   /** Whether they are known not to say of any account that it is unlimited. */
@@ -59,6 +68,7 @@ export interface NamedLimits extends Pick<WindowSetSource, 'limitedRoutes' | 'la
 function expectationsOf({
   layerFields = [],
   lanes = [],
+  groups = [],
   namedAccounts = [],
   isLimited = false,
 }: NamedLimits): Expectation[] {
@@ -69,6 +79,11 @@ function expectationsOf({
       code: codes[field],
       isMet: (request: LimitRequest) => request[field] !== undefined,
       instead: `had no ${field}, so limits.${field}s never applied`,
+    })),
+    ...groups.map((group) => ({
+      code: 'HG_GROUP_NEVER_SEEN' as const,
+      isMet: (request: LimitRequest) => request.groups?.[group] !== undefined,
+      instead: `had no group ${describe(group)}, so its limits never applied`,
     })),
     accounts.size > 0 && {
       code: 'HG_ACCOUNT_NEVER_SEEN',
@@ -226,7 +241,7 @@ export class LimiterChecks {
     if (this.areUnread && this.#rejections >= IGNORED) this.#warnOfIgnored();
     this.areUnread = false;
     for (const { code, instead } of this.#unmet)
-      this.#misuse.warn(code, `All of the first ${DECISIONS} requests ${instead}.`);
+      this.#misuse.warn(code, `All of the first ${DECISIONS} requests ${instead}.`, instead);
   }
 
   #look({ account, route: named }: LimitRequest, route: string, windowSet: WindowSet, decisions: number): void {

@@ -21,6 +21,8 @@ import type { LimitStore, ResetTarget } from '../core/ports.ts';
 import { EVERY_ROUTE, hasSharedCount, type WindowSet } from '../core/window-set.ts';
 import { createMemoryStore } from '../stores/memory/limits.ts';
 import { type BlockOptions, checkBlock, checkBlockTarget } from './blocks.ts';
+import { accountsOf, checkNoGroup, unknownGroup } from './groups.ts';
+import { decideJointly, OF_ACCOUNT, storePart } from './joint-decision.ts';
 import { LimiterChecks } from './limiter-checks.ts';
 import { withParts } from './limiter-parts.ts';
 import type { Limiter, LimiterOptions, LimitRequest, ReadReceipt, Receipts } from './ports.ts';
@@ -119,7 +121,7 @@ class StoreLimiter implements Limiter {
   consumeSync(request: LimitRequest, further?: unknown): Decision {
     checkFurther(further);
     if (!this.#store.synchronous) throw new StoreNotSynchronousError();
-    return this.#decide(request, this.windowSet(request)) as Decision;
+    return this.#decide(request, this.windowSet(request), (subject) => this.windowSet(subject)) as Decision;
   }
 
   async peek(subject: Subject): Promise<readonly WindowStatus[]> {
@@ -152,10 +154,20 @@ class StoreLimiter implements Limiter {
     if (typeof settled !== 'string' && typeof settled?.takeCharge !== 'function')
       throw new OptionError('decision', settled, 'must be what consume() returned, or its receipt');
     checkCost(cost, 0);
-    const store = this.#store;
-    const { id, decision } =
-      typeof settled === 'string' ? this.#read(settled) : { id: receiptIdOf(settled), decision: settled };
+    const decision = typeof settled === 'string' ? this.#read(settled).decision : settled;
     if (decision === undefined) return false;
+    if (decision.parts === undefined) return this.#settle(decision, cost);
+    // Its accepted parts are undone.
+    if (!decision.accepted) return false;
+    const changed = await Promise.allSettled(decision.parts.map(async (part) => this.#settle(part.decision, cost)));
+    const failed = changed.find((each) => each.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+    return changed.some((each) => each.status === 'fulfilled' && each.value);
+  }
+
+  #settle(decision: Decision, cost: number): MaybePromise<boolean> {
+    const store = this.#store;
+    const id = receiptIdOf(decision);
     // A decision of another limiter can have a receipt although this one has none.
     return id === undefined || store.settleOnce === undefined
       ? store.settle(decision, cost)
@@ -240,24 +252,49 @@ class StoreLimiter implements Limiter {
   }
 
   #consume(request: LimitRequest): Decision | Promise<Decision> {
-    if (!this.#mayWait) return this.#decide(request, this.windowSet(request));
+    if (!this.#mayWait) return this.#decide(request, this.windowSet(request), this.resolve);
     const windowSet = this.resolve(request);
-    if (!isPromise(windowSet)) return this.#decide(request, windowSet);
+    if (!isPromise(windowSet)) return this.#decide(request, windowSet, this.resolve);
     // The caller may change its object meanwhile.
     const copy = { ...request };
     return windowSet.then((resolved) => {
       this.#checkOpen();
-      return this.#decide(copy, resolved);
+      return this.#decide(copy, resolved, this.resolve);
     });
   }
 
-  #decide(request: LimitRequest, windowSet: WindowSet): Decision | Promise<Decision> {
-    const { account, route = EVERY_ROUTE, cost = 1 } = request;
+  /** @param resolve returns the window sets of groups */
+  #decide(request: LimitRequest, windowSet: WindowSet, resolve: Resolve): Decision | Promise<Decision> {
+    const { account, route = EVERY_ROUTE, cost = 1, groups } = request;
     checkCost(cost);
+    if (this.#windowSets.groups !== undefined) checkNoGroup(account);
     this.#checks?.decides(request, route, windowSet);
-    const decided = this.#store.consume(account, route, windowSet, cost);
+    const decided =
+      groups === undefined
+        ? this.#store.consume(account, route, windowSet, cost)
+        : this.#decideWithGroups(request, windowSet, resolve);
     if (this.#checks?.areUnread) this.#checks.decided(decided);
     return decided;
+  }
+
+  /** Asks about the account and each of its groups at the same time (S31). */
+  #decideWithGroups(request: LimitRequest, windowSet: WindowSet, resolve: Resolve): MaybePromise<Decision> {
+    const { account, route: named, lane, cost = 1 } = request;
+    const route = named ?? EVERY_ROUTE;
+    const groups = accountsOf(request.groups);
+    const resolved = groups.map(([, group]) => resolve({ account: group, route: named, lane }));
+    const decide = (windowSets: readonly WindowSet[]): MaybePromise<Decision> => {
+      const { groups: known } = this.#windowSets;
+      for (const [name] of groups) if (!known?.includes(name)) throw unknownGroup(name, known);
+      const parts = groups.map(([name, group], i) =>
+        storePart(this.#store, name, group, route, windowSets[i] as WindowSet, cost),
+      );
+      return decideJointly({ account, route, cost }, [
+        storePart(this.#store, OF_ACCOUNT, account, route, windowSet, cost),
+        ...parts,
+      ]);
+    };
+    return resolved.some(isPromise) ? Promise.all(resolved).then(decide) : decide(resolved as WindowSet[]);
   }
 
   #namedRoutes(account: Subject): MaybePromise<NamedRoutes> {
@@ -292,6 +329,8 @@ class StoreLimiter implements Limiter {
     if (this.#closed) throw new ClosedError('the limiter');
   }
 }
+
+type Resolve = (subject: Subject) => MaybePromise<WindowSet>;
 
 /**
  * A source of window sets may not know lanes. Its request could use what is reserved for others.

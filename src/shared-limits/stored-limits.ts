@@ -132,6 +132,10 @@ export class StoredLimits implements SharedLimits {
     return this.#windowSets.lanes;
   }
 
+  get groups(): readonly string[] | undefined {
+    return this.#windowSets.groups;
+  }
+
   get longestMs(): number {
     return this.#windowSets.longestMs;
   }

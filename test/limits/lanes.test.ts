@@ -115,6 +115,23 @@ describe('S28: the lanes of limits', () => {
     expect(accepted({ lane: 'bulk', route: undefined })).toBe(5);
   });
 
+  it('S31: apply to the limits of groups, so bulk work of one account leaves room in the window of all', () => {
+    const limits: LayeredLimits = { default: ['8/1m'], groups: { customer: ['10/1m'] }, lanes: { bulk: 0.5 } };
+    const { limiter } = limiterOf(limits);
+    const decide = (account: string, lane?: string) =>
+      limiter.consumeSync({ account, lane, groups: { customer: 'cus_1' } });
+    const bulk = ['a', 'a', 'a', 'b', 'b', 'b', 'b'].map((account) => decide(account, 'bulk'));
+    expect(bulk.map(({ accepted }) => accepted)).toEqual([true, true, true, true, true, false, false]);
+    expect(bulk.at(-1)).toMatchObject({ lane: 'bulk', rejectedBy: 'customer', shown: { max: 5, remaining: 0 } });
+    const person = decide('b');
+    expect(person.accepted).toBe(true);
+    expect(person.lane).toBeUndefined();
+    expect(person.trace).toMatchObject([
+      { max: 8, remaining: 5 },
+      { max: 10, remaining: 4 },
+    ]);
+  });
+
   it('may come from a function', async () => {
     const { limiter } = limiterOf(async ({ account }) => ({
       allMethods: ['10/1m'],

@@ -23,6 +23,8 @@ export interface Failover {
   charge(account: string, route: string, windowSet: WindowSet, cost: number, error: unknown): readonly WindowStatus[];
   /** Settles a degraded decision. */
   settle(decision: Decision, cost: number): boolean;
+  /** Undoes a degraded decision. */
+  undo(decision: Decision): boolean;
 }
 
 const NO_PLAN = /* @__PURE__ */ createWindowSet([], []);
@@ -38,9 +40,10 @@ export function createFailover(policy: OnStoreFailure, localMaxKeys?: number): F
         decide: (account, route, _windowSet, cost) => new Decision(account, route, NO_PLAN, cost, 0, FITS, [], true),
         charge: () => [],
         settle: () => false,
+        undo: () => false,
       };
     case 'refuse':
-      return { decide: refuse, charge: refuse, settle: () => false };
+      return { decide: refuse, charge: refuse, settle: () => false, undo: () => false };
   }
 }
 
@@ -55,6 +58,7 @@ function createLocal(maxKeys: number | undefined, counted: (windowSet: WindowSet
     decide: (account, route, windowSet, cost) => store.consume(account, route, counted(windowSet), cost).asDegraded(),
     charge: (account, route, windowSet, cost) => store.charge(account, route, counted(windowSet), cost),
     settle: (decision, cost) => store.settle(decision, cost),
+    undo: (decision) => store.undo(decision),
   };
 }
 
