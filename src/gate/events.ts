@@ -82,6 +82,7 @@ export interface FailureEvent {
     | 'provider'
     | 'plan'
     | 'groups'
+    | 'lane'
     | 'cost'
     | 'cached'
     | 'idempotent'

@@ -82,6 +82,11 @@ export interface GateOptions<Request> {
    */
   readonly describe?: ((group: string) => string) | undefined;
   /**
+   * The lane of the request, such as `bulk`, if it may use only the share of that lane in `limits.lanes` (S28). A lane
+   * that is missing there is a 500. Undefined: no lane.
+   */
+  readonly lane?: Resolver<Request, string | undefined> | undefined;
+  /**
    * The cost of the request, a positive integer (S11).
    * @default 1
    */
@@ -197,6 +202,7 @@ export const RESOLVERS = [
   'provider',
   'plan',
   'groups',
+  'lane',
   'cost',
   'cached',
   'idempotent',

@@ -14,7 +14,7 @@ import { checkFits, type Job, JobQueue } from './queue.ts';
 export interface JobWorkerOptions {
   /**
    * Most jobs that wait at a time, of all accounts and routes together: a positive integer. No account may have more
-   * jobs waiting than there is room left, so one account alone can fill half of it.
+   * jobs waiting in a lane than there is room left, so one account alone can fill half of it, or with one lane, two thirds.
    * @default 1_000
    */
   readonly maxQueue?: number | undefined;
@@ -43,13 +43,13 @@ export interface JobWorker {
   readonly waiting: number;
   /**
    * Resolves with an accepted decision, as soon as the job fits its windows. In one process, the jobs of one
-   * account and route are served in the order of their calls. There is no order across processes.
+   * account, lane and route are served in the order of their calls. There is no order across processes.
    *
    * It rejects with the reason of `signal` if that is aborted, and with the store's errors if its failure policy is
    * to refuse. Other policies decide, and the decision is marked `degraded`.
    * @throws WaitTooLongError as soon as it is known that the wait would be longer than `maxWaitMs`; QueueFullError;
    * NeverFitsError if the cost is more than the max of a window; ClosedError; SubjectError, UnknownPlanError,
-   * CostError, LimitError, OptionError. Nothing was charged then
+   * UnknownLaneError, CostError, LimitError, OptionError. Nothing was charged then
    */
   acquire(request: LimitRequest, options?: AcquireOptions): Promise<Decision>;
   /**
@@ -84,10 +84,10 @@ class LimiterWorker implements JobWorker {
   readonly #limiter: Limiter;
   readonly #maxQueue: number;
   readonly #timers: Timers;
-  /** Only queues with jobs, by account and route. */
+  /** Only queues with jobs, by account, lane and route. */
   readonly #queues = new Map<string, JobQueue>();
   readonly #serving = new Set<Promise<void>>();
-  /** Jobs that wait, by account. */
+  /** Jobs that wait, by account and lane. */
   readonly #waitingOf = new Map<string, number>();
   #waiting = 0;
   #closed = false;
@@ -115,12 +115,12 @@ class LimiterWorker implements JobWorker {
     checkCost(cost);
     checkFits(windowSet, cost);
     signal?.throwIfAborted();
-    const { account } = request;
-    const ofAccount = this.#waitingOf.get(account) ?? 0;
-    // However many jobs of some accounts wait, another account finds room.
-    if (ofAccount >= this.#maxQueue - this.#waiting) throw new QueueFullError(this.#maxQueue, ofAccount);
+    const owner = ownerOf(request);
+    const ofOwner = this.#waitingOf.get(owner) ?? 0;
+    // However many jobs of some accounts and lanes wait, another account finds room, and another lane does.
+    if (ofOwner >= this.#maxQueue - this.#waiting) throw new QueueFullError(this.#maxQueue, ofOwner);
     let giveUp: (() => void) | undefined;
-    this.#count(account, 1);
+    this.#count(owner, 1);
     try {
       return await new Promise<Decision>((resolve, reject) => {
         const deadline = this.#timers.now() + maxWaitMs;
@@ -132,7 +132,7 @@ class LimiterWorker implements JobWorker {
         signal?.addEventListener('abort', giveUp);
       });
     } finally {
-      this.#count(account, -1);
+      this.#count(owner, -1);
       if (giveUp !== undefined) signal?.removeEventListener('abort', giveUp);
     }
   }
@@ -143,18 +143,20 @@ class LimiterWorker implements JobWorker {
     await Promise.all(this.#serving);
   }
 
-  #count(account: string, jobs: 1 | -1): void {
+  #count(owner: string, jobs: 1 | -1): void {
     this.#waiting += jobs;
-    const ofAccount = (this.#waitingOf.get(account) ?? 0) + jobs;
-    if (ofAccount === 0) this.#waitingOf.delete(account);
-    else this.#waitingOf.set(account, ofAccount);
+    const ofOwner = (this.#waitingOf.get(owner) ?? 0) + jobs;
+    if (ofOwner === 0) this.#waitingOf.delete(owner);
+    else this.#waitingOf.set(owner, ofOwner);
   }
 
-  /** Adds a job to the queue of its account and route. A queue exists, and is served, as long as it contains jobs. */
+  /**
+   * Adds a job to the queue of its account, lane and route. A queue exists, and is served, as long as it contains jobs.
+   * Lanes do not share a queue: jobs of a lane that is used up would stop jobs that still fit.
+   */
   #add(job: Job): JobQueue {
-    const { account, route = EVERY_ROUTE } = job.request;
-    // The length in front determines the end of the account.
-    const name = `${account.length}:${account}${route}`;
+    const { route = EVERY_ROUTE } = job.request;
+    const name = `${ownerOf(job.request)}${route}`;
     const existing = this.#queues.get(name);
     if (existing !== undefined) {
       existing.add(job);
@@ -167,6 +169,11 @@ class LimiterWorker implements JobWorker {
     this.#serving.add(serving);
     return queue;
   }
+}
+
+/** A text for an account and a lane, which no other two have. The length in front determines the end of each. */
+function ownerOf({ account, lane }: LimitRequest): string {
+  return `${account.length}:${account}${lane === undefined ? '-' : `${lane.length}:${lane}`}`;
 }
 
 function checkAcquireOptions(options: AcquireOptions): { maxWaitMs: number; signal: AbortSignal | undefined } {
