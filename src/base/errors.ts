@@ -89,9 +89,7 @@ export class OptionError extends HeadgateError {
   }
 }
 
-/**
- * An account, route, provider, customer's plan, lane or group that is not a string, or not allowed. Nothing was charged.
- */
+/** An account, route, provider, customer's plan, lane or group that is not a string, or not allowed. Nothing was charged. */
 export class SubjectError extends HeadgateError {
   override readonly name = 'SubjectError';
 

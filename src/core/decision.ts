@@ -162,11 +162,6 @@ export class Decision {
     return !this.accepted && this.cost > (this.windowSet.windows[this.#rejectedBy] as NamedWindow).max;
   }
 
-  /** The lane of the request (S28): each max is the share of that lane. Undefined without a lane. */
-  get lane(): string | undefined {
-    return this.windowSet.lane;
-  }
-
   /**
    * Whose limit rejected the request: `account`, or the name of a group (S31). Undefined if the request was accepted.
    */
@@ -177,6 +172,11 @@ export class Decision {
   /** The decisions about the account and each group, for a request with groups (S31); undefined without groups. */
   get parts(): readonly DecisionPart[] | undefined {
     return undefined;
+  }
+
+  /** The lane of the request (S28): each max is the share of that lane. Undefined without a lane. */
+  get lane(): string | undefined {
+    return this.windowSet.lane;
   }
 
   /** The block that rejected the request before any window was checked (S21). Undefined for any other decision. */

@@ -80,23 +80,15 @@ export class LimitStage<Request> {
     if (account === undefined) return this.enterWithoutAccount(request, requestId);
     if (typeof account !== 'string') return this.#entries.fail(request, requestId, badAccount(account));
     this.#checks?.resolved(account);
-    const { provider, plan, lane, groups, cost, cached } = this.#options;
+    const { provider, plan, groups, lane, cost, cached } = this.#options;
     const isCached = cached === undefined ? false : callResolver('cached', cached, request);
     const providerName = provider === undefined ? undefined : callResolver('provider', provider, request);
     const planName = plan === undefined ? undefined : callResolver('plan', plan, request);
-    const laneName = lane === undefined ? undefined : callResolver('lane', lane, request);
     const groupIds = groups === undefined ? undefined : callResolver('groups', groups, request);
+    const laneName = lane === undefined ? undefined : callResolver('lane', lane, request);
     const units = cost === undefined ? 1 : callResolver('cost', cost, request);
-    if (
-      !(
-        isPromise(isCached) ||
-        isPromise(providerName) ||
-        isPromise(planName) ||
-        isPromise(laneName) ||
-        isPromise(groupIds) ||
-        isPromise(units)
-      )
-    )
+    const isNamed = !(isPromise(providerName) || isPromise(planName) || isPromise(groupIds) || isPromise(laneName));
+    if (isNamed && !(isPromise(units) || isPromise(isCached)))
       return this.#consume(
         request,
         requestId,
@@ -105,11 +97,11 @@ export class LimitStage<Request> {
         isCached,
         providerName,
         planName,
-        laneName,
         groupIds,
+        laneName,
         units,
       );
-    return Promise.all([isCached, providerName, planName, laneName, groupIds, units]).then(
+    return Promise.all([isCached, providerName, planName, groupIds, laneName, units]).then(
       (values) => this.#consume(request, requestId, account, route, ...values),
       (error: unknown) => this.#entries.fail(request, requestId, error),
     );
@@ -123,8 +115,8 @@ export class LimitStage<Request> {
     isCached: boolean,
     provider: string | undefined,
     plan: string | undefined,
-    lane: string | undefined,
     groups: Groups | undefined,
+    lane: string | undefined,
     cost: number | undefined,
   ): MaybePromise<GateAnswer | GatePassage> {
     if (isCached === true) return this.#entries.skip(requestId, 'cached');
@@ -138,7 +130,7 @@ export class LimitStage<Request> {
     const { limiter, limits, route: routeOption } = this.#options;
     // The limiter must not take the name of every route for a route.
     const named = routeOption === undefined ? undefined : route;
-    const limited = { account, route: named, provider, plan, lane, groups, cost, limits };
+    const limited = { account, route: named, provider, plan, groups, lane, cost, limits };
     try {
       // The limiter would take it for the default.
       if (cost === undefined) throw new CostError(cost);

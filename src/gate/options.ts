@@ -71,11 +71,6 @@ export interface GateOptions<Request> {
    */
   readonly plan?: Resolver<Request, string | undefined> | undefined;
   /**
-   * The lane of the request, such as `bulk`, if it may use only the share of that lane in `limits.lanes` (S28). A lane
-   * that is missing there is a 500. Undefined: no lane.
-   */
-  readonly lane?: Resolver<Request, string | undefined> | undefined;
-  /**
    * Groups that the request counts for beside its account, such as `{ customer: 'cus_7' }`: an id by the name of the
    * group in the limiter's `limits.groups` (S31). Undefined: none. Without the option, limits of groups are an error.
    */
@@ -86,6 +81,11 @@ export interface GateOptions<Request> {
    * @default `the group customer`, with its name
    */
   readonly describe?: ((group: string) => string) | undefined;
+  /**
+   * The lane of the request, such as `bulk`, if it may use only the share of that lane in `limits.lanes` (S28). A lane
+   * that is missing there is a 500. Undefined: no lane.
+   */
+  readonly lane?: Resolver<Request, string | undefined> | undefined;
   /**
    * The cost of the request, a positive integer (S11).
    * @default 1
@@ -201,8 +201,8 @@ export const RESOLVERS = [
   'route',
   'provider',
   'plan',
-  'lane',
   'groups',
+  'lane',
   'cost',
   'cached',
   'idempotent',

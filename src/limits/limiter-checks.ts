@@ -32,10 +32,10 @@ const FIELDS: readonly (keyof LimitRequest)[] = [
   'route',
   'provider',
   'plan',
+  'groups',
   'lane',
   'limits',
   'cost',
-  'groups',
 ];
 /** The names of the cost in other libraries. */
 const COST_ELSEWHERE: readonly string[] = ['points', 'weight', 'penalty', 'tokens', 'units'];
@@ -58,7 +58,7 @@ interface Expectation {
 }
 
 /** The limits, as far as it is known what they name. */
-export interface NamedLimits extends Pick<WindowSetSource, 'limitedRoutes' | 'layerFields' | 'lanes' | 'groups'> {
+export interface NamedLimits extends Pick<WindowSetSource, 'limitedRoutes' | 'layerFields' | 'groups' | 'lanes'> {
   /** The accounts that have limits of their own. */
   readonly namedAccounts?: readonly string[] | undefined;
   /** Whether they are known not to say of any account that it is unlimited. */
@@ -67,8 +67,8 @@ export interface NamedLimits extends Pick<WindowSetSource, 'limitedRoutes' | 'la
 
 function expectationsOf({
   layerFields = [],
-  lanes = [],
   groups = [],
+  lanes = [],
   namedAccounts = [],
   isLimited = false,
 }: NamedLimits): Expectation[] {

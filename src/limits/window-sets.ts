@@ -15,9 +15,9 @@ import {
   type LayeredLimits,
   type LayerInput,
   layerOfRoute,
-  NO_LANES,
   NO_LAYER,
-  parseBesides,
+  NOTHING_BESIDE,
+  parseBeside,
   parseLayer,
   WindowSetFactory,
 } from './layers.ts';
@@ -34,7 +34,7 @@ import {
 } from './window-set-source.ts';
 
 const LAYERS = ['default', 'plans', 'providers', 'accounts'];
-const BESIDE_LAYERS = ['groups', 'lanes'];
+const LAYERS_AND_BESIDE = [...LAYERS, 'groups', 'lanes'];
 
 /** The window set of a subject from limits, or from a source; a promise if the function `limits` returned one. */
 export function resolveWindowSet(source: WindowSetSource, subject: Subject): MaybePromise<WindowSet> {
@@ -111,14 +111,18 @@ export class WindowSets implements WindowSetSource {
     }
     if (!isPlainObject(limits) && !Array.isArray(limits)) throw new OptionError(place, limits, NOT_LIMITS);
     if (LAYERS.some((name) => name in limits)) {
-      checkOptions(limits, [...LAYERS, ...BESIDE_LAYERS], place, (name) =>
+      checkOptions(limits, LAYERS_AND_BESIDE, place, (name) =>
         LAYER_NAMES.includes(name) ? 'move it into default' : undefined,
       );
-      const layered = limits as LayeredLimits<LayerInput>;
-      const { default: defaults, plans, providers, accounts } = layered;
+      const { default: defaults, plans, providers, accounts } = limits as LayeredLimits<LayerInput>;
       if (plans !== undefined && defaults === undefined)
         throw new OptionError(`${place}.default`, defaults, NO_DEFAULT);
-      this.#default = parseLayer(defaults, `${place}.default`, 'route', parseBesides(layered, place));
+      this.#default = parseLayer(
+        defaults,
+        `${place}.default`,
+        'route',
+        parseBeside(limits as LayeredLimits<LayerInput>, place),
+      );
       // Beside plans, such a list would let each request without a plan pass.
       if (Array.isArray(defaults)) checkLimited([this.#default], defaults, `${place}.default`);
       this.#customerPlans = readByName(plans, `${place}.plans`, createLayer);
@@ -154,7 +158,7 @@ export class WindowSets implements WindowSetSource {
 
   /** The same lanes, with their shares. */
   get shares(): Lanes {
-    return typeof this.#default === 'function' ? NO_LANES : this.#default.lanes;
+    return typeof this.#default === 'function' ? NOTHING_BESIDE.lanes : this.#default.lanes;
   }
 
   /** Whether `limits` is a function, which may return a promise. */
@@ -350,7 +354,7 @@ function inLane(windowSet: WindowSet, { lanes }: Layer, { lane }: Subject): Wind
 
 /** Creates the layer of a plan, a provider or an account. */
 function createLayer(set: LayerInput, place: string): Layer {
-  const layer = parseLayer(set, place, undefined);
+  const layer = parseLayer(set, place, undefined, NOTHING_BESIDE);
   // It would be read as "no limits of its own", but it lifts those of the other layers.
   if (Array.isArray(set) && set.length === 0) throw new OptionError(place, set, EMPTY_LAYER);
   // It would be read as "not limited at all", but the limits that it lacks come from the other layers.

@@ -65,12 +65,12 @@ export class AdjustedWindowSets {
     return this.#windowSets.layerFields;
   }
 
-  get lanes(): readonly string[] {
-    return this.#windowSets.lanes;
-  }
-
   get groups(): readonly string[] | undefined {
     return this.#windowSets.groups;
+  }
+
+  get lanes(): readonly string[] {
+    return this.#windowSets.lanes;
   }
 
   get longestMs(): number {

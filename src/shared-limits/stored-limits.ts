@@ -128,12 +128,12 @@ export class StoredLimits implements SharedLimits {
     return this.#windowSets.layerFields;
   }
 
-  get lanes(): readonly string[] {
-    return this.#windowSets.lanes;
-  }
-
   get groups(): readonly string[] | undefined {
     return this.#windowSets.groups;
+  }
+
+  get lanes(): readonly string[] {
+    return this.#windowSets.lanes;
   }
 
   get longestMs(): number {

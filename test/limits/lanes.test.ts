@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { MisuseWarning } from '../../src/core/misuse.ts';
 import { createWindowSet } from '../../src/core/window-set.ts';
-import { createLimiter, isHeadgateError, type LimiterOptions, type LimitRequest } from '../../src/index.ts';
+import {
+  createLimiter,
+  isHeadgateError,
+  type LimiterOptions,
+  type LimitRequest,
+  type Limits,
+} from '../../src/index.ts';
 import { createLeases, createReceipts, type LayeredLimits, type WindowSetSource } from '../../src/limits/index.ts';
 import { createMemoryAdjustments } from '../../src/memory.ts';
 import { createSharedLimits } from '../../src/shared-limits/index.ts';
@@ -116,7 +122,7 @@ describe('S28: the lanes of limits', () => {
   });
 
   it('S31: apply to the limits of groups, so bulk work of one account leaves room in the window of all', () => {
-    const limits: LayeredLimits = { default: ['8/1m'], groups: { customer: ['10/1m'] }, lanes: { bulk: 0.5 } };
+    const limits: Limits = { default: ['8/1m'], groups: { customer: ['10/1m'] }, lanes: { bulk: 0.5 } };
     const { limiter } = limiterOf(limits);
     const decide = (account: string, lane?: string) =>
       limiter.consumeSync({ account, lane, groups: { customer: 'cus_1' } });
