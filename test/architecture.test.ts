@@ -34,7 +34,8 @@ const LIBRARY: Record<string, readonly string[]> = {
   // Of stores, the memory store: an address is counted there unless the user says otherwise.
   address: ['base', 'core', 'limits', 'gate', 'stores'],
   adapters: ['base', 'core', 'http', 'gate', 'address'],
-  client: ['base', 'core'],
+  // Of http, retry-after.
+  client: ['base', 'core', 'http'],
   otel: ['base', 'core', 'gate'],
   testing: ['base', 'core', 'http', 'gate', 'limits', 'shared-limits', 'idempotency', 'stores'],
 };
