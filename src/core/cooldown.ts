@@ -7,7 +7,7 @@ export const PROVIDER = 'provider';
 const LONGEST_DOUBLED_MS = 60_000;
 /** How long after a pause its mark lasts: an answer after that is no longer one in a row. */
 const MARK_MS = 60_000;
-/** A request that tries whether the provider listens again has so long for its answer, before another one may try. */
+/** A request that tries whether the provider listens again has so long for its answer. Then the others follow. */
 const PROBE_MS = 10_000;
 /**
  * While it tries, the others are blocked for so long at a time. It is short, because a store may repeat a rejection by a
@@ -109,6 +109,8 @@ export function changeCooldown(
       if (mark === undefined) return { reply: OPEN };
       if (block !== undefined) return { reply: BLOCKED };
       if (probeUntil > now) return { blockMs: BLOCK_MS, reply: BLOCKED };
+      // Its process died, or nobody reports accepted answers.
+      if (probeUntil > 0) return { forgets: true, reply: OPEN };
       return {
         blockMs: BLOCK_MS,
         mark: { inARow, probeUntil: now + PROBE_MS, forMs: PROBE_MS + MARK_MS },

@@ -2,7 +2,7 @@ import { OptionError, SubjectError } from '../base/errors.ts';
 import { after, isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkInteger, checkOneOf, checkOptions } from '../base/options.ts';
 import type { BlockTarget } from '../core/block.ts';
-import { monotonicClock, wallClock } from '../core/clock.ts';
+import { type Clock, monotonicClock, wallClock } from '../core/clock.ts';
 import { type CooldownCommand, type CooldownReply, PROVIDER } from '../core/cooldown.ts';
 import type { Decision } from '../core/decision.ts';
 import type { LimitStore } from '../core/ports.ts';
@@ -138,10 +138,12 @@ export class Cooldown implements Pick<Limiter, 'synchronous' | 'consume' | 'cons
   readonly #limiter: Limiter;
   readonly #store: CooldownStore;
   readonly #settings: CooldownSettings;
+  readonly #clock: Clock;
   readonly #known: Map<string, Known>;
 
   /** @throws OptionError if the store of the limiter cannot do this */
-  constructor(limiter: Limiter, settings: CooldownSettings) {
+  constructor(limiter: Limiter, settings: CooldownSettings, clock: Clock = monotonicClock) {
+    this.#clock = clock;
     const store = partsOf(limiter)?.store;
     if (typeof store?.cooldown !== 'function')
       throw new OptionError(
@@ -177,7 +179,7 @@ export class Cooldown implements Pick<Limiter, 'synchronous' | 'consume' | 'cons
 
   /** The decision that counts for a request: the limiter's, unless a pause is just over and another request tries. */
   #decided(request: LimitRequest, decision: Decision): MaybePromise<Decision> {
-    const now = monotonicClock.now();
+    const now = this.#clock.now();
     if (!decision.accepted) {
       if (decision.blocked?.reason === PROVIDER) this.#learn(decision, decision.blocked.forMs, now);
       return decision;
@@ -212,7 +214,7 @@ export class Cooldown implements Pick<Limiter, 'synchronous' | 'consume' | 'cons
         return { state: 'ended', target, forMs: 0 };
       });
     }
-    const now = monotonicClock.now();
+    const now = this.#clock.now();
     const isOld = known !== undefined && admittedAt !== undefined && admittedAt <= known.since;
     if (!isProbe && (isOld || now < (known?.until ?? 0))) return undefined;
     return this.#start(target, isProbe, field, now);
@@ -244,7 +246,7 @@ export class Cooldown implements Pick<Limiter, 'synchronous' | 'consume' | 'cons
     };
     const started = (reply: CooldownReply): CooldownReport | undefined => {
       if (reply.state !== 'started') return undefined;
-      known.until = monotonicClock.now() + reply.forMs;
+      known.until = this.#clock.now() + reply.forMs;
       return { state: 'started', target, forMs: reply.forMs };
     };
     try {
@@ -276,7 +278,7 @@ export class Cooldown implements Pick<Limiter, 'synchronous' | 'consume' | 'cons
   }
 
   #withoutTry(decision: Decision): Decision {
-    const now = monotonicClock.now();
+    const now = this.#clock.now();
     if (decision.accepted) (decision as MarkedDecision)[ADMITTED] = now;
     else if (decision.blocked?.reason === PROVIDER) this.#learn(decision, decision.blocked.forMs, now);
     return decision;

@@ -1,4 +1,4 @@
-import type { CooldownCommand, CooldownReply } from '../core/cooldown.ts';
+import type { CooldownCommand, CooldownReply, StartCooldown } from '../core/cooldown.ts';
 import type { LimitStore } from '../core/ports.ts';
 import { assertEqual } from './assert-equal.ts';
 import { type LimitCases, remainingOf, windowSet } from './limit-cases.ts';
@@ -23,20 +23,7 @@ class NaiveCooldown {
     const isBlocked = now < this.#blockEnds;
     const isKnown = now < this.#forgottenAt;
     if (!isKnown) [this.#refusals, this.#probeEnds] = [0, 0];
-    if (command.kind === 'start') {
-      if (isBlocked && !(command.isProbe && this.#isProviders)) return { state: 'blocked', forMs: 0 };
-      let forMs = command.forMs;
-      if (forMs === undefined) {
-        forMs = command.defaultMs;
-        for (let i = 0; i < this.#refusals; i++) forMs = Math.min(MINUTE, forMs * 2);
-      }
-      if (forMs > command.maxMs) forMs = command.maxMs;
-      this.#refusals++;
-      this.#probeEnds = 0;
-      this.#forgottenAt = now + forMs + MINUTE;
-      this.#block(now + forMs, true);
-      return { state: 'started', forMs };
-    }
+    if (command.kind === 'start') return this.#start(command, isBlocked, now);
     if (!isKnown) return { state: 'open', forMs: 0 };
     if (command.kind === 'end') {
       this.#forgottenAt = 0;
@@ -44,11 +31,27 @@ class NaiveCooldown {
       return { state: 'open', forMs: 0 };
     }
     if (isBlocked) return { state: 'blocked', forMs: 0 };
+    if (this.#probeEnds > 0 && now >= this.#probeEnds) {
+      this.#forgottenAt = 0;
+      return { state: 'open', forMs: 0 };
+    }
     this.#block(now + 1_000, true);
     if (now < this.#probeEnds) return { state: 'blocked', forMs: 0 };
     this.#probeEnds = now + 10_000;
     this.#forgottenAt = now + 10_000 + MINUTE;
     return { state: 'probe', forMs: 0 };
+  }
+
+  #start({ forMs, defaultMs, maxMs, isProbe }: StartCooldown, isBlocked: boolean, now: number): CooldownReply {
+    if (isBlocked && !(isProbe && this.#isProviders)) return { state: 'blocked', forMs: 0 };
+    let pauseMs = forMs ?? defaultMs;
+    if (forMs === undefined) for (let i = 0; i < this.#refusals; i++) pauseMs = Math.min(MINUTE, pauseMs * 2);
+    if (pauseMs > maxMs) pauseMs = maxMs;
+    this.#refusals++;
+    this.#probeEnds = 0;
+    this.#forgottenAt = now + pauseMs + MINUTE;
+    this.#block(now + pauseMs, true);
+    return { state: 'started', forMs: pauseMs };
   }
 
   /** An operator blocks, or with 0 lifts the block. */

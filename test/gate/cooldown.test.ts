@@ -203,7 +203,7 @@ describe('a gate with cooldown', () => {
     expect([status(), store.blocked({ account: 'a', route: 'r' })?.forMs]).toEqual([429, 5_000]);
   });
 
-  it('S30: if the request that tries is never answered, another one tries after 10 seconds', () => {
+  it('S30: if the request that tries is not answered for 10 seconds, the others follow', () => {
     const { passage, status } = fleet();
     passage().settle(answer(429));
     clock.advance(1_000);
@@ -211,7 +211,7 @@ describe('a gate with cooldown', () => {
     clock.advance(9_999);
     expect(status()).toBe(429);
     clock.advance(1_000);
-    expect([status(), status()]).toEqual([200, 429]);
+    expect([status(), status()]).toEqual([200, 200]);
   });
 
   it("S16: a handler's own 429 pauses nothing, if providerAnswers says so", () => {

@@ -16,6 +16,7 @@ declare
   v_block headgate.blocks;
   v_mark headgate.blocks;
   v_in_a_row integer;
+  v_probe_until bigint;
 begin
   perform headgate.begin_1(true, 0);
   perform pg_advisory_xact_lock(headgate.account_lock_1(p_account));
@@ -25,6 +26,7 @@ begin
   select * into v_mark from headgate.blocks as b
     where b.account = p_account and b.route = p_mark and b.ends > v_now for update;
   v_in_a_row := coalesce(split_part(v_mark.reason, ' ', 1)::integer, 0);
+  v_probe_until := coalesce(split_part(v_mark.reason, ' ', 2)::bigint, 0);
   state := 'open';
   pause_ms := 0;
   if p_kind = 'start' then
@@ -46,8 +48,10 @@ begin
   elsif v_block.ends is not null then
     state := 'blocked';
     return;
+  elsif v_probe_until > 0 and v_probe_until <= v_now then
+    delete from headgate.blocks as b where b.account = p_account and b.route = p_mark;
   else
-    state := case when split_part(v_mark.reason, ' ', 2)::bigint > v_now then 'blocked' else 'probe' end;
+    state := case when v_probe_until > v_now then 'blocked' else 'probe' end;
     perform headgate.put_block_1(p_account, p_route, v_now + p_numbers[1], p_reason);
     if state = 'probe' then
       perform headgate.put_block_1(p_account, p_mark, v_now + p_numbers[2] + p_numbers[3],

@@ -108,9 +108,14 @@ local function changeCooldown(kind, numbers)
     return 'open', 0
   end
   if block then return 'blocked', 0, true end
+  probeUntil = probeUntil + 0
+  if probeUntil > 0 and probeUntil <= now then
+    blocks[name] = nil
+    return 'open', 0
+  end
   local blockMs, probeMs, markMs = unpack(numbers)
   blocks[what] = { now + blockMs, reason }
-  if probeUntil + 0 > now then return 'blocked', 0 end
+  if probeUntil > now then return 'blocked', 0 end
   blocks[name] = { now + probeMs + markMs, string.format('"%s %.0f"', inARow, now + probeMs) }
   return 'probe', 0
 end
