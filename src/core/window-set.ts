@@ -66,9 +66,10 @@ export function createWindowSet(
 
 /** The same windows with other maxes, so with the same counters (S10). */
 export function withMaxes(windowSet: WindowSet, maxOf: (max: number) => number, lane = windowSet.lane): WindowSet {
-  const { routeWindows, allMethodsScope, shows } = windowSet;
-  const windows = windowSet.windows.map((window) => ({ ...window, max: maxOf(window.max) }));
-  return createWindowSet(windows.slice(0, routeWindows), windows.slice(routeWindows), allMethodsScope, shows, lane);
+  const { windows, allMethodsScope, shows } = windowSet;
+  const limitOf = (name: LimitName): Limit =>
+    windows.filter(({ limit }) => limit === name).map((window) => ({ ...window, max: maxOf(window.max) }));
+  return createWindowSet(limitOf('route'), limitOf('all-methods'), allMethodsScope, shows, lane);
 }
 
 /** A share of a max, rounded down. Exact: 0.29 of 100 is 29, although 0.29 * 100 is less in binary fractions. */
