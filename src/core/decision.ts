@@ -1,6 +1,7 @@
 import { OptionError } from '../base/errors.ts';
 import type { Block } from './block.ts';
 import type { LimitName } from './limit.ts';
+import type { InFlightStatus } from './slot.ts';
 import { add, type Counters, fits, isOver, NEVER, SLOTS_PER_WINDOW } from './window.ts';
 import type { NamedWindow, WindowSet } from './window-set.ts';
 
@@ -155,6 +156,14 @@ export class Decision {
 
   /** The block that rejected the request before any window was checked (S21). Undefined for any other decision. */
   get blocked(): Block | undefined {
+    return undefined;
+  }
+
+  /**
+   * How many requests were in flight, this one included, of the limit that has the least room for more; of a rejection,
+   * of the limit that had no room (S29). Undefined if no limit has `inFlight`, or if something else rejected the request.
+   */
+  get inFlight(): InFlightStatus | undefined {
     return undefined;
   }
 

@@ -1,4 +1,5 @@
 import type { Limit, LimitName, LimitWindow } from './limit.ts';
+import type { InFlight } from './slot.ts';
 
 /**
  * A window of a window set. (limit, durationMs) identifies it, so a changed `max` applies to the existing count (S10).
@@ -30,6 +31,8 @@ export interface WindowSet {
   readonly routeWindows: number;
   readonly allMethodsScope: AllMethodsScope;
   readonly shows: ShownWindow;
+  /** The most requests at the same time (S29). For the limiter: stores count only windows by it. */
+  readonly inFlight?: InFlight | undefined;
 }
 
 /** Whether a request is counted in windows that all routes of its account share. */
@@ -46,6 +49,7 @@ export function createWindowSet(
   allMethods: Limit,
   allMethodsScope: AllMethodsScope = 'route',
   shows: ShownWindow = 'last',
+  inFlight?: InFlight,
 ): WindowSet {
   const windows = Object.freeze([...named('route', routeLimit), ...named('all-methods', allMethods)]);
   return Object.freeze({
@@ -55,6 +59,7 @@ export function createWindowSet(
     routeWindows: routeLimit.length,
     allMethodsScope,
     shows,
+    inFlight,
   });
 }
 

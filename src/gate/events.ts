@@ -88,6 +88,7 @@ export interface FailureEvent {
     | 'limits'
     | 'refund'
     | 'settle'
+    | 'release'
     | 'finalCost'
     | 'providerAnswers'
     | 'partitionKey'

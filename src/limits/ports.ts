@@ -120,6 +120,13 @@ export interface Limiter {
    */
   settle(decision: Decision | string, cost: number): Promise<boolean>;
   /**
+   * Says that the request of an accepted decision ended: it is in flight no more (S29). Limits without `inFlight` need no
+   * call. Gates, their adapters and the gateway call it.
+   * @returns whether this call gave a slot back: false if there was none, or if it was given back before. It never
+   * rejects: if the store does not answer, the call is repeated while the lease of the slot lasts
+   */
+  release(decision: Decision): Promise<boolean>;
+  /**
    * Charges every window of the subject, also if the cost does not fit: a penalty (S35). It decides nothing. If the
    * store's server is away, `onStoreFailure` says what happens, as for `consume`: `local` charges the counters of this
    * process, `admit` charges nothing and returns no windows, `refuse` throws.
