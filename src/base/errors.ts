@@ -88,7 +88,7 @@ export class OptionError extends HeadgateError {
   }
 }
 
-/** An account, route, provider or customer's plan that is not a string. Nothing was charged. */
+/** An account, route, provider, customer's plan or group that is not a string, or not allowed. Nothing was charged. */
 export class SubjectError extends HeadgateError {
   override readonly name = 'SubjectError';
 
@@ -96,11 +96,9 @@ export class SubjectError extends HeadgateError {
     readonly field: string,
     value: unknown,
     advice?: string,
+    rule = 'must be a string',
   ) {
-    super(
-      'invalid_subject',
-      `${field} must be a string, got ${describe(value)}${advice === undefined ? '' : `: ${advice}`}`,
-    );
+    super('invalid_subject', `${field} ${rule}, got ${describe(value)}${advice === undefined ? '' : `: ${advice}`}`);
   }
 }
 

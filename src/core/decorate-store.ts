@@ -5,6 +5,8 @@ const METHODS: MethodTable<LimitStore> = {
   consume: true,
   peek: true,
   settle: true,
+  undo: true,
+  knownRejection: true,
   settleOnce: true,
   lease: true,
   charge: true,

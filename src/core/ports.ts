@@ -77,6 +77,18 @@ export interface LimitStore {
    */
   settle(decision: Decision, cost: number): MaybePromise<boolean>;
   /**
+   * Undoes an accepted decision (S31): does what `settle` does with a cost of 0, and also removes each instance that
+   * started with the decision (`startedAt` is `decidedAt`) and counts nothing else, so that the counters are as they were
+   * before it. Calls in one turn of the event loop can be sent together.
+   * @default `settle(decision, 0)`, after which an instance that the decision started stays active, with a count of 0
+   */
+  undo?(decision: Decision): MaybePromise<boolean>;
+  /**
+   * Returns a rejection that is certain without asking the server, as `consume` would return it (S20); undefined if
+   * `consume` must be called.
+   */
+  knownRejection?(account: string, route: string, windowSet: WindowSet, cost: number): Decision | undefined;
+  /**
    * Does what `settle` does, at most once per receipt, whichever process calls it (S37). In the same atomic step it
    * remembers the receipt, until the last of the instances that it changed is over. With a receipt that it remembers, it
    * changes nothing and returns false. The memory is bounded: without room it throws `StoreFullError`, and changes

@@ -6,6 +6,8 @@ import type { InFlight } from './slot.ts';
  */
 export interface NamedWindow extends LimitWindow {
   readonly limit: LimitName;
+  /** The group whose window it is. Only in the window set of a decision about groups; stores never see it (S31). */
+  readonly group?: string | undefined;
 }
 
 /** The route of a request that names none: its limits count all routes of an account together (S34). */

@@ -45,6 +45,11 @@ export class LeaseStore {
       consume: () => this.consume,
       settle: (settle) => (decision, cost) =>
         this.#settle(decision, cost, settle) ?? this.#raising(decision, cost, settle),
+      undo: (undo) => (decision) => this.#settle(decision, 0, undo) ?? undo(decision),
+      knownRejection:
+        (knownRejection) =>
+        (account, route, ...rest) =>
+          (this.#pairs.find(account, route)?.left ?? 0) > 0 ? undefined : knownRejection(account, route, ...rest),
       settleOnce:
         (settleOnce) =>
         (decision, cost, ...rest) =>

@@ -4,6 +4,7 @@ import { checkOptions, isPlainObject, readByName } from '../base/options.ts';
 import type { AdjustTarget } from '../core/adjustment.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
 import { type AllMethodsScope, createWindowSet, type WindowSet } from '../core/window-set.ts';
+import { checkGroupName } from './groups.ts';
 import { checkInFlight, hasInFlight, type InFlightInput, mostInFlight } from './in-flight.ts';
 
 /** The limit that applies to all routes, and the scope of its counters. */
@@ -40,6 +41,11 @@ export interface LimitSet {
    * the limits of every account: a layer of a provider or an account removes a limit with `[]`.
    */
   readonly unlimited?: true | undefined;
+  /**
+   * Limits of groups, by their names: see `groups` of {@link LayeredLimits}. Only for the limits of every account, and
+   * beside `default` if there are layers.
+   */
+  readonly groups?: Readonly<Record<string, LimitInput | LimitSet>> | undefined;
 }
 
 /**
@@ -64,6 +70,11 @@ export interface LayeredLimits<Input = LimitSet> {
   readonly providers?: Readonly<Record<string, Input>> | undefined;
   /** Limits per account. They replace all others. */
   readonly accounts?: Readonly<Record<string, Input>> | undefined;
+  /**
+   * Limits of groups, by their names, such as `{ customer: ['1000/1h'] }`. A request that names a group must fit its
+   * limits too (S31). Plans and providers do not change them; `accounts` and adjustments of a `groupAccount()` do.
+   */
+  readonly groups?: Readonly<Record<string, Input>> | undefined;
 }
 
 /**
@@ -91,7 +102,7 @@ export type LayerChange = readonly [route: string | undefined, windows: Limit | 
 const NO_LIMIT: Limit = /* @__PURE__ */ Object.freeze([]);
 
 /** The fields of a layer. */
-export const LAYER_NAMES: readonly string[] = ['allMethods', 'routes', 'unlimited'];
+export const LAYER_NAMES: readonly string[] = ['allMethods', 'routes', 'unlimited', 'groups'];
 
 /** Limits of a layer that are checked. */
 interface CheckedLimits {
@@ -101,6 +112,8 @@ interface CheckedLimits {
   readonly inFlight?: ReadonlyMap<string | undefined, number | false> | undefined;
   /** Whether the user said that this layer limits nothing. */
   readonly isUnlimited: boolean;
+  /** Undefined without groups. */
+  readonly groups?: ReadonlyMap<string, Layer> | undefined;
 }
 
 /**
@@ -132,6 +145,11 @@ export class Layer implements LimitLayer {
 
   get isUnlimited(): boolean {
     return this.#initial.isUnlimited;
+  }
+
+  /** The limits of groups, by their names; undefined without groups. */
+  get groups(): ReadonlyMap<string, Layer> | undefined {
+    return this.#initial.groups?.size ? this.#initial.groups : undefined;
   }
 
   /**
@@ -204,16 +222,24 @@ export const NO_LAYER: Layer = /* @__PURE__ */ new Layer({
 
 /**
  * @param scope of All methods without a scope; undefined if that comes from a less specific layer
+ * @param besides limits of groups that are given beside the layer
  * @throws LimitError, OptionError with the place of the fault, which starts with `place`
  */
-export function parseLayer(given: LayerInput | undefined, place: string, scope: AllMethodsScope | undefined): Layer {
+export function parseLayer(
+  given: LayerInput | undefined,
+  place: string,
+  scope: AllMethodsScope | undefined,
+  besides?: ReadonlyMap<string, Layer>,
+): Layer {
   if (Array.isArray(given)) {
     const allMethods: AllMethods = { windows: parseLimit(given, place), scope: 'account' };
-    return new Layer({ routes: new Map(), allMethods, isUnlimited: false });
+    return new Layer({ routes: new Map(), allMethods, isUnlimited: false, groups: besides });
   }
   const set = (given === undefined ? {} : given) as LimitSet;
   checkOptions(set, LAYER_NAMES, place, (name) => (name.includes('/') ? 'put it under routes' : undefined));
-  const { allMethods, routes, unlimited } = set;
+  const { allMethods, routes, unlimited, groups } = set;
+  if (groups !== undefined && (scope === undefined || besides !== undefined))
+    throw new OptionError(`${place}.groups`, groups, 'must be beside default, and not in a layer');
   const inFlight = new Map<string | undefined, number | false>();
   const ownLimits = new Map<string, Limit>();
   readByName(routes, `${place}.routes`, (given: LimitInput | RouteLimitInput, at, route) => {
@@ -226,6 +252,7 @@ export function parseLayer(given: LayerInput | undefined, place: string, scope: 
       allMethods === undefined ? undefined : parseAllMethods(allMethods, `${place}.allMethods`, scope, inFlight),
     inFlight: inFlight.size === 0 ? undefined : inFlight,
     isUnlimited: unlimited === true,
+    groups: parseGroups(groups, `${place}.groups`) ?? besides,
   });
   if (unlimited !== undefined && unlimited !== true)
     throw new OptionError(`${place}.unlimited`, unlimited, 'must be true, or absent');
@@ -234,6 +261,26 @@ export function parseLayer(given: LayerInput | undefined, place: string, scope: 
   if (layer.isUnlimited && layer.boundsInFlight)
     throw new OptionError(`${place}.unlimited`, unlimited, 'must not be given beside inFlight');
   return layer;
+}
+
+const NO_GROUPS: ReadonlyMap<string, Layer> = /* @__PURE__ */ new Map();
+
+/**
+ * The limits of groups, by their names.
+ * @throws LimitError, OptionError with the place of the fault
+ */
+export function parseGroups(
+  given: Readonly<Record<string, LayerInput>> | undefined,
+  place: string,
+): ReadonlyMap<string, Layer> | undefined {
+  if (given === undefined) return undefined;
+  const groups = readByName(given, place, (set: LayerInput, at) => {
+    const layer = parseLayer(set, at, 'route', NO_GROUPS);
+    checkLimited([layer], set, at);
+    return layer;
+  });
+  for (const name of groups.keys()) checkGroupName(name, place);
+  return groups;
 }
 
 /**

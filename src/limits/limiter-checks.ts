@@ -26,7 +26,7 @@ const MISSING = /(?:^|\W)(undefined|null|NaN)(?:\W|$)|\[object \w+\]/;
 /** Most names that a warning shows. */
 const SHOWN_NAMES = 5;
 /** The fields of a request. */
-const FIELDS: readonly (keyof LimitRequest)[] = ['account', 'route', 'provider', 'plan', 'limits', 'cost'];
+const FIELDS: readonly (keyof LimitRequest)[] = ['account', 'route', 'provider', 'plan', 'limits', 'cost', 'groups'];
 /** The names of the cost in other libraries. */
 const COST_ELSEWHERE: readonly string[] = ['points', 'weight', 'penalty', 'tokens', 'units'];
 
@@ -71,7 +71,7 @@ function expectationsOf({ layerFields = [], namedAccounts = [], isLimited = fals
     },
     isLimited && {
       code: 'HG_NOTHING_LIMITED',
-      isMet: (_, { windows }) => windows.length > 0,
+      isMet: (_, { windows, inFlight }) => windows.length > 0 || inFlight !== undefined,
       instead: 'met no window, so none was limited',
     },
   ];

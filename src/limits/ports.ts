@@ -7,6 +7,8 @@ import type { LimitStore, ResetTarget } from '../core/ports.ts';
 import type { WindowSet } from '../core/window-set.ts';
 import type { Leases } from '../leases/ports.ts';
 import type { BlockOptions } from './blocks.ts';
+import type { Groups } from './groups.ts';
+import type { InFlightOptions } from './slots.ts';
 import type { Usage, UsageSubject } from './usage.ts';
 import type { Limits, Subject, WindowSetSource } from './window-set-source.ts';
 
@@ -20,7 +22,6 @@ export interface Receipts {
 
 /** The content of a receipt, once its signature was checked. */
 export interface ReadReceipt {
-  readonly id: string;
   /** Undefined if the decision charged nothing that could be settled. */
   readonly decision: Decision | undefined;
   /** The counters that it charged, such as `redis headgate`; undefined if they have no name. */
@@ -53,6 +54,11 @@ export interface LimiterOptions {
    */
   readonly leases?: Leases | undefined;
   /**
+   * How slots of requests in flight are held, for limits with `inFlight` (S29).
+   * @default a lease of a minute, and at most an hour per request
+   */
+  readonly inFlight?: InFlightOptions | undefined;
+  /**
    * Whether signs of a mistake are logged, once each, such as a route of `limits` that no request names.
    * `docs/misuse.md` lists them.
    * @default true
@@ -72,6 +78,13 @@ export interface LimitRequest extends Subject {
    * @default 1
    */
   readonly cost?: number | undefined;
+  /**
+   * Groups that the request counts for beside its account, at most four, such as `{ customer: 'cus_7' }`: an id by the
+   * name of the group in `limits.groups` (S31). It must fit the account's windows and those of every group, and charges
+   * all of them or none.
+   * @default none
+   */
+  readonly groups?: Groups | undefined;
 }
 
 /** Decides, per account and perhaps route, whether a request fits every window of its window set. */

@@ -61,6 +61,12 @@ export interface WindowSetSource {
    */
   namedRoutes?(subject: Subject): MaybePromise<NamedRoutes>;
   /**
+   * Names of the groups that the limits have (S31). A group is asked for as the subject whose account is its
+   * `groupAccount()`, without plan and provider.
+   * @default none: a request that names a group is an OptionError
+   */
+  readonly groups?: readonly string[] | undefined;
+  /**
    * The longest duration of a window so far, in milliseconds. A block with a fresh start needs it.
    * @default 400 days
    */

@@ -5,6 +5,7 @@ import { checkOptions, isPlainObject, readByName } from '../base/options.ts';
 import { type AdjustTarget, layerOf, placeOfTarget, type TargetLayer } from '../core/adjustment.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
 import type { WindowSet } from '../core/window-set.ts';
+import { groupOf, unknownGroup } from './groups.ts';
 import {
   checkLimited,
   LAYER_NAMES,
@@ -14,6 +15,7 @@ import {
   type LayerInput,
   layerOfRoute,
   NO_LAYER,
+  parseGroups,
   parseLayer,
   WindowSetFactory,
 } from './layers.ts';
@@ -30,6 +32,7 @@ import {
 } from './window-set-source.ts';
 
 const LAYERS = ['default', 'plans', 'providers', 'accounts'];
+const LAYERS_AND_GROUPS = [...LAYERS, 'groups'];
 
 /** The window set of a subject from limits, or from a source; a promise if the function `limits` returned one. */
 export function resolveWindowSet(source: WindowSetSource, subject: Subject): MaybePromise<WindowSet> {
@@ -64,8 +67,12 @@ export class WindowSets implements WindowSetSource {
   readonly namedAccounts: readonly string[] = [];
   /** Whether every request should meet a window: not if `limits` is a function, or says that it is unlimited. */
   readonly isLimited: boolean = false;
+  /** Whether a limit bounds the requests in flight, as far as that is known. */
+  readonly boundsInFlight: boolean = false;
   /** Every limit of every layer, without adjustments. None if `limits` is a function. */
   readonly limits: readonly Limit[] = [];
+  /** Names of the groups, of a function those that it returned so far. Undefined without groups, which saves a check. */
+  groups: readonly string[] | undefined;
   /** Of all limits so far: counts of an earlier limit apply again if it comes back. */
   longestMs = 0;
   /** Called if a subject names a provider without a layer, although others are listed. */
@@ -92,6 +99,8 @@ export class WindowSets implements WindowSetSource {
       this.#windowSetsByRouteLimits = limits.#windowSetsByRouteLimits;
       this.needsRoute = limits.needsRoute;
       this.layerFields = limits.layerFields;
+      this.boundsInFlight = limits.boundsInFlight;
+      this.groups = limits.groups;
       this.longestMs = limits.longestMs;
       this.onUnknownProvider = limits.onUnknownProvider;
       this.onHidden = limits.onHidden;
@@ -103,11 +112,13 @@ export class WindowSets implements WindowSetSource {
     }
     if (!isPlainObject(limits) && !Array.isArray(limits)) throw new OptionError(place, limits, NOT_LIMITS);
     if (LAYERS.some((name) => name in limits)) {
-      checkOptions(limits, LAYERS, place, (name) => (LAYER_NAMES.includes(name) ? 'move it into default' : undefined));
-      const { default: defaults, plans, providers, accounts } = limits as LayeredLimits<LayerInput>;
+      checkOptions(limits, LAYERS_AND_GROUPS, place, (name) =>
+        LAYER_NAMES.includes(name) ? 'move it into default' : undefined,
+      );
+      const { default: defaults, plans, providers, accounts, groups } = limits as LayeredLimits<LayerInput>;
       if (plans !== undefined && defaults === undefined)
         throw new OptionError(`${place}.default`, defaults, NO_DEFAULT);
-      this.#default = parseLayer(defaults, `${place}.default`, 'route');
+      this.#default = parseLayer(defaults, `${place}.default`, 'route', parseGroups(groups, `${place}.groups`));
       // Beside plans, such a list would let each request without a plan pass.
       if (Array.isArray(defaults)) checkLimited([this.#default], defaults, `${place}.default`);
       this.#customerPlans = readByName(plans, `${place}.plans`, createLayer);
@@ -115,22 +126,25 @@ export class WindowSets implements WindowSetSource {
       if (accounts !== undefined) this.#accounts = readByName(accounts, `${place}.accounts`, createLayer);
     } else this.#default = parseLayer(limits as LayerInput, place, 'route');
     const named = [this.#customerPlans, this.#providers, this.#accounts ?? new Map<string, Layer>()];
-    const layers = [this.#default, ...named.flatMap((byName) => [...byName.values()])];
-    checkLimited(layers, limits, place);
+    const ofAccounts = [this.#default, ...named.flatMap((byName) => [...byName.values()])];
+    checkLimited(ofAccounts, limits, place);
+    const layers = [...ofAccounts, ...(this.#default.groups?.values() ?? [])];
     const { scope = 'route' } = this.#default.allMethods ?? {};
     this.needsRoute = layers.some((layer) => layer.needsRoute(scope));
     this.layerFields = LAYER_FIELDS.filter((_, i) => named[i]?.size);
     this.namedAccounts = [...(this.#accounts?.keys() ?? [])];
     this.isLimited = !this.#default.isUnlimited;
+    this.boundsInFlight = layers.some((layer) => layer.boundsInFlight);
     this.limits = layers.flatMap((layer) => layer.limits);
     for (const layer of layers) this.#note(layer);
-    this.#defaultWindowSets = new WindowSetCache([this.#default], this.#factory);
+    this.#defaultWindowSets = this.#cacheOf(this.#default);
     this.#listsCustomerPlans = true;
   }
 
   /** Routes with their own limits by default, for a plan or for a provider. Empty if `limits` is a function. */
   get limitedRoutes(): readonly string[] {
-    const layers = [this.#default, ...this.#customerPlans.values(), ...this.#providers.values()];
+    const groups = typeof this.#default === 'function' ? [] : (this.#default.groups?.values() ?? []);
+    const layers = [this.#default, ...this.#customerPlans.values(), ...this.#providers.values(), ...groups];
     return [...new Set(layers.flatMap((layer) => (typeof layer === 'function' ? [] : [...layer.routes])))];
   }
 
@@ -170,17 +184,35 @@ export class WindowSets implements WindowSetSource {
 
   #windowSetsOver(defaults: Layer, subject: Subject): WindowSetCache {
     const { account, provider, plan, limits } = subject;
+    const group = this.groups && this.#groupLayer(account, defaults);
+    if (group !== undefined)
+      return this.#withAccount(
+        getOrCreate(this.#windowSetsByLayer, group, () => this.#cacheOf(group)),
+        group,
+        subject,
+      );
     let windowSets =
       limits === undefined ? this.#windowSetsOfDefault(defaults) : this.#windowSetsOfRouteLimits(limits, defaults);
     if (plan !== undefined) windowSets = windowSets.withLayer(this.#layerOfCustomerPlan(plan));
     if (provider !== undefined) windowSets = windowSets.withLayer(this.#providerLayer(provider));
-    if (this.#accounts !== undefined) {
-      const own = this.#accounts.get(account);
-      if (own !== undefined && this.mayWait)
-        for (const target of hiddenChanges(this.#beneath, own, defaults, subject)) this.onHidden?.(target);
-      windowSets = windowSets.withLayer(own);
-    }
-    return windowSets;
+    return this.#accounts === undefined ? windowSets : this.#withAccount(windowSets, defaults, subject);
+  }
+
+  /** @param beneath the layer that the account's limits replace */
+  #withAccount(windowSets: WindowSetCache, beneath: Layer, subject: Subject): WindowSetCache {
+    const own = this.#accounts?.get(subject.account);
+    if (own !== undefined && this.mayWait)
+      for (const target of hiddenChanges(this.#beneath, own, beneath, subject)) this.onHidden?.(target);
+    return windowSets.withLayer(own);
+  }
+
+  /** The limits of the group whose account it is; undefined for any other account. */
+  #groupLayer(account: string, { groups }: Layer): Layer | undefined {
+    const name = groupOf(account);
+    if (name === undefined || !this.groups?.includes(name)) return undefined;
+    const layer = groups?.get(name);
+    if (layer === undefined) throw unknownGroup(name, [...(groups?.keys() ?? [])]);
+    return layer;
   }
 
   /** @throws LimitError, OptionError */
@@ -233,12 +265,19 @@ export class WindowSets implements WindowSetSource {
     } else {
       this.#default = change(this.#default as Layer);
       this.#note(this.#default);
-      this.#defaultWindowSets = new WindowSetCache([this.#default], this.#factory);
+      this.#defaultWindowSets = this.#cacheOf(this.#default);
     }
   }
 
-  #note({ longestMs }: { readonly longestMs: number }): void {
+  #note({ longestMs, groups }: Pick<Layer, 'longestMs'> & Partial<Pick<Layer, 'groups'>>): void {
     this.longestMs = Math.max(this.longestMs, longestMs);
+    if (groups === undefined) return;
+    this.groups = [...new Set([...(this.groups ?? []), ...groups.keys()])];
+    for (const group of groups.values()) this.#note(group);
+  }
+
+  #cacheOf(layer: Layer): WindowSetCache {
+    return new WindowSetCache([layer], this.#factory);
   }
 
   #providerLayer(provider: string): Layer | undefined {
@@ -256,7 +295,7 @@ export class WindowSets implements WindowSetSource {
 
   #windowSetsOfDefault(layer: Layer): WindowSetCache {
     if (this.#defaultWindowSets !== undefined) return this.#defaultWindowSets;
-    return getOrCreate(this.#windowSetsByLayer, layer, () => new WindowSetCache([layer], this.#factory));
+    return getOrCreate(this.#windowSetsByLayer, layer, () => this.#cacheOf(layer));
   }
 
   #windowSetsOfRouteLimits(limits: LimitInput, defaults: Layer): WindowSetCache {

@@ -40,6 +40,7 @@ export interface MemoryStoreStats {
 
 /** A bounded, synchronous {@link SynchronousLimitStore} in this process's memory. */
 export interface MemoryStore extends SynchronousLimitStore {
+  undo(decision: Decision): boolean;
   settleOnce(decision: Decision, cost: number, receipt: string, until?: number): boolean;
   lease(account: string, route: string, windowSet: WindowSet, cost: number, requests: number): LeaseGrant;
   charge(account: string, route: string, windowSet: WindowSet, cost: number): readonly WindowStatus[];
@@ -164,6 +165,10 @@ class MemoryLimitStore implements MemoryStore {
     return this.#settle(decision, cost, readClock(this.#clock)) !== undefined;
   }
 
+  undo(decision: Decision): boolean {
+    return this.#settle(decision, 0, readClock(this.#clock), decision.decidedAt) !== undefined;
+  }
+
   settleOnce(decision: Decision, cost: number, receipt: string, until?: number): boolean {
     const now = readClock(this.#clock);
     if (until !== undefined && now > until) return false;
@@ -189,7 +194,7 @@ class MemoryLimitStore implements MemoryStore {
   }
 
   /** Returns the end of the last instance that was changed; undefined if none was. */
-  #settle(decision: Decision, cost: number, now: number): number | undefined {
+  #settle(decision: Decision, cost: number, now: number, undone?: number): number | undefined {
     if (!decision.takeCharge()) return undefined;
     const { account, route, windowSet, trace } = decision;
     const change = cost - decision.cost;
@@ -199,7 +204,7 @@ class MemoryLimitStore implements MemoryStore {
       for (const window of trace.slice(part.from, part.to)) {
         const at = indexOfWindow(windows, window) * SLOTS_PER_WINDOW;
         const { durationMs, startedAt } = window;
-        if (startedAt !== undefined && settleWindow(counters, at, durationMs, startedAt, change, now))
+        if (startedAt !== undefined && settleWindow(counters, at, durationMs, startedAt, change, now, undone))
           last = Math.max(last ?? now, startedAt + durationMs);
       }
     }

@@ -106,7 +106,7 @@ class PostgresLimitStore implements PostgresStore {
     if (windowSet.windows.length === 0)
       return new Decision(account, route, windowSet, cost, monotonicClock.now(), FITS, []);
     const pair = pairOf(account, route);
-    const denied = this.#parts.denials.get(pair, account, route, windowSet, cost, monotonicClock.now());
+    const denied = this.#denied(pair, account, route, windowSet, cost);
     return denied ?? this.#calls.decide(account, route, windowSet, cost, pair);
   }
 
@@ -121,10 +121,14 @@ class PostgresLimitStore implements PostgresStore {
     if (windowSet.windows.length === 0)
       return { decision: this.consume(account, route, windowSet, cost) as Decision, granted: requests };
     const pair = pairOf(account, route);
-    const denied = this.#parts.denials.get(pair, account, route, windowSet, cost, monotonicClock.now());
+    const denied = this.#denied(pair, account, route, windowSet, cost);
     return denied === undefined
       ? this.#calls.lease(account, route, windowSet, cost, requests, pair)
       : { decision: denied, granted: 0 };
+  }
+
+  knownRejection(account: string, route: string, windowSet: WindowSet, cost: number): Decision | undefined {
+    return this.#denied(pairOf(account, route), account, route, windowSet, cost);
   }
 
   async peek(account: string, route: string, windowSet: WindowSet): Promise<readonly WindowStatus[]> {
@@ -137,17 +141,21 @@ class PostgresLimitStore implements PostgresStore {
     return this.#settle(decision, cost);
   }
 
+  undo(decision: Decision): Promise<boolean> {
+    return this.#settle(decision, undefined);
+  }
+
   settleOnce(decision: Decision, cost: number, receipt: string, until?: number): Promise<boolean> {
     return this.#settle(decision, cost, { receipt, until });
   }
 
-  #settle(decision: Decision, cost: number, receipted?: Receipted): Promise<boolean> {
+  #settle(decision: Decision, cost: number | undefined, receipted?: Receipted): Promise<boolean> {
     const { denials, failover } = this.#parts;
     const { account, route, windowSet } = decision;
     const pair = pairOf(account, route);
     const changed = layoutOf(windowSet).shared ? { account } : { pair };
     return settleOnServer({ denials, failover, isNotExecuted }, decision, cost, changed, (change) =>
-      this.#settlements.settle(decision, change, pair, receipted),
+      this.#settlements.settle(decision, change, cost === undefined, pair, receipted),
     );
   }
 
@@ -213,6 +221,11 @@ class PostgresLimitStore implements PostgresStore {
       degraded: this.#calls.decider.degraded,
       breaker: server.breaker.state,
     };
+  }
+
+  /** The cached rejection of a pair (S20). */
+  #denied(pair: string, account: string, route: string, windowSet: WindowSet, cost: number): Decision | undefined {
+    return this.#parts.denials.get(pair, account, route, windowSet, cost, monotonicClock.now());
   }
 
   /** Runs a statement that can make rejections wrong. */

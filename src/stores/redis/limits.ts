@@ -121,7 +121,7 @@ class RedisLimitStore implements RedisStore {
     if (windowSet.windows.length === 0)
       return new Decision(account, route, windowSet, cost, monotonicClock.now(), FITS, []);
     const name = this.#parts.names.record(account, route);
-    const denied = this.#parts.denials.get(name, account, route, windowSet, cost, monotonicClock.now());
+    const denied = this.#denied(name, account, route, windowSet, cost);
     return denied ?? this.#calls.decide(account, route, windowSet, cost, this.#keysOf(name, account, windowSet));
   }
 
@@ -136,10 +136,14 @@ class RedisLimitStore implements RedisStore {
     if (windowSet.windows.length === 0)
       return { decision: this.consume(account, route, windowSet, cost) as Decision, granted: requests };
     const name = this.#parts.names.record(account, route);
-    const denied = this.#parts.denials.get(name, account, route, windowSet, cost, monotonicClock.now());
+    const denied = this.#denied(name, account, route, windowSet, cost);
     return denied === undefined
       ? this.#calls.lease(account, route, windowSet, cost, requests, this.#keysOf(name, account, windowSet))
       : { decision: denied, granted: 0 };
+  }
+
+  knownRejection(account: string, route: string, windowSet: WindowSet, cost: number): Decision | undefined {
+    return this.#denied(this.#parts.names.record(account, route), account, route, windowSet, cost);
   }
 
   async peek(account: string, route: string, windowSet: WindowSet): Promise<readonly WindowStatus[]> {
@@ -153,18 +157,22 @@ class RedisLimitStore implements RedisStore {
     return this.#settle(decision, cost);
   }
 
+  undo(decision: Decision): Promise<boolean> {
+    return this.#settle(decision, undefined);
+  }
+
   settleOnce(decision: Decision, cost: number, receipt: string, until?: number): Promise<boolean> {
     return this.#settle(decision, cost, { receipt, until });
   }
 
-  #settle(decision: Decision, cost: number, receipted?: Receipted): Promise<boolean> {
+  #settle(decision: Decision, cost: number | undefined, receipted?: Receipted): Promise<boolean> {
     const { denials, failover, names } = this.#parts;
     const { account, route, windowSet } = decision;
     const name = names.record(account, route);
     const keys = this.#keysOf(name, account, windowSet);
     const changed = windowSet.allMethodsScope === 'account' ? { account } : { pair: name };
     return settleOnServer({ denials, failover, isNotExecuted }, decision, cost, changed, (change) =>
-      this.#settlements.settle(decision, change, keys, names.receipts(account), receipted),
+      this.#settlements.settle(decision, change, cost === undefined, keys, names.receipts(account), receipted),
     );
   }
 
@@ -275,6 +283,11 @@ class RedisLimitStore implements RedisStore {
   #run<T>(operation: string, send: () => Promise<T>): Promise<T> {
     const { breaker } = this.#parts;
     return traceCall('limits', operation, breaker, () => breaker.run(send));
+  }
+
+  /** The cached rejection of a record (S20). */
+  #denied(name: string, account: string, route: string, windowSet: WindowSet, cost: number): Decision | undefined {
+    return this.#parts.denials.get(name, account, route, windowSet, cost, monotonicClock.now());
   }
 
   #keysOf(name: string, account: string, windowSet: WindowSet): string[] {

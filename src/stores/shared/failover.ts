@@ -32,6 +32,8 @@ export interface Failover {
   /** Notes a slot that the store granted: `local` counts it, too. */
   noteSlot(slot: Slot, leaseMs: number): void;
   releaseSlot(slot: Slot): void;
+  /** Undoes a degraded decision. */
+  undo(decision: Decision): boolean;
 }
 
 const NO_SLOTS = { noteSlot: () => {}, releaseSlot: () => {} };
@@ -56,6 +58,7 @@ export function createFailover(policy: OnStoreFailure, localMaxKeys?: number): F
         decide: (account, route, _windowSet, cost) => new Decision(account, route, NO_PLAN, cost, 0, FITS, [], true),
         charge: () => [],
         settle: () => false,
+        undo: () => false,
         holdSlot: () => ({ held: true, running: {}, degraded: true }),
         ...NO_SLOTS,
       };
@@ -64,6 +67,7 @@ export function createFailover(policy: OnStoreFailure, localMaxKeys?: number): F
         decide: refuse,
         charge: refuse,
         settle: () => false,
+        undo: () => false,
         holdSlot: (_slot, _leaseMs, error) => throwFailure(error),
         ...NO_SLOTS,
       };
@@ -93,6 +97,7 @@ function createLocal(
     decide: (account, route, windowSet, cost) => store.consume(account, route, counted(windowSet), cost).asDegraded(),
     charge: (account, route, windowSet, cost) => store.charge(account, route, counted(windowSet), cost),
     settle: (decision, cost) => store.settle(decision, cost),
+    undo: (decision) => store.undo(decision),
     holdSlot(slot, leaseMs) {
       const local: { -readonly [Limit in keyof InFlight]: number } = {};
       for (const limit of IN_FLIGHT_LIMITS) {

@@ -24,6 +24,7 @@ export interface LimitStoreStats {
 
 /** A limit store on a server: what changes something is a promise. */
 export interface ServerLimitStore extends LimitStore {
+  undo(decision: Decision): Promise<boolean>;
   settleOnce(decision: Decision, cost: number, receipt: string, until?: number): Promise<boolean>;
   lease(
     account: string,
