@@ -165,8 +165,10 @@ export class GateEntries<Request> {
   }
 }
 
-function rejectionDetail({ blocked, shown }: Decision, headers: HeaderFields): string {
+function rejectionDetail({ blocked, inFlight, shown }: Decision, headers: HeaderFields): string {
   const retry = 'retry-after' in headers ? `in ${headers['retry-after']} s` : 'later';
+  if (inFlight !== undefined)
+    return `${inFlight.running} requests are running, and ${inFlight.max} may run at the same time; retry when one has ended.`;
   if (blocked === undefined) {
     const state = (shown?.remaining ?? 0) > 0 ? 'has not enough left for this request' : 'is used up';
     return `The rate limit ${state}; retry ${retry}.`;

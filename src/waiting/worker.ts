@@ -1,14 +1,15 @@
 import { ClosedError, OptionError } from '../base/errors.ts';
-import { isPromise } from '../base/maybe-promise.ts';
+import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkMethods, checkOptions } from '../base/options.ts';
 import type { Decision } from '../core/decision.ts';
 import { createSystemTimers, type Timers } from '../core/timers.ts';
 import { EVERY_ROUTE } from '../core/window-set.ts';
 import { checkCost } from '../limits/limiter.ts';
-import { windowSetOf } from '../limits/limiter-parts.ts';
+import { partsOf, windowSetOf } from '../limits/limiter-parts.ts';
 import type { Limiter, LimitRequest } from '../limits/ports.ts';
 import { QueueFullError } from './errors.ts';
 import { checkFits, type Job, JobQueue } from './queue.ts';
+import { Releases } from './releases.ts';
 
 /** Options of {@link createJobWorker}. */
 export interface JobWorkerOptions {
@@ -42,7 +43,7 @@ export interface JobWorker {
   /** Jobs that wait now, those that ask the store included. */
   readonly waiting: number;
   /**
-   * Resolves with an accepted decision, as soon as the job fits its windows. In one process, the jobs of one
+   * Resolves with an accepted decision, as soon as the job fits its windows, and may run beside the others. In one process, the jobs of one
    * account and route are served in the order of their calls. There is no order across processes.
    *
    * It rejects with the reason of `signal` if that is aborted, and with the store's errors if its failure policy is
@@ -52,6 +53,17 @@ export interface JobWorker {
    * CostError, LimitError, OptionError. Nothing was charged then
    */
   acquire(request: LimitRequest, options?: AcquireOptions): Promise<Decision>;
+  /**
+   * Acquires, runs a job, and releases its slot when the job has ended, also if it failed (S29). With `acquire` alone, a
+   * job of limits with `inFlight` calls `limiter.release(decision)` itself.
+   * @returns what the job returned
+   * @throws as `acquire`, and what the job throws
+   */
+  run<Result>(
+    request: LimitRequest,
+    job: (decision: Decision) => MaybePromise<Result>,
+    options?: AcquireOptions,
+  ): Promise<Result>;
   /**
    * Rejects every waiting job with `ClosedError`, and refunds charges that are under way. Later calls reject. The
    * limiter stays open: close it afterwards.
@@ -87,6 +99,7 @@ class LimiterWorker implements JobWorker {
   /** Only queues with jobs, by account and route. */
   readonly #queues = new Map<string, JobQueue>();
   readonly #serving = new Set<Promise<void>>();
+  readonly #releases: Releases;
   /** Jobs that wait, by account. */
   readonly #waitingOf = new Map<string, number>();
   #waiting = 0;
@@ -96,6 +109,7 @@ class LimiterWorker implements JobWorker {
     this.#limiter = limiter;
     this.#maxQueue = maxQueue;
     this.#timers = timers;
+    this.#releases = new Releases(() => partsOf(limiter)?.slots());
   }
 
   get waiting(): number {
@@ -137,10 +151,25 @@ class LimiterWorker implements JobWorker {
     }
   }
 
+  async run<Result>(
+    request: LimitRequest,
+    job: (decision: Decision) => MaybePromise<Result>,
+    options?: AcquireOptions,
+  ): Promise<Result> {
+    if (typeof job !== 'function') throw new OptionError('job', job, 'must be a function');
+    const decision = await this.acquire(request, options);
+    try {
+      return await job(decision);
+    } finally {
+      await this.#limiter.release(decision);
+    }
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     for (const queue of this.#queues.values()) queue.clear(() => new ClosedError('the worker'));
     await Promise.all(this.#serving);
+    this.#releases.close();
   }
 
   #count(account: string, jobs: 1 | -1): void {
@@ -160,7 +189,7 @@ class LimiterWorker implements JobWorker {
       existing.add(job);
       return existing;
     }
-    const queue = new JobQueue(this.#limiter, this.#timers);
+    const queue = new JobQueue(this.#limiter, this.#timers, this.#releases);
     this.#queues.set(name, queue);
     queue.add(job);
     const serving = queue.serve(() => this.#queues.delete(name)).finally(() => this.#serving.delete(serving));
