@@ -16,6 +16,7 @@ export interface RouteOptions<Request>
       | 'allow'
       | 'provider'
       | 'plan'
+      | 'groups'
       | 'cached'
       | 'finalCost'
       | 'answer'

@@ -97,6 +97,8 @@ function leaveGate(entry: GateEntry, exchange: WebExchange): MaybePromise<unknow
   request[PASSAGE] = entry;
   forgetBody(request, true);
   if (entry.recording !== undefined) return proceedRecorded(entry, entry.recording, exchange);
+  // A runtime may leave the body of a client that disconnected unread.
+  if (entry.holdsSlot) request.signal?.addEventListener('abort', () => endPassage(entry, exchange), { once: true });
   const failed = (error: unknown): never => {
     if (isThrownResponse(error, exchange)) throw finish(error, entry, exchange);
     entry.settle({ status: exchange.results?.thrown(error, exchange.request).status ?? 500 });
@@ -235,15 +237,13 @@ function answer(reply: Reply, exchange: WebExchange): unknown {
 function finish(value: unknown, passage: Passage, exchange: WebExchange): unknown {
   const response = settle(value, passage, exchange);
   if (!passage.holdsSlot) return response;
-  const { method, signal } = exchange.request;
+  const { method } = exchange.request;
   const end = (): void => endPassage(passage, exchange);
   const body = isResponse(response) && !isUpgrade(response) && method !== 'HEAD' ? response.body : null;
   if (body === null || body.locked) {
     end();
     return response;
   }
-  // A runtime may leave the body of a client that disconnected unread.
-  signal?.addEventListener('abort', end, { once: true });
   return withBody(response as Response, watchedBody(body, end));
 }
 
