@@ -189,8 +189,8 @@ function rejectionDetail(
   const retry = 'retry-after' in headers ? `in ${headers['retry-after']} s` : 'later';
   const group = parts === undefined || rejectedBy === OF_ACCOUNT ? undefined : describeGroup(rejectedBy);
   if (inFlight !== undefined) {
-    const requests = `${inFlight.running} requests${group === undefined ? '' : ` of ${group}`}`;
-    return `${requests} are running, and at most ${inFlight.max} may run at the same time; retry when one has ended.`;
+    const { running, max } = inFlight;
+    return `${running} of at most ${max} requests${group === undefined ? '' : ` of ${group}`} are running; retry when one has ended.`;
   }
   if (blocked === undefined) {
     const state = (shown?.remaining ?? 0) > 0 ? 'has not enough left for this request' : 'is used up';

@@ -29,10 +29,7 @@ export const IN_FLIGHT_CASES: readonly AdapterCase[] = [
       const rejected = await fixture.send();
       assertEqual(readProblem(rejected), [429, 'api/too_many_requests']);
       assertEqual(limitFields(rejected), {});
-      assertEqual(
-        JSON.parse(rejected.text).detail,
-        '1 requests are running, and at most 1 may run at the same time; retry when one has ended.',
-      );
+      assertEqual(JSON.parse(rejected.text).detail, '1 of at most 1 requests are running; retry when one has ended.');
       mayRespond.resolve();
       assertEqual([(await first).text, await fixture.remaining()], ['done', 999]);
       await isIdle(fixture);
@@ -55,7 +52,7 @@ export const IN_FLIGHT_CASES: readonly AdapterCase[] = [
             yield* chunks('two');
           })(),
         });
-      const response = await fixture.fetch();
+      const response = await fixture.fetch({});
       const reader = response.body?.getReader();
       assertEqual(new TextDecoder().decode((await reader?.read())?.value), 'one ');
       assertEqual([(await fixture.send()).status, fixture.running], [429, 1]);
