@@ -30,7 +30,6 @@ const STORE_FAILURE_DETAILS = {
 } as const;
 const RESULT_UNAVAILABLE_DETAIL =
   'The original request has completed, but its stored response cannot be read now. Retry with the same key.';
-const NEVER_FITS_DETAIL = 'The request costs more than this limit ever allows; waiting does not help.';
 /** A header field carries it twice per window. */
 const MAX_PARTITION_KEY = 256;
 const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
@@ -55,8 +54,10 @@ export class GateEntries<Request> {
     const headers = rateLimitFields(decision, this.#options.headers, this.#partitionKeyOf(decision, id));
     if (decision.accepted) return this.#createPassage(id, decision, headers);
     // The store that is away may know another max than the failure policy.
-    if (decision.impossible && !decision.degraded)
-      return this.answer(422, 'api/cost_exceeds_limit', NEVER_FITS_DETAIL, request, id, headers, decision);
+    if (decision.impossible && !decision.degraded) {
+      const detail = neverFitsDetail(decision);
+      return this.answer(422, 'api/cost_exceeds_limit', detail, request, id, headers, decision);
+    }
     const detail = rejectionDetail(decision, headers);
     return this.answer(429, 'api/too_many_requests', detail, request, id, headers, decision);
   }
@@ -165,11 +166,17 @@ export class GateEntries<Request> {
   }
 }
 
+function neverFitsDetail({ shown }: Decision): string {
+  const what = shown?.unit === undefined ? 'this limit' : `this limit of ${shown.unit}`;
+  return `The request costs more than ${what} ever allows; waiting does not help.`;
+}
+
 function rejectionDetail({ blocked, shown }: Decision, headers: HeaderFields): string {
   const retry = 'retry-after' in headers ? `in ${headers['retry-after']} s` : 'later';
   if (blocked === undefined) {
     const state = (shown?.remaining ?? 0) > 0 ? 'has not enough left for this request' : 'is used up';
-    return `The rate limit ${state}; retry ${retry}.`;
+    const of = shown?.unit === undefined ? '' : ` of ${shown.unit}`;
+    return `The rate limit${of} ${state}; retry ${retry}.`;
   }
   const detail = `Requests like this one are blocked for this account; retry ${retry}.`;
   return blocked.reason === undefined ? detail : `${detail} Reason: ${blocked.reason}`;

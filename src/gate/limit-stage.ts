@@ -1,5 +1,6 @@
 import { CostError, OptionError } from '../base/errors.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
+import type { Cost } from '../core/unit.ts';
 import { EVERY_ROUTE } from '../core/window-set.ts';
 import type { GateEntries } from './entries.ts';
 import type { GateAnswer } from './gate.ts';
@@ -100,7 +101,7 @@ export class LimitStage<Request> {
     isCached: boolean,
     provider: string | undefined,
     plan: string | undefined,
-    cost: number | undefined,
+    cost: Cost | undefined,
   ): MaybePromise<GateAnswer | GatePassage> {
     if (isCached === true) return this.#entries.skip(requestId, 'cached');
     // Any other truthy value would let a request past its limit by accident.

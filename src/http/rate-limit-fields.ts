@@ -39,7 +39,10 @@ const STYLES: Readonly<Record<RateLimitStyle, FieldWriter>> = {
     const pk = partitionKey === undefined ? '' : `;pk=:${base64(new TextEncoder().encode(partitionKey))}:`;
     // `w` and `t` count whole seconds, so they are rounded up.
     fields['ratelimit-policy'] = trace
-      .map(({ max, durationMs }, at) => `${names[at]};q=${max};w=${wholeSeconds(durationMs)}${pk}`)
+      .map(({ max, durationMs, unit }, at) => {
+        const qu = unit === undefined ? '' : `;qu="${unit}"`;
+        return `${names[at]};q=${max}${qu};w=${wholeSeconds(durationMs)}${pk}`;
+      })
       .join(', ');
     fields.ratelimit = trace
       .map(({ remaining, resetMs }, at) => `${names[at]};r=${remaining};t=${wholeSeconds(resetMs)}${pk}`)
@@ -118,10 +121,11 @@ function wholeSeconds(ms: number): string {
   return String(Math.ceil(ms / 1_000));
 }
 
-/** The name that the user chose, unless it is another window's already; else the limit and the duration. */
+/** The name that the user chose, unless it is another window's already; else the limit, the unit and the duration. */
 function policyNames({ windows }: WindowSet): readonly string[] {
-  return windows.map(({ limit, durationMs, name }, at) => {
+  return windows.map(({ limit, durationMs, unit, name }, at) => {
     const isOwn = name !== undefined && windows.findIndex((other) => other.name === name) === at;
-    return `"${isOwn ? name : `${limit}-${formatDuration(durationMs)}`}"`;
+    const unnamed = [limit, ...(unit === undefined ? [] : [unit]), formatDuration(durationMs)].join('-');
+    return `"${isOwn ? name : unnamed}"`;
   });
 }

@@ -48,14 +48,19 @@ interface Expectation {
 }
 
 /** The limits, as far as it is known what they name. */
-export interface NamedLimits extends Pick<WindowSetSource, 'limitedRoutes' | 'layerFields'> {
+export interface NamedLimits extends Pick<WindowSetSource, 'limitedRoutes' | 'layerFields' | 'units'> {
   /** The accounts that have limits of their own. */
   readonly namedAccounts?: readonly string[] | undefined;
   /** Whether they are known not to say of any account that it is unlimited. */
   readonly isLimited?: boolean | undefined;
 }
 
-function expectationsOf({ layerFields = [], namedAccounts = [], isLimited = false }: NamedLimits): Expectation[] {
+function expectationsOf({
+  layerFields = [],
+  namedAccounts = [],
+  isLimited = false,
+  units = [],
+}: NamedLimits): Expectation[] {
   const accounts = new Set(namedAccounts);
   const codes = { plan: 'HG_PLAN_NEVER_SEEN', provider: 'HG_PROVIDER_NEVER_SEEN' } as const;
   const expectations: (Expectation | false)[] = [
@@ -63,6 +68,11 @@ function expectationsOf({ layerFields = [], namedAccounts = [], isLimited = fals
       code: codes[field],
       isMet: (request: LimitRequest) => request[field] !== undefined,
       instead: `had no ${field}, so limits.${field}s never applied`,
+    })),
+    ...units.map((unit) => ({
+      code: 'HG_UNIT_NEVER_SEEN' as const,
+      isMet: ({ cost }: LimitRequest) => Object.hasOwn(Object(cost), unit),
+      instead: `had no cost in ${unit}, so windows of ${unit} never applied`,
     })),
     accounts.size > 0 && {
       code: 'HG_ACCOUNT_NEVER_SEEN',
@@ -151,7 +161,7 @@ export class LimiterChecks {
       if (isSeconds(Number(ms))) this.#misuse.warn('HG_SECONDS', `durationMs of a window is ${ms}: are seconds meant?`);
     for (const limit of limits) {
       limit.forEach((window, i) => {
-        const longer = limit[i + 1];
+        const longer = limit.find(({ unit }, at) => at > i && unit === window.unit);
         if (longer === undefined || longer.max > window.max) return;
         const reason = `${formatWindow(window)} has no effect beside ${formatWindow(longer)}.`;
         this.#misuse.warn('HG_WINDOW_WITHOUT_EFFECT', reason);
@@ -213,7 +223,7 @@ export class LimiterChecks {
     if (this.areUnread && this.#rejections >= IGNORED) this.#warnOfIgnored();
     this.areUnread = false;
     for (const { code, instead } of this.#unmet)
-      this.#misuse.warn(code, `All of the first ${DECISIONS} requests ${instead}.`);
+      this.#misuse.warn(code, `All of the first ${DECISIONS} requests ${instead}.`, instead);
   }
 
   #look({ account, route: named }: LimitRequest, route: string, windowSet: WindowSet, decisions: number): void {

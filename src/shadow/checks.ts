@@ -6,8 +6,11 @@ import { onNextTurn } from '../base/slices.ts';
 import type { Decision } from '../core/decision.ts';
 import type { LimitName } from '../core/limit.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
+import type { Cost } from '../core/unit.ts';
 import { EVERY_ROUTE, type WindowSet } from '../core/window-set.ts';
+import { copyOfRequest, costsIn } from '../limits/costs.ts';
 import type { LimitRequest } from '../limits/ports.ts';
+import { consumeUnits, costedParts, routesOfUnits, settlementsOf } from '../limits/unit-parts.ts';
 import type { WindowSetSource } from '../limits/window-set-source.ts';
 import { resolveWindowSet } from '../limits/window-sets.ts';
 import { PendingCalls } from './calls.ts';
@@ -45,8 +48,8 @@ export interface ShadowRequest {
   readonly request: LimitRequest;
   /** Undefined until the candidate accepted the request. */
   candidate: Decision | undefined;
-  /** The final cost of the request, if it was known before the candidate had decided. */
-  finalCost: number | undefined;
+  /** The final costs of the request, as far as they were known before the candidate had decided: a unit each (S33). */
+  readonly finalCosts: Cost[];
 }
 
 /** Accounts that share so many last characters are in the sample together. It bounds the time for a long account. */
@@ -87,9 +90,9 @@ export class ShadowChecks {
   /** Remembers a request, because its caller may change it. Undefined if it is not in the sample, or is no request. */
   prepare(given: LimitRequest): ShadowRequest | undefined {
     try {
-      const { account, route, provider, plan, limits, cost } = given;
+      const { account, route, provider, plan, limits, cost } = copyOfRequest(given);
       if (this.#isClosed || !isInSample(account, this.#settings.sample)) return undefined;
-      return { request: { account, route, provider, plan, limits, cost }, candidate: undefined, finalCost: undefined };
+      return { request: { account, route, provider, plan, limits, cost }, candidate: undefined, finalCosts: [] };
     } catch {
       // The limiter reported the fault.
       return undefined;
@@ -108,26 +111,33 @@ export class ShadowChecks {
     this.#add(route, () =>
       this.#call(route, () =>
         after(resolveWindowSet(windowSets, request), (windowSet) =>
-          (store as Required<LimitStore>).charge(account, route, this.#copyOf(windowSet), cost),
+          Promise.all(
+            costedParts(route, this.#copyOf(windowSet), costsIn(cost)).map((part) =>
+              (store as Required<LimitStore>).charge(account, part.route, part.windowSet, part.cost),
+            ),
+          ),
         ),
       ),
     );
   }
 
   /** @param cost has been checked */
-  settle(current: Decision, cost: number): void {
+  settle(current: Decision, cost: Cost): void {
     if (!current.accepted || !isInSample(current.account, this.#settings.sample)) return;
     this.#add(undefined, () => {
       const shadow = this.#requests.get(current);
       if (shadow === undefined) return;
       // The store says whether it was settled before, as the limiter's store does.
-      if (shadow.candidate === undefined) shadow.finalCost ??= cost;
+      if (shadow.candidate === undefined) shadow.finalCosts.push(cost);
       else this.#settle(shadow.candidate, cost);
     });
   }
 
   reset(target: ResetTarget): void {
-    this.#add(undefined, () => this.#call(undefined, () => this.#settings.store.reset(target)));
+    const { store, windowSets } = this.#settings;
+    const routes = target.route === undefined ? [] : routesOfUnits(target.route, windowSets.units ?? []);
+    for (const each of [target, ...routes.map((route) => ({ ...target, route }))])
+      this.#add(undefined, () => this.#call(undefined, () => store.reset(each)));
   }
 
   figures(): ShadowFigures {
@@ -218,7 +228,7 @@ export class ShadowChecks {
       route,
       () =>
         after(resolveWindowSet(windowSets, shadow.request), (windowSet) =>
-          store.consume(account, route, this.#copyOf(windowSet), cost),
+          consumeUnits(store, account, route, this.#copyOf(windowSet), cost),
         ),
       (candidate) => this.#compare(shadow, current, candidate),
     );
@@ -228,12 +238,13 @@ export class ShadowChecks {
    * A store can write to the numbers of a window set, and the limits in force may share the source of window sets.
    */
   #copyOf(windowSet: WindowSet): WindowSet {
-    const { windows, durations, maxes, routeWindows, allMethodsScope, shows } = windowSet;
+    const { windows, durations, maxes, routeWindows, allMethodsScope, shows, units } = windowSet;
     return getOrCreate(this.#copies, windowSet, () =>
       Object.freeze({
         ...{ windows, routeWindows, allMethodsScope, shows },
         durations: durations.slice(),
         maxes: maxes.slice(),
+        units: units?.map((unit) => ({ ...unit, windowSet: this.#copyOf(unit.windowSet) })),
       }),
     );
   }
@@ -254,11 +265,13 @@ export class ShadowChecks {
     this.#count({ outcome, limit, current, candidate }, route);
     if (!accepted) return;
     shadow.candidate = candidate;
-    if (shadow.finalCost !== undefined) this.#settle(candidate, shadow.finalCost);
+    for (const cost of shadow.finalCosts) this.#settle(candidate, cost);
   }
 
-  #settle(candidate: Decision, cost: number): void {
-    this.#call(undefined, () => this.#settings.store.settle(candidate, cost));
+  #settle(candidate: Decision, cost: Cost): void {
+    const { store, windowSets } = this.#settings;
+    for (const [part, final] of settlementsOf(candidate, cost, windowSets.units ?? []))
+      this.#call(undefined, () => store.settle(part, final));
   }
 
   #count(decision: ShadowDecision, route: string): void {

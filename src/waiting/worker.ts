@@ -4,8 +4,8 @@ import { checkMethods, checkOptions } from '../base/options.ts';
 import type { Decision } from '../core/decision.ts';
 import { createSystemTimers, type Timers } from '../core/timers.ts';
 import { EVERY_ROUTE } from '../core/window-set.ts';
-import { checkCost } from '../limits/limiter.ts';
-import { windowSetOf } from '../limits/limiter-parts.ts';
+import { copyOfRequest, costsOf } from '../limits/costs.ts';
+import { partsOf, windowSetOf } from '../limits/limiter-parts.ts';
 import type { Limiter, LimitRequest } from '../limits/ports.ts';
 import { QueueFullError } from './errors.ts';
 import { checkFits, type Job, JobQueue } from './queue.ts';
@@ -107,13 +107,12 @@ class LimiterWorker implements JobWorker {
     const { maxWaitMs, signal } = checkAcquireOptions(options);
     const resolving = windowSetOf(this.#limiter, given);
     // A copy, because the caller may change its object while the job waits.
-    const request = { ...given };
+    const request = copyOfRequest(given);
     // No wait if there is no need, because jobs are served in the order of their calls.
     const windowSet = isPromise(resolving) ? await resolving : resolving;
     if (this.#closed) throw new ClosedError('the worker');
-    const { cost = 1 } = request;
-    checkCost(cost);
-    checkFits(windowSet, cost);
+    const costs = costsOf(request.cost ?? 1, partsOf(this.#limiter)?.windowSets.units ?? []);
+    checkFits(windowSet, costs);
     signal?.throwIfAborted();
     const { account } = request;
     const ofAccount = this.#waitingOf.get(account) ?? 0;
@@ -124,7 +123,7 @@ class LimiterWorker implements JobWorker {
     try {
       return await new Promise<Decision>((resolve, reject) => {
         const deadline = this.#timers.now() + maxWaitMs;
-        const job: Job = { request, cost, windowSet, maxWaitMs, deadline, resolve, reject };
+        const job: Job = { request, costs, windowSet, maxWaitMs, deadline, resolve, reject };
         const queue = this.#add(job);
         giveUp = () => {
           if (queue.remove(job)) reject(signal?.reason);

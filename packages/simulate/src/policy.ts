@@ -1,4 +1,4 @@
-import type { Decision } from 'headgate';
+import type { Cost, Decision, UnitCosts } from 'headgate';
 import { createLimiter, isHeadgateError, type Limiter, type Limits } from 'headgate';
 import { checkOptions, createUnshardedStore, isWindowSetSource, WindowSets } from 'headgate/internal';
 import type { Clock, WindowSetSource } from 'headgate/limits';
@@ -38,6 +38,7 @@ export class TraceClock implements Clock {
 export class SimulatedPolicy {
   readonly #limiter: Limiter;
   readonly #account: Policy['account'];
+  readonly #units: readonly string[];
 
   /** @throws LimitError, OptionError */
   constructor(policy: Policy, place: string, clock: Clock) {
@@ -47,6 +48,7 @@ export class SimulatedPolicy {
     const store = createUnshardedStore({ maxKeys: MAX_KEYS, clock });
     this.#limiter = createLimiter({ store, limits: windowSets, validate: false });
     this.#account = account;
+    this.#units = ['requests', ...(windowSets.units ?? [])];
   }
 
   /** Selects the limits that apply to the request. */
@@ -59,15 +61,21 @@ export class SimulatedPolicy {
     const { account, route, cost } = request;
     const { provider, plan } = this.#account?.(account) ?? request;
     try {
-      return this.#limiter.consumeSync({ account, route, provider, plan, cost });
+      return this.#limiter.consumeSync({ account, route, provider, plan, cost: this.#known(cost) });
     } catch (error) {
       if (isHeadgateError(error, 'unknown_plan')) return undefined;
       throw error;
     }
   }
 
-  settle(decision: Decision, cost: number): void {
+  settle(decision: Decision, cost: Cost): void {
     // The store is synchronous, so this is done when the call returns.
-    void this.#limiter.settle(decision, cost);
+    void this.#limiter.settle(decision, this.#known(cost));
+  }
+
+  /** The cost without units that these limits do not count: the other limits may. */
+  #known<Given extends Cost | undefined>(cost: Given): Given | UnitCosts {
+    if (typeof cost !== 'object') return cost;
+    return Object.fromEntries(Object.entries(cost).filter(([unit]) => this.#units.includes(unit)));
   }
 }

@@ -159,7 +159,7 @@ class Simulation {
     }
   }
 
-  #settle(id: string, cost: number): void {
+  #settle(id: string, cost: Cost): void {
     const decisions = this.#unsettled.get(id);
     if (decisions === undefined) this.#lostSettlements++;
     this.#unsettled.delete(id);

@@ -1,4 +1,5 @@
 import { METHODS } from 'node:http';
+import type { Cost } from 'headgate';
 import type { ClaimSettings } from 'headgate/idempotency';
 import { settingsOf } from 'headgate/internal';
 import { parseTemplate, type RouteTemplate } from 'headgate-simulate/routes';
@@ -17,6 +18,8 @@ export interface Route {
   readonly idempotent: RouteIdempotency | undefined;
   /** Whether the config says that it is not idempotent. */
   readonly ignoresKeys?: boolean | undefined;
+  /** What a request costs; undefined for 1. */
+  readonly cost?: Cost | undefined;
   /** Name of the upstream for its requests; undefined if the route does not set one. */
   readonly upstream?: string | undefined;
 }
@@ -34,7 +37,7 @@ export interface RouteIdempotency {
 
 /** The routes of a checked config. */
 export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idempotency'>): Route[] {
-  return routes.map(({ route, account, public: isPublic, idempotent, upstream }) => {
+  return routes.map(({ route, account, public: isPublic, idempotent, cost, upstream }) => {
     const own = typeof idempotent !== 'object' ? {} : idempotent;
     const {
       required = false,
@@ -49,6 +52,7 @@ export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idemp
       isPublic,
       idempotent: idempotent ? { settings, lateAnswerMs, required, compares } : undefined,
       ignoresKeys: idempotent === false,
+      cost,
       upstream,
     };
   });

@@ -33,7 +33,8 @@ export interface KeyedRequest {
 export interface Subject {
   readonly route: Route | undefined;
   readonly account: Account | undefined;
-  readonly cost: number;
+  /** What a caller or a proxy says; undefined for the cost of the route. */
+  readonly cost: Cost | undefined;
   readonly idempotent: { readonly request: IdempotentRequest } | undefined;
 }
 
@@ -53,8 +54,7 @@ export interface Exchange extends Subject {
   target: string;
   /** Undefined for a request that is to be forwarded. */
   door: Door | undefined;
-  /** How much of each window the request uses. */
-  cost: number;
+  cost: Cost | undefined;
   /** Gives the gateway's own answers the form that the asking proxy understands. */
   shape: ((reply: Reply) => Reply) | undefined;
   /** Undefined if nothing is traced. */
@@ -108,7 +108,7 @@ export function createExchange(
     method: request.method ?? '',
     target: request.url ?? '',
     door: undefined,
-    cost: 1,
+    cost: undefined,
     shape: undefined,
     trace: undefined,
     route: undefined,

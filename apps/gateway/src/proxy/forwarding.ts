@@ -134,7 +134,8 @@ export class Forwarding implements UpstreamListener {
     this.span?.onStatus(status);
     const exchange = this.#exchange;
     this.#options.onHead(exchange, (performance.now() - this.#startedAt) / 1_000);
-    const { headers, stripRateLimit } = this.#passage.settle({ status });
+    const header = (name: string) => fieldValues(rawFields, name.toLowerCase())[0];
+    const { headers, stripRateLimit } = this.#passage.settle({ status, header });
     if (stripRateLimit) {
       this.#discardAnswer();
       this.#refuse(PROVIDER_LIMIT, headers);
