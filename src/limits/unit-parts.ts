@@ -1,4 +1,4 @@
-import { CostError, SubjectError } from '../base/errors.ts';
+import { CostError, isHeadgateError, SubjectError } from '../base/errors.ts';
 import { after, isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import type { Block, BlockTarget } from '../core/block.ts';
 import { BlockedDecision } from '../core/blocked-decision.ts';
@@ -6,8 +6,11 @@ import type { Decision } from '../core/decision.ts';
 import type { LimitStore } from '../core/ports.ts';
 import { type Cost, REQUESTS } from '../core/unit.ts';
 import { createWindowSet, EVERY_ROUTE, routeOfUnit, type UnitWindows, type WindowSet } from '../core/window-set.ts';
-import { costsIn } from './costs.ts';
+import { costsIn, costsOf } from './costs.ts';
 import { decideJointly, type JointPart, type JointRequest, OF_ACCOUNT, storePart } from './joint-decision.ts';
+import { partsOf } from './limiter-parts.ts';
+import type { Limiter } from './ports.ts';
+import type { Subject } from './window-set-source.ts';
 
 /** What a store counts for one request under one route. */
 export interface CountedPart extends UnitWindows {
@@ -134,6 +137,18 @@ function blockOf(store: LimitStore, target: BlockTarget): MaybePromise<Block | u
     return isPromise(block) ? block.catch(() => undefined) : block;
   } catch {
     return undefined;
+  }
+}
+
+/** Why the limits of a subject do not take a cost; undefined if they do. The limits must not be a function. */
+export function faultOfCost(limiter: Limiter, subject: Subject, cost: Cost): string | undefined {
+  try {
+    const costs = costsOf(cost, partsOf(limiter)?.windowSets.units ?? []);
+    costedParts(subject.route ?? EVERY_ROUTE, limiter.windowSet(subject), costs);
+    return undefined;
+  } catch (error) {
+    if (isHeadgateError(error, 'invalid_cost')) return error.message;
+    throw error;
   }
 }
 

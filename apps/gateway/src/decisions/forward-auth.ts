@@ -20,7 +20,7 @@ export interface ForwardAuthOptions extends Pick<Rules, 'limitAddress' | 'gate'>
   readonly admitHead: Admission['admitHead'];
   readonly settle: Settle;
   /** What the limits count beside requests. */
-  readonly units: readonly string[];
+  readonly units: () => readonly string[];
 }
 
 /** The request that a proxy asks about. */
@@ -57,6 +57,7 @@ export function createForwardAuth({
   admitHead,
   gate,
   settle,
+  units,
 }: ForwardAuthOptions): Rules {
   const isProxy = createProxyCheck(trustedProxies);
   const faults = new WeakMap<Exchange, Refusal>();
@@ -76,7 +77,7 @@ export function createForwardAuth({
     }
     const asked = form.read(request.rawHeaders);
     if (isRefusal(asked)) return asked;
-    const cost = readCost(query, units);
+    const cost = readCost(query, units());
     if (cost !== undefined && isRefusal(cost)) return cost;
     exchange.method = asked.method;
     exchange.target = asked.target;

@@ -19,7 +19,7 @@ export function createSettlement({ limiter, hasReceipts, onRefund }: SettlementO
   return async (receipt, cost) => {
     try {
       const changed = await limiter.settle(receipt, cost);
-      if (changed && cost === 0) onRefund(routeOf(receipt, limiter));
+      if (changed && cost === 0) onRefund(subjectOfReceipt(receipt)?.route ?? '');
       return changed;
     } catch (error) {
       if (isHeadgateError(error, 'invalid_receipt')) return BAD_RECEIPT;

@@ -17,12 +17,16 @@ const windowObject = z.strictObject({
     .string()
     .check(readableBy((unit) => parseWindow({ max: 1, durationMs: 1, unit })))
     .optional()
-    .describe('What the window counts, such as tokens: `cost` of a route, or of a decision, names it. By default requests'),
+    .describe(
+      'What the window counts, such as tokens: `cost` of a route, or of a decision, names it. By default requests',
+    ),
   name: z
     .string()
     .check(readableBy((name) => parseWindow({ max: 1, durationMs: 1, name })))
     .optional()
-    .describe('Name in the fields RateLimit-Policy and RateLimit. By default the limit, the unit and the duration: route-1m'),
+    .describe(
+      'Name in the fields RateLimit-Policy and RateLimit. By default the limit, the unit and the duration: route-1m',
+    ),
 });
 
 /** One limit. */

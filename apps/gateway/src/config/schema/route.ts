@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { routeIdempotency } from './idempotency.ts';
-import { HEADER_NAME } from '../account-source.ts';
 import { cost, unit } from '../../api/cost.ts';
+import { HEADER_NAME } from '../account-source.ts';
+import { routeIdempotency } from './idempotency.ts';
 import { name } from './values.ts';
 
 const ACCOUNT = /^(key|application|address|none|(path|query|header|body)\..+)$/s;

@@ -24,11 +24,11 @@ export function spanText(ms: number): string {
 /** Who reads `60 per 1 min` counts in minutes: `60 per minute`, `30,000 tokens per minute`. */
 export function perText(max: number, durationMs: number, unit?: string): string {
   const one = { 86400000: 'day', 3600000: 'hour', 60000: 'minute', 1000: 'second' }[durationMs];
-  return `${countText(max, unit)} per ${one ?? spanText(durationMs)}`;
+  return `${unitsText(max, unit)} per ${one ?? spanText(durationMs)}`;
 }
 
 /** `5`, `30,000 tokens` */
-export function countText(count: number, unit?: string): string {
+export function unitsText(count: number, unit?: string): string {
   return unit === undefined ? numberText(count) : `${numberText(count)} ${unit}`;
 }
 
