@@ -4,6 +4,7 @@ import type { Decision } from '../core/decision.ts';
 import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
 import { createProblem, problemReply, type Reply } from '../http/problem.ts';
 import { type HeaderFields, rateLimitFields } from '../http/rate-limit-fields.ts';
+import { OF_ACCOUNT } from '../limits/joint-decision.ts';
 import { problemOfBody } from './body-problem.ts';
 import type { GateEmitter, RefusedEvent, SkippedEvent } from './events.ts';
 import type { GateAnswer } from './gate.ts';
@@ -58,7 +59,7 @@ export class GateEntries<Request> {
       const detail = neverFitsDetail(decision);
       return this.answer(422, 'api/cost_exceeds_limit', detail, request, id, headers, decision);
     }
-    const detail = rejectionDetail(decision, headers);
+    const detail = rejectionDetail(decision, headers, (group) => this.#describe(group, id));
     return this.answer(429, 'api/too_many_requests', detail, request, id, headers, decision);
   }
 
@@ -161,6 +162,20 @@ export class GateEntries<Request> {
     }
   }
 
+  #describe(group: string, requestId: string): string {
+    const { describe } = this.#options;
+    const ofGroup = `the group ${group}`;
+    try {
+      const words: unknown = describe === undefined ? ofGroup : describe(group);
+      if (typeof words === 'string') return words;
+      if (isPromise(words)) words.then(undefined, () => {});
+      throw new OptionError('describe()', words, 'must return a text');
+    } catch (error) {
+      this.#events.emitFailure({ requestId, stage: 'describe', error });
+      return ofGroup;
+    }
+  }
+
   #createPassage(requestId: string, decision: Decision | undefined, headers: HeaderFields): GatePassage {
     return new GatePassage(decision, headers, requestId, this.#options, this.#events, this.#checks);
   }
@@ -171,13 +186,19 @@ function neverFitsDetail({ shown }: Decision): string {
   return `The request costs more than ${what} ever allows; waiting does not help.`;
 }
 
-function rejectionDetail({ blocked, shown }: Decision, headers: HeaderFields): string {
+/** @param describeGroup the words for a group */
+function rejectionDetail(
+  { blocked, shown, parts, rejectedBy = OF_ACCOUNT }: Decision,
+  headers: HeaderFields,
+  describeGroup: (name: string) => string,
+): string {
   const retry = 'retry-after' in headers ? `in ${headers['retry-after']} s` : 'later';
+  const group = parts === undefined || rejectedBy === OF_ACCOUNT ? undefined : describeGroup(rejectedBy);
   if (blocked === undefined) {
     const state = (shown?.remaining ?? 0) > 0 ? 'has not enough left for this request' : 'is used up';
-    const of = shown?.unit === undefined ? '' : ` of ${shown.unit}`;
-    return `The rate limit${of} ${state}; retry ${retry}.`;
+    const of = [shown?.unit, group].map((name) => (name === undefined ? '' : `of ${name} `)).join('');
+    return `The rate limit ${of}${state}; retry ${retry}.`;
   }
-  const detail = `Requests like this one are blocked for this account; retry ${retry}.`;
+  const detail = `Requests like this one are blocked for ${group ?? 'this account'}; retry ${retry}.`;
   return blocked.reason === undefined ? detail : `${detail} Reason: ${blocked.reason}`;
 }

@@ -68,7 +68,7 @@ export interface ProviderRejectedEvent {
 }
 
 /**
- * A resolver, the cache hook, `partitionKey`, `answer` or the store failed. The request got a 500 or 503; or it had its answer, and
+ * A resolver, the cache hook, `partitionKey`, `describe`, `answer` or the store failed. The request got a 500 or 503; or it had its answer, and
  * only its charge could not be settled. The failure is also written to the gate's `logger`.
  */
 export interface FailureEvent {
@@ -82,6 +82,7 @@ export interface FailureEvent {
     | 'route'
     | 'provider'
     | 'plan'
+    | 'groups'
     | 'cost'
     | 'cached'
     | 'idempotent'
@@ -92,6 +93,7 @@ export interface FailureEvent {
     | 'finalCost'
     | 'providerAnswers'
     | 'partitionKey'
+    | 'describe'
     | 'answer';
   readonly error: unknown;
 }

@@ -2,6 +2,7 @@ import { CostError, OptionError } from '../base/errors.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import type { Cost } from '../core/unit.ts';
 import { EVERY_ROUTE } from '../core/window-set.ts';
+import type { Groups } from '../limits/groups.ts';
 import type { GateEntries } from './entries.ts';
 import type { GateAnswer } from './gate.ts';
 import type { GateChecks } from './gate-checks.ts';
@@ -80,14 +81,23 @@ export class LimitStage<Request> {
     if (account === undefined) return this.enterWithoutAccount(request, requestId);
     if (typeof account !== 'string') return this.#entries.fail(request, requestId, badAccount(account));
     this.#checks?.resolved(account);
-    const { provider, plan, cost, cached } = this.#options;
+    const { provider, plan, groups, cost, cached } = this.#options;
     const isCached = cached === undefined ? false : callResolver('cached', cached, request);
     const providerName = provider === undefined ? undefined : callResolver('provider', provider, request);
     const planName = plan === undefined ? undefined : callResolver('plan', plan, request);
+    const groupIds = groups === undefined ? undefined : callResolver('groups', groups, request);
     const units = cost === undefined ? 1 : callResolver('cost', cost, request);
-    if (!(isPromise(isCached) || isPromise(providerName) || isPromise(planName) || isPromise(units)))
-      return this.#consume(request, requestId, account, route, isCached, providerName, planName, units);
-    return Promise.all([isCached, providerName, planName, units]).then(
+    if (
+      !(
+        isPromise(isCached) ||
+        isPromise(providerName) ||
+        isPromise(planName) ||
+        isPromise(groupIds) ||
+        isPromise(units)
+      )
+    )
+      return this.#consume(request, requestId, account, route, isCached, providerName, planName, groupIds, units);
+    return Promise.all([isCached, providerName, planName, groupIds, units]).then(
       (values) => this.#consume(request, requestId, account, route, ...values),
       (error: unknown) => this.#entries.fail(request, requestId, error),
     );
@@ -101,6 +111,7 @@ export class LimitStage<Request> {
     isCached: boolean,
     provider: string | undefined,
     plan: string | undefined,
+    groups: Groups | undefined,
     cost: Cost | undefined,
   ): MaybePromise<GateAnswer | GatePassage> {
     if (isCached === true) return this.#entries.skip(requestId, 'cached');
@@ -114,7 +125,7 @@ export class LimitStage<Request> {
     const { limiter, limits, route: routeOption } = this.#options;
     // The limiter must not take the name of every route for a route.
     const named = routeOption === undefined ? undefined : route;
-    const limited = { account, route: named, provider, plan, cost, limits };
+    const limited = { account, route: named, provider, plan, groups, cost, limits };
     try {
       // The limiter would take it for the default.
       if (cost === undefined) throw new CostError(cost);

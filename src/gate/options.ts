@@ -8,7 +8,8 @@ import type { ProblemMediaType } from '../http/problem.ts';
 import { type RateLimitFields, rateLimitStyles } from '../http/rate-limit-fields.ts';
 import type { KeepField } from '../http/stored-response.ts';
 import type { KeyOpener } from '../idempotency/idempotency.ts';
-import { layerFields, needsRoute, partsOf } from '../limits/limiter-parts.ts';
+import type { Groups } from '../limits/groups.ts';
+import { groupsOf, layerFields, needsRoute, partsOf } from '../limits/limiter-parts.ts';
 import type { Limiter } from '../limits/ports.ts';
 import { ROUTE_NEEDED } from '../limits/window-set-cache.ts';
 import type { GateEvent } from './events.ts';
@@ -70,6 +71,17 @@ export interface GateOptions<Request> {
    * Undefined: the default limits apply.
    */
   readonly plan?: Resolver<Request, string | undefined> | undefined;
+  /**
+   * Groups that the request counts for beside its account, such as `{ customer: 'cus_7' }`: an id by the name of the
+   * group in the limiter's `limits.groups` (S31). Undefined: none. Without the option, limits of groups are an error.
+   */
+  readonly groups?: Resolver<Request, Groups | undefined> | undefined;
+  /**
+   * The words with which the detail of a rejection names a group, such as `your organisation`. The client reads them. It
+   * gets the name of the group, and never the id.
+   * @default `the group customer`, with its name
+   */
+  readonly describe?: ((group: string) => string) | undefined;
   /**
    * The cost of the request, a positive integer (S11), or one per unit, as in `{ requests: 1, tokens: 800 }` (S33).
    * @default 1, in requests
@@ -173,6 +185,8 @@ export interface GateOptions<Request> {
 const NOT_RESOLVER = 'must be a function of the request';
 const NAMELESS_ROUTE =
   'must be given with limits of a route, which count it by its name: a text, or a function of the request such as routeOf';
+const GROUPS_UNUSED =
+  'without it, limits.groups of the limiter would never apply. () => undefined if only routes of this gate set it';
 const SHARED_POOL =
   'must have another client than the store of the limiter: open transactions would take the connections of the limits';
 const MEDIA_TYPES: readonly ProblemMediaType[] = ['application/json', 'application/problem+json'];
@@ -184,11 +198,12 @@ export const RESOLVERS = [
   'route',
   'provider',
   'plan',
+  'groups',
   'cost',
   'cached',
   'idempotent',
 ] as const;
-const FUNCTIONS = ['finalCost', 'isOutcome', 'keepsField', 'partitionKey', 'answer', 'onEvent'] as const;
+const FUNCTIONS = ['describe', 'finalCost', 'isOutcome', 'keepsField', 'partitionKey', 'answer', 'onEvent'] as const;
 const LOGS = ['logger', 'validate'];
 const OTHERS = [
   'limiter',
@@ -223,6 +238,8 @@ export function checkGateOptions<Request>(options: GateOptions<Request>, hasRout
     const reason = `${NOT_RESOLVER}: without it, limits.${ignored}s of the limiter would never apply`;
     throw new OptionError(ignored, undefined, `${reason}. () => undefined if only routes of this gate set it`);
   }
+  if (options.groups === undefined && groupsOf(limiter).length > 0)
+    throw new OptionError('groups', undefined, `${NOT_RESOLVER}: ${GROUPS_UNUSED}`);
   checkIdempotency(options);
   checkFunctions(options, FUNCTIONS);
   const { providerAnswers = false } = options;

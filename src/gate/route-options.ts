@@ -17,6 +17,7 @@ export interface RouteOptions<Request>
       | 'allow'
       | 'provider'
       | 'plan'
+      | 'groups'
       | 'cached'
       | 'finalCost'
       | 'answer'

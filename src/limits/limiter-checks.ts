@@ -48,7 +48,7 @@ interface Expectation {
 }
 
 /** The limits, as far as it is known what they name. */
-export interface NamedLimits extends Pick<WindowSetSource, 'limitedRoutes' | 'layerFields' | 'units'> {
+export interface NamedLimits extends Pick<WindowSetSource, 'limitedRoutes' | 'layerFields' | 'groups' | 'units'> {
   /** The accounts that have limits of their own. */
   readonly namedAccounts?: readonly string[] | undefined;
   /** Whether they are known not to say of any account that it is unlimited. */
@@ -57,9 +57,10 @@ export interface NamedLimits extends Pick<WindowSetSource, 'limitedRoutes' | 'la
 
 function expectationsOf({
   layerFields = [],
+  groups = [],
+  units = [],
   namedAccounts = [],
   isLimited = false,
-  units = [],
 }: NamedLimits): Expectation[] {
   const accounts = new Set(namedAccounts);
   const codes = { plan: 'HG_PLAN_NEVER_SEEN', provider: 'HG_PROVIDER_NEVER_SEEN' } as const;
@@ -73,6 +74,11 @@ function expectationsOf({
       code: 'HG_UNIT_NEVER_SEEN' as const,
       isMet: ({ cost }: LimitRequest) => Object.hasOwn(Object(cost), unit),
       instead: `had no cost in ${unit}, so windows of ${unit} never applied`,
+    })),
+    ...groups.map((group) => ({
+      code: 'HG_GROUP_NEVER_SEEN' as const,
+      isMet: (request: LimitRequest) => request.groups?.[group] !== undefined,
+      instead: `had no group ${describe(group)}, so its limits never applied`,
     })),
     accounts.size > 0 && {
       code: 'HG_ACCOUNT_NEVER_SEEN',

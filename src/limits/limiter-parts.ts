@@ -40,6 +40,11 @@ export function layerFields(limiter: Limiter): readonly LayerField[] {
   return partsOf(limiter)?.windowSets.layerFields ?? [];
 }
 
+/** The names of the groups that the limits of a limiter have. */
+export function groupsOf(limiter: Limiter): readonly string[] {
+  return partsOf(limiter)?.windowSets.groups ?? [];
+}
+
 /** Whether each request of a limiter must name its route. */
 export function needsRoute(limiter: Limiter): boolean {
   return partsOf(limiter)?.windowSets.needsRoute ?? true;

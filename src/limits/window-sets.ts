@@ -191,7 +191,7 @@ export class WindowSets implements WindowSetSource {
 
   #windowSetsOver(defaults: Layer, subject: Subject): WindowSetCache {
     const { account, provider, plan, limits } = subject;
-    const group = this.groups && this.#groupLayer(account, defaults);
+    const group = this.groups && this.groupLayer(account, defaults);
     if (group !== undefined)
       return this.#withAccount(
         getOrCreate(this.#windowSetsByLayer, group, () => this.#cacheOf(group)),
@@ -214,7 +214,7 @@ export class WindowSets implements WindowSetSource {
   }
 
   /** The limits of the group whose account it is; undefined for any other account. */
-  #groupLayer(account: string, { groups }: Layer): Layer | undefined {
+  groupLayer(account: string, { groups }: Layer): Layer | undefined {
     const name = groupOf(account);
     if (name === undefined || !this.groups?.includes(name)) return undefined;
     const layer = groups?.get(name);

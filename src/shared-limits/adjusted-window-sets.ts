@@ -69,6 +69,10 @@ export class AdjustedWindowSets {
     return this.#windowSets.layerFields;
   }
 
+  get groups(): readonly string[] | undefined {
+    return this.#windowSets.groups;
+  }
+
   get longestMs(): number {
     return this.#windowSets.longestMs;
   }

@@ -129,6 +129,10 @@ export class StoredLimits implements SharedLimits {
     return this.#windowSets.layerFields;
   }
 
+  get groups(): readonly string[] | undefined {
+    return this.#windowSets.groups;
+  }
+
   get longestMs(): number {
     return this.#windowSets.longestMs;
   }
