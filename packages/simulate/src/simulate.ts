@@ -1,4 +1,4 @@
-import type { Decision } from 'headgate';
+import type { Cost, Decision } from 'headgate';
 import { OptionError } from 'headgate';
 import { checkOptions } from 'headgate/internal';
 import { emptyMatrix, Groups } from './groups.ts';

@@ -1,6 +1,7 @@
 import type { Cost, Limiter } from 'headgate';
 import type { GateAnswer, GateEntry } from 'headgate/gate';
 import { createFingerprinter, type Fingerprint, isBodyError, readIdempotencyKey } from 'headgate/http';
+import { faultOfCost } from 'headgate/internal';
 import type { MaybePromise } from 'headgate/stores';
 import { z } from 'zod';
 import type { Accounts } from '../admission/accounts.ts';
@@ -9,7 +10,6 @@ import { blocksOf } from '../api/block-state.ts';
 import { cost, finalCost } from '../api/cost.ts';
 import { blocked, windowState } from '../api/schemas.ts';
 import { stateOf } from '../api/window-state.ts';
-import { faultOfCost } from 'headgate/internal';
 import { isPromise } from '../base/is-promise.ts';
 import { consumerOf, isConsumer } from '../config/account-source.ts';
 import type { Exchange } from '../exchange/exchange.ts';

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Cost } from 'headgate';
 import type { IdempotentRequest } from 'headgate/gate';
 import type { HeaderFields, Reply } from 'headgate/http';
 import type { BufferShare } from '../body/buffer-budget.ts';

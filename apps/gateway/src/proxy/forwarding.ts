@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import type { Passage, ResponseRecording } from 'headgate/gate';
 import type { HeaderFields } from 'headgate/http';
 import { problemReply, type Reply } from 'headgate/http';
+import { fieldValues } from 'headgate/internal';
 import { BodyMeter } from '../body/meter.ts';
 import { hasBody, refuseExchange, sendReply } from '../exchange/answers.ts';
 import { type Exchange, freeIfDone, isOpen } from '../exchange/exchange.ts';
