@@ -7,7 +7,7 @@ import {
   StoreNotSynchronousError,
   SubjectError,
 } from '../base/errors.ts';
-import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
+import { after, isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkMethods, checkOptions } from '../base/options.ts';
 import { describeThrown } from '../base/thrown.ts';
 import type { AdjustTarget } from '../core/adjustment.ts';
@@ -20,8 +20,8 @@ import type { LimitStore, ResetTarget } from '../core/ports.ts';
 import { EVERY_ROUTE, hasSharedCount, type WindowSet } from '../core/window-set.ts';
 import { createMemoryStore } from '../stores/memory/limits.ts';
 import { type BlockOptions, checkBlock, checkBlockTarget } from './blocks.ts';
-import { accountsOf, checkNoGroup, unknownGroup } from './groups.ts';
-import { decideJointly, OF_ACCOUNT, storePart } from './joint-decision.ts';
+import { accountsOf, checkNoGroup, resolveAll, unknownGroup } from './groups.ts';
+import { decideJointly, OF_ACCOUNT, settleParts, storePart } from './joint-decision.ts';
 import { LimiterChecks } from './limiter-checks.ts';
 import { withParts } from './limiter-parts.ts';
 import type { Limiter, LimiterOptions, LimitRequest, ReadReceipt, Receipts } from './ports.ts';
@@ -158,10 +158,7 @@ class StoreLimiter implements Limiter {
     if (decision.parts === undefined) return this.#settle(decision, cost);
     // Its accepted parts are undone.
     if (!decision.accepted) return false;
-    const changed = await Promise.allSettled(decision.parts.map(async (part) => this.#settle(part.decision, cost)));
-    const failed = changed.find((each) => each.status === 'rejected');
-    if (failed !== undefined) throw failed.reason;
-    return changed.some((each) => each.status === 'fulfilled' && each.value);
+    return settleParts(decision.parts, (part) => this.#settle(part, cost));
   }
 
   #settle(decision: Decision, cost: number): MaybePromise<boolean> {
@@ -277,22 +274,19 @@ class StoreLimiter implements Limiter {
 
   /** Asks about the account and each of its groups at the same time (S31). */
   #decideWithGroups(request: LimitRequest, windowSet: WindowSet, resolve: Resolve): MaybePromise<Decision> {
-    const { account, route: named, cost = 1 } = request;
-    const route = named ?? EVERY_ROUTE;
+    const { account, route, cost = 1 } = request;
+    const named = { account, route: route ?? EVERY_ROUTE, cost };
     const groups = accountsOf(request.groups);
-    const resolved = groups.map(([, group]) => resolve({ account: group, route: named }));
-    const decide = (windowSets: readonly WindowSet[]): MaybePromise<Decision> => {
+    return after(resolveAll(groups, route, resolve), (windowSets) => {
       const { groups: known } = this.#windowSets;
       for (const [name] of groups) if (!known?.includes(name)) throw unknownGroup(name, known);
-      const parts = groups.map(([name, group], i) =>
-        storePart(this.#store, name, group, route, windowSets[i] as WindowSet, cost),
-      );
-      return decideJointly({ account, route, cost }, [
-        storePart(this.#store, OF_ACCOUNT, account, route, windowSet, cost),
-        ...parts,
+      return decideJointly(named, [
+        storePart(this.#store, OF_ACCOUNT, named, windowSet),
+        ...groups.map(([name, group], i) =>
+          storePart(this.#store, name, { ...named, account: group }, windowSets[i] as WindowSet),
+        ),
       ]);
-    };
-    return resolved.some(isPromise) ? Promise.all(resolved).then(decide) : decide(resolved as WindowSet[]);
+    });
   }
 
   #namedRoutes(account: Subject): MaybePromise<NamedRoutes> {

@@ -1,12 +1,14 @@
 import { Emitter } from '../base/emitter.ts';
 import { getOrCreate } from '../base/get-or-create.ts';
 import type { Logger } from '../base/logger.ts';
-import { after, isPromise } from '../base/maybe-promise.ts';
+import { after, isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { onNextTurn } from '../base/slices.ts';
 import type { Decision } from '../core/decision.ts';
 import type { LimitName } from '../core/limit.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
 import { EVERY_ROUTE, type WindowSet } from '../core/window-set.ts';
+import { accountsOf, resolveAll } from '../limits/groups.ts';
+import { decideJointly, type JointRequest, OF_ACCOUNT, storePart } from '../limits/joint-decision.ts';
 import type { LimitRequest } from '../limits/ports.ts';
 import type { WindowSetSource } from '../limits/window-set-source.ts';
 import { resolveWindowSet } from '../limits/window-sets.ts';
@@ -87,9 +89,10 @@ export class ShadowChecks {
   /** Remembers a request, because its caller may change it. Undefined if it is not in the sample, or is no request. */
   prepare(given: LimitRequest): ShadowRequest | undefined {
     try {
-      const { account, route, provider, plan, limits, cost } = given;
+      const { account, route, provider, plan, limits, cost, groups } = given;
       if (this.#isClosed || !isInSample(account, this.#settings.sample)) return undefined;
-      return { request: { account, route, provider, plan, limits, cost }, candidate: undefined, finalCost: undefined };
+      const request = { account, route, provider, plan, limits, cost, groups: groups && { ...groups } };
+      return { request, candidate: undefined, finalCost: undefined };
     } catch {
       // The limiter reported the fault.
       return undefined;
@@ -214,13 +217,32 @@ export class ShadowChecks {
     }
     this.#requests.set(current, shadow);
     const { windowSets, store } = this.#settings;
+    const named = { account, route, cost };
     this.#call(
       route,
       () =>
         after(resolveWindowSet(windowSets, shadow.request), (windowSet) =>
-          store.consume(account, route, this.#copyOf(windowSet), cost),
+          shadow.request.groups === undefined
+            ? store.consume(account, route, this.#copyOf(windowSet), cost)
+            : this.#decideWithGroups(shadow.request, named, windowSet),
         ),
       (candidate) => this.#compare(shadow, current, candidate),
+    );
+  }
+
+  /** Groups without limits of the candidate do not count for it. */
+  #decideWithGroups(request: LimitRequest, named: JointRequest, windowSet: WindowSet): MaybePromise<Decision> {
+    const { windowSets, store } = this.#settings;
+    const groups = accountsOf(request.groups).filter(([name]) => windowSets.groups?.includes(name));
+    return after(
+      resolveAll(groups, request.route, (subject) => resolveWindowSet(windowSets, subject)),
+      (ofGroups) =>
+        decideJointly(named, [
+          storePart(store, OF_ACCOUNT, named, this.#copyOf(windowSet)),
+          ...groups.map(([name, account], i) =>
+            storePart(store, name, { ...named, account }, this.#copyOf(ofGroups[i] as WindowSet)),
+          ),
+        ]),
     );
   }
 
@@ -258,7 +280,9 @@ export class ShadowChecks {
   }
 
   #settle(candidate: Decision, cost: number): void {
-    this.#call(undefined, () => this.#settings.store.settle(candidate, cost));
+    const { store } = this.#settings;
+    const parts = candidate.parts ?? [{ decision: candidate }];
+    for (const { decision } of parts) this.#call(undefined, () => store.settle(decision, cost));
   }
 
   #count(decision: ShadowDecision, route: string): void {

@@ -34,7 +34,7 @@ interface Answers {
 }
 
 /**
- * The jobs of one account and route, first in, first out. Only the first job asks. If its decision shows room for more,
+ * The jobs of one account and route, and of the same groups, first in, first out. Only the first job asks. If its decision shows room for more,
  * as many of the following jobs as fit ask at once, which a store can decide in one call. If a window is full, no
  * job asks until it is over.
  */
@@ -86,19 +86,24 @@ export class JobQueue {
    */
   async serve(onEmpty: () => void): Promise<void> {
     let asking = 1;
+    let wasServed = false;
     for (let first = this.#first; first !== undefined; first = this.#first) {
       const answers = await this.#ask(first, asking);
       const receivedAt = this.#timers.now();
       await this.#deliver(first, answers);
       asking = 1;
+      wasServed ||= answers.accepted.length > 0;
       const next = this.#first;
       const known = answers.rejected.at(-1) ?? fullest(answers.accepted);
       // Limits of another cost or window set have to be asked for.
       if (next === undefined || known === undefined || !areAlike(next, first)) continue;
       // A store on a server uses its own clock. Both are rounded down.
-      this.#pause = Pause.after(known, next.cost, receivedAt, this.#limiter.synchronous ? 0 : 1);
+      this.#pause = Pause.after(known, next.cost, receivedAt, this.#limiter.synchronous ? 0 : 1, wasServed);
       if (this.#pause === undefined) asking = Math.min(MAX_ASKING, Math.floor(roomAfter(known) / next.cost));
-      else await this.#wait(this.#pause);
+      else {
+        await this.#wait(this.#pause);
+        wasServed = false;
+      }
     }
     onEmpty();
   }

@@ -43,7 +43,7 @@ export interface JobWorker {
   readonly waiting: number;
   /**
    * Resolves with an accepted decision, as soon as the job fits its windows. In one process, the jobs of one
-   * account and route are served in the order of their calls. There is no order across processes.
+   * account and route, and of the same groups, are served in the order of their calls. There is no order across processes.
    *
    * It rejects with the reason of `signal` if that is aborted, and with the store's errors if its failure policy is
    * to refuse. Other policies decide, and the decision is marked `degraded`.
@@ -84,7 +84,7 @@ class LimiterWorker implements JobWorker {
   readonly #limiter: Limiter;
   readonly #maxQueue: number;
   readonly #timers: Timers;
-  /** Only queues with jobs, by account and route. */
+  /** Only queues with jobs, by account, route and groups. */
   readonly #queues = new Map<string, JobQueue>();
   readonly #serving = new Set<Promise<void>>();
   /** Jobs that wait, by account. */
@@ -107,7 +107,7 @@ class LimiterWorker implements JobWorker {
     const { maxWaitMs, signal } = checkAcquireOptions(options);
     const resolving = windowSetOf(this.#limiter, given);
     // A copy, because the caller may change its object while the job waits.
-    const request = { ...given };
+    const request = given.groups === undefined ? { ...given } : { ...given, groups: { ...given.groups } };
     // No wait if there is no need, because jobs are served in the order of their calls.
     const windowSet = isPromise(resolving) ? await resolving : resolving;
     if (this.#closed) throw new ClosedError('the worker');
@@ -150,11 +150,11 @@ class LimiterWorker implements JobWorker {
     else this.#waitingOf.set(account, ofAccount);
   }
 
-  /** Adds a job to the queue of its account and route. A queue exists, and is served, as long as it contains jobs. */
+  /** Adds a job to the queue of its account, route and groups. A queue exists, and is served, as long as it contains jobs. */
   #add(job: Job): JobQueue {
-    const { account, route = EVERY_ROUTE } = job.request;
-    // The length in front determines the end of the account.
-    const name = `${account.length}:${account}${route}`;
+    const { account, route = EVERY_ROUTE, groups } = job.request;
+    // The lengths in front determine the ends of account and route.
+    const name = `${account.length}:${account}${route.length}:${route}${JSON.stringify(groups) ?? ''}`;
     const existing = this.#queues.get(name);
     if (existing !== undefined) {
       existing.add(job);
