@@ -32,6 +32,8 @@ export interface WindowSet {
   readonly routeWindows: number;
   readonly allMethodsScope: AllMethodsScope;
   readonly shows: ShownWindow;
+  /** The lane that may use so much of each window (S28). Undefined for requests without a lane. */
+  readonly lane?: string | undefined;
 }
 
 /** Whether a request is counted in windows that all routes of its account share. */
@@ -48,6 +50,7 @@ export function createWindowSet(
   allMethods: Limit,
   allMethodsScope: AllMethodsScope = 'route',
   shows: ShownWindow = 'last',
+  lane?: string,
 ): WindowSet {
   const windows = Object.freeze([...named('route', routeLimit), ...named('all-methods', allMethods)]);
   return Object.freeze({
@@ -57,7 +60,23 @@ export function createWindowSet(
     routeWindows: routeLimit.length,
     allMethodsScope,
     shows,
+    lane,
   });
+}
+
+/** The same windows with other maxes, so with the same counters (S10). */
+export function withMaxes(windowSet: WindowSet, maxOf: (max: number) => number, lane = windowSet.lane): WindowSet {
+  const { routeWindows, allMethodsScope, shows } = windowSet;
+  const windows = windowSet.windows.map((window) => ({ ...window, max: maxOf(window.max) }));
+  return createWindowSet(windows.slice(0, routeWindows), windows.slice(routeWindows), allMethodsScope, shows, lane);
+}
+
+/** A share of a max, rounded down. Exact: 0.29 of 100 is 29, although 0.29 * 100 is less in binary fractions. */
+export function shareOfMax(max: number, share: number): number {
+  const [decimal = '', exponent = '0'] = String(share).split('e');
+  const [whole, decimals = ''] = decimal.split('.');
+  const places = decimals.length - Number(exponent);
+  return Number((BigInt(max) * BigInt(`${whole}${decimals}`)) / 10n ** BigInt(places));
 }
 
 function named(limit: LimitName, windows: Limit): NamedWindow[] {

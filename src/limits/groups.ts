@@ -71,10 +71,10 @@ export function accountsOf(groups: unknown): readonly (readonly [name: string, a
  */
 export function resolveAll(
   groups: readonly (readonly [name: string, account: string])[],
-  route: string | undefined,
+  { route, lane }: Pick<Subject, 'route' | 'lane'>,
   resolve: (subject: Subject) => MaybePromise<WindowSet>,
 ): MaybePromise<readonly WindowSet[]> {
-  const windowSets = groups.map(([, account]) => resolve({ account, route }));
+  const windowSets = groups.map(([, account]) => resolve({ account, route, lane }));
   return windowSets.some(isPromise) ? Promise.all(windowSets) : (windowSets as WindowSet[]);
 }
 

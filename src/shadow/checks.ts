@@ -6,7 +6,7 @@ import { onNextTurn } from '../base/slices.ts';
 import type { Decision } from '../core/decision.ts';
 import type { LimitName } from '../core/limit.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
-import { EVERY_ROUTE, type WindowSet } from '../core/window-set.ts';
+import { EVERY_ROUTE, type WindowSet, withMaxes } from '../core/window-set.ts';
 import { accountsOf, resolveAll } from '../limits/groups.ts';
 import { decideJointly, type JointRequest, OF_ACCOUNT, storePart } from '../limits/joint-decision.ts';
 import type { LimitRequest } from '../limits/ports.ts';
@@ -89,9 +89,9 @@ export class ShadowChecks {
   /** Remembers a request, because its caller may change it. Undefined if it is not in the sample, or is no request. */
   prepare(given: LimitRequest): ShadowRequest | undefined {
     try {
-      const { account, route, provider, plan, limits, cost, groups } = given;
+      const { account, route, provider, plan, lane, limits, cost, groups } = given;
       if (this.#isClosed || !isInSample(account, this.#settings.sample)) return undefined;
-      const request = { account, route, provider, plan, limits, cost, groups: groups && { ...groups } };
+      const request = { account, route, provider, plan, lane, limits, cost, groups: groups && { ...groups } };
       return { request, candidate: undefined, finalCost: undefined };
     } catch {
       // The limiter reported the fault.
@@ -235,7 +235,7 @@ export class ShadowChecks {
     const { windowSets, store } = this.#settings;
     const groups = accountsOf(request.groups).filter(([name]) => windowSets.groups?.includes(name));
     return after(
-      resolveAll(groups, request.route, (subject) => resolveWindowSet(windowSets, subject)),
+      resolveAll(groups, request, (subject) => resolveWindowSet(windowSets, subject)),
       (ofGroups) =>
         decideJointly(named, [
           storePart(store, OF_ACCOUNT, named, this.#copyOf(windowSet)),
@@ -250,14 +250,7 @@ export class ShadowChecks {
    * A store can write to the numbers of a window set, and the limits in force may share the source of window sets.
    */
   #copyOf(windowSet: WindowSet): WindowSet {
-    const { windows, durations, maxes, routeWindows, allMethodsScope, shows } = windowSet;
-    return getOrCreate(this.#copies, windowSet, () =>
-      Object.freeze({
-        ...{ windows, routeWindows, allMethodsScope, shows },
-        durations: durations.slice(),
-        maxes: maxes.slice(),
-      }),
-    );
+    return getOrCreate(this.#copies, windowSet, () => withMaxes(windowSet, (max) => max));
   }
 
   /** @throws if the store did not return its own decision */
