@@ -37,6 +37,8 @@ export interface WindowSet {
   readonly routeWindows: number;
   readonly allMethodsScope: AllMethodsScope;
   readonly shows: ShownWindow;
+  /** The lane that may use so much of each window (S28). Undefined for requests without a lane. */
+  readonly lane?: string | undefined;
   /**
    * The same windows by their units, as stores count them: a store decides about the windows of one unit (S33). Undefined
    * if no window has a unit.
@@ -77,14 +79,16 @@ export function createWindowSet(
   allMethods: Limit,
   allMethodsScope: AllMethodsScope = 'route',
   shows: ShownWindow = 'last',
+  lane?: string,
 ): WindowSet {
   const own = named('route', routeLimit);
   const ofAll = named('all-methods', allMethods);
   const windows = [...own, ...ofAll];
-  if (windows.every(({ unit }) => unit === undefined)) return windowSetOf(windows, own.length, allMethodsScope, shows);
-  const units = unitsOf(own, ofAll, allMethodsScope, shows);
+  if (windows.every(({ unit }) => unit === undefined))
+    return windowSetOf(windows, own.length, allMethodsScope, shows, lane);
+  const units = unitsOf(own, ofAll, allMethodsScope, shows, lane);
   const inOrder = units.flatMap(({ windowSet }) => windowSet.windows);
-  return windowSetOf(inOrder, own.length, allMethodsScope, shows, units);
+  return windowSetOf(inOrder, own.length, allMethodsScope, shows, lane, units);
 }
 
 function windowSetOf(
@@ -92,6 +96,7 @@ function windowSetOf(
   routeWindows: number,
   allMethodsScope: AllMethodsScope,
   shows: ShownWindow,
+  lane: string | undefined,
   units?: readonly UnitWindows[],
 ): WindowSet {
   return Object.freeze({
@@ -101,6 +106,7 @@ function windowSetOf(
     routeWindows,
     allMethodsScope,
     shows,
+    lane,
     units,
   });
 }
@@ -110,6 +116,7 @@ function unitsOf(
   ofAll: readonly NamedWindow[],
   scope: AllMethodsScope,
   shows: ShownWindow,
+  lane: string | undefined,
 ): readonly UnitWindows[] {
   // The empty text stands for requests, which come first.
   const units = [...new Set([...own, ...ofAll].map(({ unit = '' }) => unit))].sort();
@@ -119,16 +126,37 @@ function unitsOf(
       NamedWindow[],
     ];
     if (unit === '' || scope === 'route') {
-      const windowSet = windowSetOf([...ownHere, ...allHere], ownHere.length, scope, shows);
+      const windowSet = windowSetOf([...ownHere, ...allHere], ownHere.length, scope, shows, lane);
       return [{ unit: unit || REQUESTS, windowSet, isShared: false }];
     }
     // The one record that the routes of an account share in a store is that of requests. Each unit has one of its own.
     const parts = [
-      { unit, windowSet: windowSetOf(ownHere, ownHere.length, 'route', shows), isShared: false },
-      { unit, windowSet: windowSetOf(allHere, 0, 'route', shows), isShared: true },
+      { unit, windowSet: windowSetOf(ownHere, ownHere.length, 'route', shows, lane), isShared: false },
+      { unit, windowSet: windowSetOf(allHere, 0, 'route', shows, lane), isShared: true },
     ];
     return parts.filter(({ windowSet }) => windowSet.windows.length > 0);
   });
+}
+
+/** The same windows with other maxes, so with the same counters (S10). */
+export function withMaxes(windowSet: WindowSet, maxOf: (max: number) => number, lane = windowSet.lane): WindowSet {
+  const { allMethodsScope, shows } = windowSet;
+  const windows = windowSet.windows.map((window) => ({ ...window, max: maxOf(window.max) }));
+  // Of several units, those of each limit do not follow each other.
+  const [own, ofAll] = [windows.filter(isOfRoute), windows.filter((window) => !isOfRoute(window))];
+  return createWindowSet(own, ofAll, allMethodsScope, shows, lane);
+}
+
+function isOfRoute({ limit }: NamedWindow): boolean {
+  return limit === 'route';
+}
+
+/** A share of a max, rounded down. Exact: 0.29 of 100 is 29, although 0.29 * 100 is less in binary fractions. */
+export function shareOfMax(max: number, share: number): number {
+  const [decimal = '', exponent = '0'] = String(share).split('e');
+  const [whole, decimals = ''] = decimal.split('.');
+  const places = decimals.length - Number(exponent);
+  return Number((BigInt(max) * BigInt(`${whole}${decimals}`)) / 10n ** BigInt(places));
 }
 
 function named(limit: LimitName, windows: Limit): NamedWindow[] {

@@ -20,6 +20,7 @@ export interface RouteOptions<Request>
       | 'groups'
       | 'cached'
       | 'finalCost'
+      | 'cooldown'
       | 'answer'
       | 'rejection'
     >
@@ -28,6 +29,8 @@ export interface RouteOptions<Request>
    * The operation, as the limits name it. If the framework knows the template, its adapter offers a resolver for it.
    */
   readonly route?: string | Resolver<Request, string | undefined> | undefined;
+  /** The lane of the requests of this route, such as `bulk` (S28). */
+  readonly lane?: string | Resolver<Request, string | undefined> | undefined;
   /** The cost of a request of this route, a positive integer (S11), or one per unit (S33). */
   readonly cost?: Cost | Resolver<Request, Cost> | undefined;
   /**
@@ -50,7 +53,7 @@ export interface RouteGateOptions<Request> extends GateOptions<Request> {
   readonly limits?: Limit | undefined;
 }
 
-const OTHERS = ['onNoAccount', 'finalCost', 'limits', 'idempotency', 'requireKey', 'rejection', 'answer'];
+const OTHERS = ['onNoAccount', 'finalCost', 'cooldown', 'limits', 'idempotency', 'requireKey', 'rejection', 'answer'];
 /** The names of the options of a route. */
 export const ROUTE_OPTIONS: readonly string[] = [...RESOLVERS, ...OTHERS];
 
@@ -75,11 +78,12 @@ export function withRoute<Request>(
   given: RouteOptions<Request>,
 ): RouteGateOptions<Request> {
   const ownLimits = checkRouteOptions(given);
-  const { route, cost, limits: _, idempotent, requireKey, ...others } = given;
+  const { route, cost, lane, limits: _, idempotent, requireKey, ...others } = given;
   const replaced = {
     ...others,
     route: typeof route === 'string' ? () => route : route,
     cost: cost === undefined || typeof cost === 'function' ? cost : () => cost,
+    lane: typeof lane === 'string' ? () => lane : lane,
     limits: ownLimits,
     idempotent: idempotent === false ? ignoreKey : idempotent,
     // A gate that requires keys cannot require one that its route ignores.

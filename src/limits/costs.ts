@@ -41,6 +41,10 @@ export function checkCosts(cost: unknown, least: 0 | 1 = 1): asserts cost is Cos
 
 /** A copy of a request, because its caller may change it while it waits. */
 export function copyOfRequest<Request extends LimitRequest>(request: Request): Request {
-  const { cost } = request;
-  return { ...request, ...(isPlainObject(cost) ? { cost: { ...cost } } : {}) };
+  const { cost, groups } = request;
+  return {
+    ...request,
+    ...(isPlainObject(cost) ? { cost: { ...cost } } : {}),
+    ...(isPlainObject(groups) ? { groups: { ...groups } } : {}),
+  };
 }

@@ -25,10 +25,8 @@ export interface JointPart {
 export function storePart(
   store: LimitStore,
   subject: string,
-  account: string,
-  route: string,
+  { account, route, cost }: JointRequest,
   windowSet: WindowSet,
-  cost: number,
 ): JointPart {
   return {
     subject,
@@ -121,6 +119,21 @@ function afterUndo<Result>(
     } catch {}
   }
   return pending.length === 0 ? conclude() : Promise.allSettled(pending).then(conclude);
+}
+
+/**
+ * Settles several parts of a decision.
+ * @returns whether something was changed
+ * @throws the first error; the other parts are settled then
+ */
+export async function settleParts<Part>(
+  parts: readonly Part[],
+  settle: (part: Part) => MaybePromise<boolean>,
+): Promise<boolean> {
+  const settled = await Promise.allSettled(parts.map(async (part) => settle(part)));
+  const failed = settled.find((each) => each.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+  return settled.some((each) => each.status === 'fulfilled' && each.value);
 }
 
 /** Neither the index of a window nor FITS: a part rejected the request, and says by which window or block. */

@@ -5,8 +5,9 @@ import {
   ReceiptError,
   StoreNotSynchronousError,
   SubjectError,
+  UnknownLaneError,
 } from '../base/errors.ts';
-import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
+import { after, isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkMethods, checkOptions } from '../base/options.ts';
 import { describeThrown } from '../base/thrown.ts';
 import type { AdjustTarget } from '../core/adjustment.ts';
@@ -20,8 +21,8 @@ import { EVERY_ROUTE, hasSharedCount, type WindowSet } from '../core/window-set.
 import { createMemoryStore } from '../stores/memory/limits.ts';
 import { type BlockOptions, checkBlock, checkBlockTarget } from './blocks.ts';
 import { checkCost, copyOfRequest, costsOf } from './costs.ts';
-import { accountsOf, checkNoGroup, unknownGroup } from './groups.ts';
-import { decideJointly, OF_ACCOUNT } from './joint-decision.ts';
+import { accountsOf, checkNoGroup, resolveAll, unknownGroup } from './groups.ts';
+import { decideJointly, OF_ACCOUNT, settleParts } from './joint-decision.ts';
 import { LimiterChecks } from './limiter-checks.ts';
 import { withParts } from './limiter-parts.ts';
 import type { Limiter, LimiterOptions, LimitRequest, ReadReceipt, Receipts } from './ports.ts';
@@ -67,7 +68,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
   const checks = misuse && new LimiterChecks(misuse, windowSets);
   checks?.created(store, limits, receipts !== undefined);
   if (checks !== undefined && windowSets instanceof WindowSets) {
-    checks.listed(windowSets.limits, limits);
+    checks.listed(windowSets.limits, windowSets.shares, limits);
     windowSets.onUnknownProvider = (provider) => {
       windowSets.onUnknownProvider = undefined;
       checks.unknownProvider(provider);
@@ -174,10 +175,8 @@ class StoreLimiter implements Limiter {
     const decision = typeof settled === 'string' ? this.#read(settled).decision : settled;
     if (decision === undefined) return false;
     const changes = settlementsOf(decision, cost, this.#units);
-    const changed = await Promise.allSettled(changes.map(async (change) => this.#settle(...change)));
-    const failed = changed.find((each) => each.status === 'rejected');
-    if (failed !== undefined) throw failed.reason;
-    return changed.some((each) => each.status === 'fulfilled' && each.value);
+    // The accepted parts of a rejection are undone.
+    return decision.accepted && settleParts(changes, (change) => this.#settle(...change));
   }
 
   #settle(decision: Decision, cost: number): MaybePromise<boolean> {
@@ -270,7 +269,7 @@ class StoreLimiter implements Limiter {
   windowSet(subject: Subject): WindowSet {
     this.#check(subject);
     try {
-      return this.#windowSets.windowSet(subject);
+      return checkLane(this.#windowSets.windowSet(subject), subject);
     } catch (error) {
       throw faultOfLimits(error);
     }
@@ -280,6 +279,7 @@ class StoreLimiter implements Limiter {
   readonly resolve = (subject: Subject): MaybePromise<WindowSet> => {
     if (!this.#mayWait) return this.windowSet(subject);
     this.#check(subject);
+    // Only limits of this package may wait, and they know the lanes.
     return guarded(() => resolveWindowSet(this.#windowSets, subject));
   };
 
@@ -317,23 +317,20 @@ class StoreLimiter implements Limiter {
 
   /** Asks about each unit of the account and of its groups at the same time (S31, S33). */
   #decideJointly(request: LimitRequest, windowSet: WindowSet, resolve: Resolve): MaybePromise<Decision> {
-    const { account, route: named, cost = 1 } = request;
+    const { account, route: named, lane, cost = 1 } = request;
     const route = named ?? EVERY_ROUTE;
     const costs = costsOf(cost, this.#units);
     const groups = request.groups === undefined ? [] : accountsOf(request.groups);
-    const resolved = groups.map(([, group]) => resolve({ account: group, route: named }));
-    const decide = (windowSets: readonly WindowSet[]): MaybePromise<Decision> => {
+    return after(resolveAll(groups, { route: named, lane }, resolve), (windowSets) => {
       const { groups: known } = this.#windowSets;
       for (const [name] of groups) if (!known?.includes(name)) throw unknownGroup(name, known);
-      const parts = groups.flatMap(([name, group], i) =>
-        unitParts(this.#store, name, group, route, windowSets[i] as WindowSet, costs),
-      );
       return decideJointly(jointRequest(account, route, costs), [
         ...unitParts(this.#store, OF_ACCOUNT, account, route, windowSet, costs),
-        ...parts,
+        ...groups.flatMap(([name, group], i) =>
+          unitParts(this.#store, name, group, route, windowSets[i] as WindowSet, costs),
+        ),
       ]);
-    };
-    return resolved.some(isPromise) ? Promise.all(resolved).then(decide) : decide(resolved as WindowSet[]);
+    });
   }
 
   #namedRoutes(account: Subject): MaybePromise<NamedRoutes> {
@@ -362,6 +359,7 @@ class StoreLimiter implements Limiter {
     if (units !== undefined && units.length > 0) checkNoUnit(subject.route, units);
     if (subject.provider !== undefined) checkString('provider', subject.provider);
     if (subject.plan !== undefined) checkString('plan', subject.plan);
+    if (subject.lane !== undefined) checkString('lane', subject.lane);
   }
 
   #checkOpen(): void {
@@ -370,6 +368,15 @@ class StoreLimiter implements Limiter {
 }
 
 type Resolve = (subject: Subject) => MaybePromise<WindowSet>;
+
+/**
+ * A source of window sets may not know lanes. Its request could use what is reserved for others.
+ * @throws UnknownLaneError
+ */
+function checkLane(windowSet: WindowSet, { lane }: Subject): WindowSet {
+  if (lane !== undefined && windowSet.lane !== lane) throw new UnknownLaneError(lane, []);
+  return windowSet;
+}
 
 /** Calls your function `limits`. */
 function guarded<Result>(call: () => MaybePromise<Result>): MaybePromise<Result> {

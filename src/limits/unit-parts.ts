@@ -7,7 +7,7 @@ import type { LimitStore } from '../core/ports.ts';
 import { type Cost, REQUESTS } from '../core/unit.ts';
 import { createWindowSet, EVERY_ROUTE, routeOfUnit, type UnitWindows, type WindowSet } from '../core/window-set.ts';
 import { costsIn, costsOf } from './costs.ts';
-import { decideJointly, type JointPart, type JointRequest, OF_ACCOUNT, storePart } from './joint-decision.ts';
+import { type JointPart, type JointRequest, storePart } from './joint-decision.ts';
 import { partsOf } from './limiter-parts.ts';
 import type { Limiter } from './ports.ts';
 import type { Subject } from './window-set-source.ts';
@@ -65,26 +65,13 @@ export function unitParts(
 ): readonly JointPart[] {
   const parts = costedParts(route, windowSet, costs);
   // The subject is not limited.
-  if (parts.length === 0) return [storePart(store, subject, account, route, windowSet, costs.get(REQUESTS) ?? 1)];
-  const stored = parts.map((part) => storePart(store, subject, account, part.route, part.windowSet, part.cost));
+  if (parts.length === 0)
+    return [storePart(store, subject, { account, route, cost: costs.get(REQUESTS) ?? 1 }, windowSet)];
+  const stored = parts.map((part) =>
+    storePart(store, subject, { account, route: part.route, cost: part.cost }, part.windowSet),
+  );
   const seesBlocks = route === EVERY_ROUTE || parts.some(({ isShared }) => !isShared);
   return seesBlocks ? stored : [...stored, blockPart(store, subject, account, route, windowSet)];
-}
-
-/** Decides about one account: unit by unit, if its windows or the cost have units. @throws CostError */
-export function consumeUnits(
-  store: LimitStore,
-  account: string,
-  route: string,
-  windowSet: WindowSet,
-  cost: Cost,
-): MaybePromise<Decision> {
-  if (windowSet.units === undefined && typeof cost === 'number') return store.consume(account, route, windowSet, cost);
-  const costs = costsIn(cost);
-  return decideJointly(
-    jointRequest(account, route, costs),
-    unitParts(store, OF_ACCOUNT, account, route, windowSet, costs),
-  );
 }
 
 /** The request that the parts of a joint decision make up. */
@@ -92,16 +79,15 @@ export function jointRequest(account: string, route: string, costs: ReadonlyMap<
   return { account, route, cost: costs.get(REQUESTS) ?? 0, costs: Object.fromEntries(costs) };
 }
 
+/** A part of a decision, and what it cost in the end. */
+export type Settlement = readonly [decision: Decision, cost: number];
+
 /**
  * What to settle, and at which cost: each unit and each group was charged by itself, and can be settled once. A cost of 0
  * is a refund of all.
  * @param units of the limits, beside requests
  */
-export function settlementsOf(
-  decision: Decision,
-  cost: Cost,
-  units: readonly string[],
-): readonly (readonly [decision: Decision, cost: number])[] {
+export function settlementsOf(decision: Decision, cost: Cost, units: readonly string[]): readonly Settlement[] {
   const costs = costsIn(cost);
   return (decision.parts ?? [{ decision }]).flatMap(({ decision: part }) => {
     const final = cost === 0 ? 0 : costs.get(unitOfRoute(part.route, units));

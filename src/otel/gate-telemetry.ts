@@ -11,6 +11,7 @@ const LATE_STAGES: readonly FailureEvent['stage'][] = [
   'settle',
   'finalCost',
   'providerAnswers',
+  'cooldown',
   'partitionKey',
   'answer',
 ];
@@ -21,6 +22,7 @@ export class GateTelemetry {
   readonly #decisions: Counter;
   readonly #claims: Counter;
   readonly #providerRejections: Counter;
+  readonly #cooldowns: Counter;
   readonly #refunds: Counter;
   /** Spans of requests that a gate decided. A second gate that does not limit them says nothing about them. */
   readonly #decided = new WeakSet<Span>();
@@ -37,6 +39,7 @@ export class GateTelemetry {
       '{response}',
       "429 answers of the provider's own limits, by route",
     );
+    this.#cooldowns = counter('cooldowns', '{change}', "Cooldowns by a provider's answer, by route and state");
     this.#refunds = counter('refunds', '{charge}', 'Refunded charges, by route');
   }
 
@@ -60,6 +63,9 @@ export class GateTelemetry {
       case 'provider_rejected':
         this.#providerRejections.add(1, routeOf(event.decision));
         break;
+      case 'cooldown':
+        this.#cooldowns.add(1, { ...routeOf(event.decision), 'headgate.cooldown.state': event.state });
+        break;
       case 'refund':
         if (event.refunded) this.#refunds.add(1, routeOf(event.decision));
         break;
@@ -73,13 +79,14 @@ export class GateTelemetry {
     const outcome: Outcome = degraded ? 'degraded' : accepted ? 'accepted' : 'rejected';
     this.#decisions.add(1, {
       ...routeOf(decision),
+      ...laneOf(decision),
       'headgate.limit': shown?.limit ?? (blocked === undefined ? 'none' : 'block'),
       'headgate.outcome': outcome,
     });
     const span = trace.getActiveSpan();
     if (span === undefined) return;
     this.#decided.add(span);
-    span.setAttribute('headgate.outcome', outcome);
+    span.setAttributes({ ...laneOf(decision), 'headgate.outcome': outcome });
     const account = this.#account(decision.account);
     if (account !== undefined) span.setAttribute('headgate.account', account);
     if (blocked !== undefined) span.setAttribute('headgate.limit', 'block');
@@ -107,4 +114,9 @@ function setOutcome(outcome: Outcome, applies: (span: Span) => boolean = () => t
 
 function routeOf(decision: Decision | undefined): Attributes {
   return { 'headgate.route': decision?.route ?? 'unlimited' };
+}
+
+/** Without a lane, counters are those of programs that have none. */
+function laneOf({ lane }: Decision): Attributes {
+  return lane === undefined ? {} : { 'headgate.lane': lane };
 }

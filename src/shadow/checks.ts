@@ -1,16 +1,18 @@
 import { Emitter } from '../base/emitter.ts';
 import { getOrCreate } from '../base/get-or-create.ts';
 import type { Logger } from '../base/logger.ts';
-import { after, isPromise } from '../base/maybe-promise.ts';
+import { after, isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { onNextTurn } from '../base/slices.ts';
 import type { Decision } from '../core/decision.ts';
 import type { LimitName } from '../core/limit.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
 import type { Cost } from '../core/unit.ts';
-import { EVERY_ROUTE, type WindowSet } from '../core/window-set.ts';
+import { EVERY_ROUTE, type WindowSet, withMaxes } from '../core/window-set.ts';
 import { copyOfRequest, costsIn } from '../limits/costs.ts';
+import { accountsOf, resolveAll } from '../limits/groups.ts';
+import { decideJointly, OF_ACCOUNT } from '../limits/joint-decision.ts';
 import type { LimitRequest } from '../limits/ports.ts';
-import { consumeUnits, costedParts, routesOfUnits, settlementsOf } from '../limits/unit-parts.ts';
+import { costedParts, jointRequest, routesOfUnits, settlementsOf, unitParts } from '../limits/unit-parts.ts';
 import type { WindowSetSource } from '../limits/window-set-source.ts';
 import { resolveWindowSet } from '../limits/window-sets.ts';
 import { PendingCalls } from './calls.ts';
@@ -90,9 +92,10 @@ export class ShadowChecks {
   /** Remembers a request, because its caller may change it. Undefined if it is not in the sample, or is no request. */
   prepare(given: LimitRequest): ShadowRequest | undefined {
     try {
-      const { account, route, provider, plan, limits, cost } = copyOfRequest(given);
+      const { account, route, provider, plan, lane, limits, cost, groups } = copyOfRequest(given);
       if (this.#isClosed || !isInSample(account, this.#settings.sample)) return undefined;
-      return { request: { account, route, provider, plan, limits, cost }, candidate: undefined, finalCosts: [] };
+      const request = { account, route, provider, plan, lane, limits, cost, groups };
+      return { request, candidate: undefined, finalCosts: [] };
     } catch {
       // The limiter reported the fault.
       return undefined;
@@ -216,21 +219,41 @@ export class ShadowChecks {
   }
 
   #check(shadow: ShadowRequest, current: Decision): void {
-    const { account, route = EVERY_ROUTE, cost = 1 } = shadow.request;
+    const { route = EVERY_ROUTE } = shadow.request;
     // A block is no limit: it rejects the request whatever the limits are.
     if (current.blocked !== undefined) {
       this.#count({ outcome: 'both', limit: 'block', current, candidate: undefined }, route);
       return;
     }
     this.#requests.set(current, shadow);
-    const { windowSets, store } = this.#settings;
+    const { windowSets } = this.#settings;
     this.#call(
       route,
       () =>
         after(resolveWindowSet(windowSets, shadow.request), (windowSet) =>
-          consumeUnits(store, account, route, this.#copyOf(windowSet), cost),
+          this.#decide(shadow.request, this.#copyOf(windowSet)),
         ),
       (candidate) => this.#compare(shadow, current, candidate),
+    );
+  }
+
+  /** Groups without limits of the candidate do not count for it. */
+  #decide(request: LimitRequest, windowSet: WindowSet): MaybePromise<Decision> {
+    const { windowSets, store } = this.#settings;
+    const { account, route = EVERY_ROUTE, cost = 1, groups: named } = request;
+    if (named === undefined && windowSet.units === undefined && typeof cost === 'number')
+      return store.consume(account, route, windowSet, cost);
+    const costs = costsIn(cost);
+    const groups = named === undefined ? [] : accountsOf(named).filter(([name]) => windowSets.groups?.includes(name));
+    return after(
+      resolveAll(groups, request, (subject) => resolveWindowSet(windowSets, subject)),
+      (ofGroups) =>
+        decideJointly(jointRequest(account, route, costs), [
+          ...unitParts(store, OF_ACCOUNT, account, route, windowSet, costs),
+          ...groups.flatMap(([name, group], i) =>
+            unitParts(store, name, group, route, this.#copyOf(ofGroups[i] as WindowSet), costs),
+          ),
+        ]),
     );
   }
 
@@ -238,15 +261,7 @@ export class ShadowChecks {
    * A store can write to the numbers of a window set, and the limits in force may share the source of window sets.
    */
   #copyOf(windowSet: WindowSet): WindowSet {
-    const { windows, durations, maxes, routeWindows, allMethodsScope, shows, units } = windowSet;
-    return getOrCreate(this.#copies, windowSet, () =>
-      Object.freeze({
-        ...{ windows, routeWindows, allMethodsScope, shows },
-        durations: durations.slice(),
-        maxes: maxes.slice(),
-        units: units?.map((unit) => ({ ...unit, windowSet: this.#copyOf(unit.windowSet) })),
-      }),
-    );
+    return getOrCreate(this.#copies, windowSet, () => withMaxes(windowSet, (max) => max));
   }
 
   /** @throws if the store did not return its own decision */

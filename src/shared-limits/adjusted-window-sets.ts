@@ -73,6 +73,10 @@ export class AdjustedWindowSets {
     return this.#windowSets.groups;
   }
 
+  get lanes(): readonly string[] {
+    return this.#windowSets.lanes;
+  }
+
   get longestMs(): number {
     return this.#windowSets.longestMs;
   }

@@ -2,6 +2,7 @@ import type { Decision } from '../core/decision.ts';
 import type { Timers } from '../core/timers.ts';
 import { REQUESTS } from '../core/unit.ts';
 import type { WindowSet } from '../core/window-set.ts';
+import type { Cooldown } from '../limits/cooldown.ts';
 import type { Limiter, LimitRequest } from '../limits/ports.ts';
 import { NeverFitsError, WaitTooLongError } from './errors.ts';
 import { Pause, roomAfter } from './pause.ts';
@@ -38,13 +39,14 @@ interface Answers {
 }
 
 /**
- * The jobs of one account and route, first in, first out. Only the first job asks. If its decision shows room for more,
+ * The jobs of one account and route, and of the same groups, first in, first out. Only the first job asks. If its decision shows room for more,
  * as many of the following jobs as fit ask at once, which a store can decide in one call. If a window is full, no
  * job asks until it is over.
  */
 export class JobQueue {
   readonly #jobs = new Set<Job>();
   readonly #limiter: Limiter;
+  readonly #cooldown: Cooldown | undefined;
   readonly #timers: Timers;
   /** The sum of the costs of all jobs, in requests. */
   #cost = 0;
@@ -53,8 +55,15 @@ export class JobQueue {
   #pause: Pause | undefined;
   #endPause: (() => void) | undefined;
 
-  constructor(limiter: Limiter, timers: Timers) {
+  /** @param route of all its jobs */
+  constructor(
+    readonly route: string,
+    limiter: Limiter,
+    timers: Timers,
+    cooldown: Cooldown | undefined,
+  ) {
     this.#limiter = limiter;
+    this.#cooldown = cooldown;
     this.#timers = timers;
   }
 
@@ -72,11 +81,14 @@ export class JobQueue {
     if (!this.#jobs.delete(job)) return false;
     this.#cost -= costOf(job);
     // A cheaper job, or one with other limits, may fit before the pause is over.
-    if (wasFirst && (this.#first === undefined || !areAlike(this.#first, job))) {
-      this.#pause = undefined;
-      this.#endPause?.();
-    }
+    if (wasFirst && (this.#first === undefined || !areAlike(this.#first, job))) this.resume();
     return true;
+  }
+
+  /** Ends the pause: the first job asks now. */
+  resume(): void {
+    this.#pause = undefined;
+    this.#endPause?.();
   }
 
   /** Rejects every job. */
@@ -90,19 +102,24 @@ export class JobQueue {
    */
   async serve(onEmpty: () => void): Promise<void> {
     let asking = 1;
+    let wasServed = false;
     for (let first = this.#first; first !== undefined; first = this.#first) {
       const answers = await this.#ask(first, asking);
       const receivedAt = this.#timers.now();
       await this.#deliver(first, answers);
       asking = 1;
+      wasServed ||= answers.accepted.length > 0;
       const next = this.#first;
       const known = answers.rejected.at(-1) ?? fullest(answers.accepted, first.costs);
       // Limits of another cost or window set have to be asked for.
       if (next === undefined || known === undefined || !areAlike(next, first)) continue;
       // A store on a server uses its own clock. Both are rounded down.
-      this.#pause = Pause.after(known, next.costs, receivedAt, this.#limiter.synchronous ? 0 : 1);
+      this.#pause = Pause.after(known, next.costs, receivedAt, this.#limiter.synchronous ? 0 : 1, wasServed);
       if (this.#pause === undefined) asking = Math.min(MAX_ASKING, roomAfter(known, next.costs));
-      else await this.#wait(this.#pause);
+      else {
+        await this.#wait(this.#pause);
+        wasServed = false;
+      }
     }
     onEmpty();
   }
@@ -117,7 +134,7 @@ export class JobQueue {
     const asked: Promise<Decision>[] = [];
     for (const job of this.#jobs) {
       if (asked.length >= most || !areAlike(job, first)) break;
-      asked.push(this.#limiter.consume(job.request));
+      asked.push((this.#cooldown ?? this.#limiter).consume(job.request));
     }
     const settled = await Promise.allSettled(asked);
     const decisions = settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { NIGHTLY } from 'headgate-testbed/nightly';
 import { expect, it } from 'vitest';
+import type { MaybePromise } from '../../src/base/maybe-promise.ts';
 import { decorateStore } from '../../src/core/decorate-store.ts';
 import type { LimitStore } from '../../src/core/ports.ts';
 import { createLimiter } from '../../src/index.ts';
@@ -118,7 +119,7 @@ it('S31: the sum over 50 accounts of one customer never exceeds its window, also
       const inner = createMemoryStore({ clock: createFakeClock(START) });
       let calls = 0;
       let lost = 0;
-      const later = async <Result>(run: () => Result): Promise<Result> => {
+      const later = async <Result>(run: () => MaybePromise<Result>): Promise<Result> => {
         for (let left = turns[calls++ % turns.length] as number; left > 0; left--) await undefined;
         return run();
       };

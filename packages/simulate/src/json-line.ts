@@ -35,6 +35,7 @@ export interface FieldMap {
   readonly remote_user?: string | undefined;
   readonly provider?: string | undefined;
   readonly plan?: string | undefined;
+  readonly lane?: string | undefined;
   readonly cost?: string | undefined;
   /** What the request costs in a unit, such as `cost.tokens` (S33). A line without such a number costs nothing in it. */
   readonly [cost: `cost.${string}`]: string | undefined;
@@ -53,6 +54,7 @@ export const FIELDS = [
   'remote_user',
   'provider',
   'plan',
+  'lane',
   'cost',
 ] as const;
 
@@ -111,6 +113,7 @@ export function jsonParser(map: FieldMap, find: RouteFinder, names: Names): Line
       order: lines,
       provider: nameIn(line, map.provider),
       plan: nameIn(line, map.plan),
+      lane: nameIn(line, map.lane),
       cost: units.length === 0 ? cost : costsIn(line, cost),
       logged: undefined,
       id: undefined,

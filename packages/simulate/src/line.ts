@@ -14,6 +14,7 @@ export interface ReadEvent {
   order: number;
   provider: string | undefined;
   plan: string | undefined;
+  lane: string | undefined;
   cost: Cost | undefined;
   logged: 'accepted' | 'rejected' | undefined;
   id: string | undefined;

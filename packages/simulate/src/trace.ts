@@ -9,6 +9,7 @@ export interface TraceRequest {
   readonly provider?: string | undefined;
   /** The customer's plan. */
   readonly plan?: string | undefined;
+  readonly lane?: string | undefined;
   /**
    * A number of requests, or a cost per unit, as in `{ requests: 1, tokens: 800 }`. Limits ignore units that they do not
    * count.

@@ -1,7 +1,7 @@
 import { StoreUnavailableError } from '../../base/errors.ts';
 import { getOrCreate } from '../../base/get-or-create.ts';
 import { Decision, FITS, type WindowStatus } from '../../core/decision.ts';
-import { createWindowSet, type WindowSet } from '../../core/window-set.ts';
+import { createWindowSet, shareOfMax, type WindowSet, withMaxes } from '../../core/window-set.ts';
 import { createMemoryStore } from '../memory/limits.ts';
 
 /**
@@ -66,12 +66,7 @@ function createLocal(maxKeys: number | undefined, counted: (windowSet: WindowSet
 function sharesOf(share: number): (windowSet: WindowSet) => WindowSet {
   const shares = new WeakMap<WindowSet, WindowSet>();
   return (windowSet) =>
-    getOrCreate(shares, windowSet, () => {
-      const windows = windowSet.windows.map((window) => ({
-        ...window,
-        max: Math.min(window.max, Math.max(1, Math.floor(window.max * share))),
-      }));
-      const { routeWindows, allMethodsScope, shows } = windowSet;
-      return createWindowSet(windows.slice(0, routeWindows), windows.slice(routeWindows), allMethodsScope, shows);
-    });
+    getOrCreate(shares, windowSet, () =>
+      withMaxes(windowSet, (max) => Math.min(max, Math.max(1, shareOfMax(max, share)))),
+    );
 }

@@ -20,6 +20,8 @@ export interface Route {
   readonly ignoresKeys?: boolean | undefined;
   /** What a request costs; undefined for 1. */
   readonly cost?: Cost | undefined;
+  /** The lane of its requests. */
+  readonly lane?: string | undefined;
   /** Name of the upstream for its requests; undefined if the route does not set one. */
   readonly upstream?: string | undefined;
 }
@@ -37,7 +39,7 @@ export interface RouteIdempotency {
 
 /** The routes of a checked config. */
 export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idempotency'>): Route[] {
-  return routes.map(({ route, account, public: isPublic, idempotent, cost, upstream }) => {
+  return routes.map(({ route, account, public: isPublic, idempotent, cost, lane, upstream }) => {
     const own = typeof idempotent !== 'object' ? {} : idempotent;
     const {
       required = false,
@@ -53,6 +55,7 @@ export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idemp
       idempotent: idempotent ? { settings, lateAnswerMs, required, compares } : undefined,
       ignoresKeys: idempotent === false,
       cost,
+      lane,
       upstream,
     };
   });

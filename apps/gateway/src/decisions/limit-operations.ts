@@ -135,6 +135,7 @@ export function limitOperations(options: LimitOperationsOptions): DecisionOperat
         exchange.route = found.route;
         exchange.account = found.account;
         exchange.cost = body.cost;
+        exchange.lane = found.lane;
         const fault = costFault(found, body.cost);
         if (fault !== undefined) return invalid('cost', fault);
         const refusal = setClaim(found, body.idempotency, caller);
@@ -159,13 +160,13 @@ export function limitOperations(options: LimitOperationsOptions): DecisionOperat
       async run(body, { key, exchange }) {
         const found = findSubject(body, key, exchange);
         if (isRefusal(found)) return found;
-        const { account, route } = found;
+        const { account, route, lane } = found;
         exchange.route = route;
         exchange.account = account;
         if (account === undefined) return { windows: [], blocked: null };
         const { id, provider, plan } = account;
         const [windows, block] = await Promise.all([
-          limiter.peek({ account: id, route: route.name, provider, plan }),
+          limiter.peek({ account: id, route: route.name, provider, plan, lane }),
           blocksOf(limiter, account).then((read) => read(route.name)),
         ]);
         // Without a window nothing is checked, so a block does not reject either.

@@ -36,6 +36,8 @@ export interface Subject {
   readonly account: Account | undefined;
   /** What a caller or a proxy says; undefined for the cost of the route. */
   readonly cost: Cost | undefined;
+  /** A lane of the limits; undefined without one. */
+  readonly lane: string | undefined;
   readonly idempotent: { readonly request: IdempotentRequest } | undefined;
 }
 
@@ -56,6 +58,8 @@ export interface Exchange extends Subject {
   /** Undefined for a request that is to be forwarded. */
   door: Door | undefined;
   cost: Cost | undefined;
+  /** The lane of its route or of its key: that with the smaller share. */
+  lane: string | undefined;
   /** Gives the gateway's own answers the form that the asking proxy understands. */
   shape: ((reply: Reply) => Reply) | undefined;
   /** Undefined if nothing is traced. */
@@ -110,6 +114,7 @@ export function createExchange(
     target: request.url ?? '',
     door: undefined,
     cost: undefined,
+    lane: undefined,
     shape: undefined,
     trace: undefined,
     route: undefined,

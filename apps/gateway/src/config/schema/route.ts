@@ -37,5 +37,10 @@ export const route = z.strictObject({
     .describe(
       'Fields of the upstream\'s response with the final cost, by units of `cost`, such as { "tokens": "x-tokens-used" }. Without a whole number in the field, the charge stays',
     ),
+  lane: name
+    .optional()
+    .describe(
+      'A lane of limits.lanes: its requests may use only the share of that lane. If the key has a lane too, the smaller share applies',
+    ),
   upstream: name.optional().describe('Name of an upstream of upstreams, or default. It wins over that of the provider'),
 });
