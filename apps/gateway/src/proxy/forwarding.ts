@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import type { Passage, ResponseRecording } from 'headgate/gate';
 import type { HeaderFields } from 'headgate/http';
 import { problemReply, type Reply } from 'headgate/http';
+import { fieldValues } from 'headgate/internal';
 import { BodyMeter } from '../body/meter.ts';
 import { hasBody, refuseExchange, sendReply } from '../exchange/answers.ts';
 import { type Exchange, freeIfDone, isOpen } from '../exchange/exchange.ts';
@@ -136,7 +137,8 @@ export class Forwarding implements UpstreamListener {
     this.span?.onStatus(status);
     const exchange = this.#exchange;
     this.#options.onHead(exchange, (performance.now() - this.#startedAt) / 1_000);
-    const { headers, stripRateLimit } = this.#passage.settle({ status });
+    const header = (name: string) => fieldValues(rawFields, name.toLowerCase())[0];
+    const { headers, stripRateLimit } = this.#passage.settle({ status, header });
     if (stripRateLimit) {
       this.#discardAnswer();
       this.#refuse(PROVIDER_LIMIT, headers);

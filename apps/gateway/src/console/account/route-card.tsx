@@ -88,7 +88,7 @@ function Limit({
         <ChangeButton route={route} limit={first.limit} onChange={onChange} />
       </div>
       {windows.map((each) => (
-        <WindowBar key={each.durationMs} window={each} />
+        <WindowBar key={`${each.durationMs} ${each.unit}`} window={each} />
       ))}
     </div>
   );

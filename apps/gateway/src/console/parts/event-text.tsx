@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import type { Decision, LimitEntry, StateChange } from '../api/answers.ts';
 import type { StreamEvent } from '../api/event-stream.ts';
 import { href } from '../route.ts';
-import { numberText, spanText, timeText, windowsText } from './format.ts';
+import { spanText, timeText, unitsText, windowsText } from './format.ts';
 import { targetText } from './target.ts';
 import { windowName } from './verdict.ts';
 import type { ShownWindow } from './window-bar.tsx';
@@ -105,7 +105,7 @@ function DecisionText({
         {tightest && (
           <span class="soft">
             {' '}
-            {windowName({ ...tightest, used: 0 })}: {numberText(tightest.remaining)} left
+            {windowName({ ...tightest, used: 0 })}: {unitsText(tightest.remaining, tightest.unit)} left
           </span>
         )}
       </span>
