@@ -101,6 +101,7 @@ export interface FailureEvent {
     | 'limits'
     | 'refund'
     | 'settle'
+    | 'release'
     | 'finalCost'
     | 'providerAnswers'
     | 'cooldown'

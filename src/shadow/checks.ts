@@ -233,14 +233,15 @@ export class ShadowChecks {
   /** Groups without limits of the candidate do not count for it. */
   #decideWithGroups(request: LimitRequest, named: JointRequest, windowSet: WindowSet): MaybePromise<Decision> {
     const { windowSets, store } = this.#settings;
+    const { account, route, cost } = named;
     const groups = accountsOf(request.groups).filter(([name]) => windowSets.groups?.includes(name));
     return after(
       resolveAll(groups, request, (subject) => resolveWindowSet(windowSets, subject)),
       (ofGroups) =>
         decideJointly(named, [
-          storePart(store, OF_ACCOUNT, named, this.#copyOf(windowSet)),
-          ...groups.map(([name, account], i) =>
-            storePart(store, name, { ...named, account }, this.#copyOf(ofGroups[i] as WindowSet)),
+          storePart(store, OF_ACCOUNT, account, route, this.#copyOf(windowSet), cost),
+          ...groups.map(([name, group], i) =>
+            storePart(store, name, group, route, this.#copyOf(ofGroups[i] as WindowSet), cost),
           ),
         ]),
     );
