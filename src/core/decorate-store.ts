@@ -10,6 +10,8 @@ const METHODS: MethodTable<LimitStore> = {
   settleOnce: true,
   lease: true,
   charge: true,
+  holdSlot: true,
+  releaseSlot: true,
   reset: true,
   block: true,
   unblock: true,

@@ -1,4 +1,5 @@
 import type { Limit, LimitName, LimitWindow } from './limit.ts';
+import type { InFlight } from './slot.ts';
 import { REQUESTS } from './unit.ts';
 
 /**
@@ -39,6 +40,8 @@ export interface WindowSet {
   readonly shows: ShownWindow;
   /** The lane that may use so much of each window (S28). Undefined for requests without a lane. */
   readonly lane?: string | undefined;
+  /** The most requests at the same time (S29). For the limiter: stores count only windows by it. */
+  readonly inFlight?: InFlight | undefined;
   /**
    * The same windows by their units, as stores count them: a store decides about the windows of one unit (S33). Undefined
    * if no window has a unit.
@@ -80,15 +83,16 @@ export function createWindowSet(
   allMethodsScope: AllMethodsScope = 'route',
   shows: ShownWindow = 'last',
   lane?: string,
+  inFlight?: InFlight,
 ): WindowSet {
   const own = named('route', routeLimit);
   const ofAll = named('all-methods', allMethods);
   const windows = [...own, ...ofAll];
   if (windows.every(({ unit }) => unit === undefined))
-    return windowSetOf(windows, own.length, allMethodsScope, shows, lane);
+    return windowSetOf(windows, own.length, allMethodsScope, shows, lane, inFlight);
   const units = unitsOf(own, ofAll, allMethodsScope, shows, lane);
   const inOrder = units.flatMap(({ windowSet }) => windowSet.windows);
-  return windowSetOf(inOrder, own.length, allMethodsScope, shows, lane, units);
+  return windowSetOf(inOrder, own.length, allMethodsScope, shows, lane, inFlight, units);
 }
 
 function windowSetOf(
@@ -97,6 +101,7 @@ function windowSetOf(
   allMethodsScope: AllMethodsScope,
   shows: ShownWindow,
   lane: string | undefined,
+  inFlight?: InFlight,
   units?: readonly UnitWindows[],
 ): WindowSet {
   return Object.freeze({
@@ -107,6 +112,7 @@ function windowSetOf(
     allMethodsScope,
     shows,
     lane,
+    inFlight,
     units,
   });
 }
@@ -138,13 +144,19 @@ function unitsOf(
   });
 }
 
-/** The same windows with other maxes, so with the same counters (S10). */
+/**
+ * The same windows with other maxes, so with the same counters (S10). At least one request may be in flight, because a
+ * part of one is none at all.
+ */
 export function withMaxes(windowSet: WindowSet, maxOf: (max: number) => number, lane = windowSet.lane): WindowSet {
-  const { allMethodsScope, shows } = windowSet;
+  const { allMethodsScope, shows, inFlight } = windowSet;
   const windows = windowSet.windows.map((window) => ({ ...window, max: maxOf(window.max) }));
+  const mostOf = (max: number | undefined): number | undefined =>
+    max === undefined ? undefined : Math.min(max, Math.max(1, maxOf(max)));
+  const most = inFlight && { route: mostOf(inFlight.route), allMethods: mostOf(inFlight.allMethods) };
   // Of several units, those of each limit do not follow each other.
-  const [own, ofAll] = [windows.filter(isOfRoute), windows.filter((window) => !isOfRoute(window))];
-  return createWindowSet(own, ofAll, allMethodsScope, shows, lane);
+  const [own, shared] = [windows.filter(isOfRoute), windows.filter((window) => !isOfRoute(window))];
+  return createWindowSet(own, shared, allMethodsScope, shows, lane, most);
 }
 
 function isOfRoute({ limit }: NamedWindow): boolean {

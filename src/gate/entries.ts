@@ -198,12 +198,16 @@ function neverFitsDetail({ shown }: Decision): string {
 
 /** @param describeGroup the words for a group */
 function rejectionDetail(
-  { blocked, shown, parts, rejectedBy = OF_ACCOUNT }: Decision,
+  { blocked, inFlight, shown, parts, rejectedBy = OF_ACCOUNT }: Decision,
   headers: HeaderFields,
   describeGroup: (name: string) => string,
 ): string {
   const retry = 'retry-after' in headers ? `in ${headers['retry-after']} s` : 'later';
   const group = parts === undefined || rejectedBy === OF_ACCOUNT ? undefined : describeGroup(rejectedBy);
+  if (inFlight !== undefined) {
+    const { running, max } = inFlight;
+    return `${running} of at most ${max} requests${group === undefined ? '' : ` of ${group}`} are running; retry when one has ended.`;
+  }
   if (blocked === undefined) {
     const state = (shown?.remaining ?? 0) > 0 ? 'has not enough left for this request' : 'is used up';
     const of = [shown?.unit, group].map((name) => (name === undefined ? '' : `of ${name} `)).join('');

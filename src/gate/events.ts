@@ -102,6 +102,7 @@ export interface FailureEvent {
     | 'limits'
     | 'refund'
     | 'settle'
+    | 'release'
     | 'finalCost'
     | 'providerAnswers'
     | 'cooldown'

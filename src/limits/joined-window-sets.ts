@@ -22,6 +22,8 @@ export function joinWindowSets(parts: readonly DecisionPart[]): WindowSet {
   let before = NO_WINDOWS;
   for (const { decision, subject } of parts) {
     const { windowSet } = decision;
+    // Such as the part of the requests in flight.
+    if (windowSet.windows.length === 0) continue;
     const bySubject = getOrCreate(known, windowSet, () => new Map<string, Joined>());
     const { windowSet: both, further } = getOrCreate(bySubject, subject, () => ({
       windowSet: before === NO_WINDOWS && subject === ACCOUNT ? windowSet : joinTwo(before, windowSet, subject),

@@ -27,6 +27,8 @@ import { LimiterChecks } from './limiter-checks.ts';
 import { withParts } from './limiter-parts.ts';
 import type { Limiter, LimiterOptions, LimitRequest, ReadReceipt, Receipts } from './ports.ts';
 import { receiptIdOf } from './receipts.ts';
+import { makeDisposable, releaseSlots, slotPart } from './slot-part.ts';
+import { Slots } from './slots.ts';
 import {
   checkNoUnit,
   costedParts,
@@ -51,8 +53,12 @@ import { resolveWindowSet, WindowSets } from './window-sets.ts';
  * @throws LimitError, OptionError with the place of the fault
  */
 export function createLimiter(options: LimiterOptions): Limiter {
-  checkOptions(options, ['store', 'limits', 'receipts', 'leases', 'validate', 'logger', 'units'], 'options');
-  const { limits, units, receipts, leases } = options;
+  checkOptions(
+    options,
+    ['store', 'limits', 'units', 'receipts', 'leases', 'inFlight', 'validate', 'logger'],
+    'options',
+  );
+  const { limits, units, receipts, leases, inFlight, logger } = options;
   // A store that is undefined by mistake would let each process count for itself, in silence.
   const store = 'store' in options ? options.store : createMemoryStore();
   if (store === undefined) throw new OptionError('store', store, NO_STORE);
@@ -76,8 +82,16 @@ export function createLimiter(options: LimiterOptions): Limiter {
     windowSets.onHidden = (target) => checks.hidden(target);
   }
   const decider = leases?.addTo(store) ?? store;
-  const limiter = new StoreLimiter(decider, windowSets, receipts, checks);
-  const whole = withParts(limiter, { store: decider, windowSets, resolve: limiter.resolve });
+  makeDisposable();
+  let made: Slots | undefined;
+  const slots = (): Slots => {
+    made ??= new Slots(decider, inFlight, logger);
+    return made;
+  };
+  // A mistake shows at the start, as far as it is known there that requests in flight are bounded.
+  if (inFlight !== undefined || (windowSets instanceof WindowSets && windowSets.boundsInFlight)) slots();
+  const limiter = new StoreLimiter(decider, windowSets, receipts, checks, slots);
+  const whole = withParts(limiter, { store: decider, windowSets, resolve: limiter.resolve, slots: () => made });
   return receipts === undefined ? whole : receipts.addTo(whole);
 }
 
@@ -95,6 +109,7 @@ class StoreLimiter implements Limiter {
   readonly #windowSets: WindowSetSource;
   readonly #receipts: Receipts | undefined;
   readonly #checks: LimiterChecks | undefined;
+  readonly #slots: () => Slots;
   readonly #mayWait: boolean;
   #closed = false;
 
@@ -107,11 +122,13 @@ class StoreLimiter implements Limiter {
     windowSets: WindowSetSource,
     receipts: Receipts | undefined,
     checks: LimiterChecks | undefined,
+    slots: () => Slots,
   ) {
     this.#store = store;
     this.#windowSets = windowSets;
     this.#receipts = receipts;
     this.#checks = checks;
+    this.#slots = slots;
     this.#mayWait = windowSets instanceof WindowSets && windowSets.mayWait;
   }
 
@@ -196,6 +213,11 @@ class StoreLimiter implements Limiter {
     if (read.counters !== undefined && counters !== undefined && read.counters !== counters)
       throw new ReceiptError(`is of the counters "${read.counters}", and the store of this limiter has "${counters}"`);
     return read;
+  }
+
+  release(decision: Decision): Promise<boolean> {
+    if (typeof decision?.takeCharge === 'function') return Promise.resolve(releaseSlots(decision));
+    return Promise.reject(new OptionError('decision', decision, 'must be what consume() returned'));
   }
 
   async charge(request: LimitRequest, further?: unknown): Promise<readonly WindowStatus[]> {
@@ -304,19 +326,23 @@ class StoreLimiter implements Limiter {
   /** @param resolve returns the window sets of groups */
   #decide(request: LimitRequest, windowSet: WindowSet, resolve: Resolve): Decision | Promise<Decision> {
     const { account, route = EVERY_ROUTE, cost = 1, groups } = request;
-    const isJoint = groups !== undefined || windowSet.units !== undefined || typeof cost !== 'number';
+    const { units, inFlight } = windowSet;
+    const isJoint = groups !== undefined || units !== undefined || inFlight !== undefined || typeof cost !== 'number';
     if (!isJoint) checkCost(cost);
     if (this.#windowSets.groups !== undefined) checkNoGroup(account);
     this.#checks?.decides(request, route, windowSet);
     const decided = isJoint
-      ? this.#decideJointly(request, windowSet, resolve)
+      ? this.#decideParts(request, windowSet, resolve)
       : this.#store.consume(account, route, windowSet, cost);
     if (this.#checks?.areUnread) this.#checks.decided(decided);
     return decided;
   }
 
-  /** Asks about each unit of the account and of its groups at the same time (S31, S33). */
-  #decideJointly(request: LimitRequest, windowSet: WindowSet, resolve: Resolve): MaybePromise<Decision> {
+  /**
+   * Asks about each unit of the account and of its groups, and about their requests in flight, at the same time (S29, S31,
+   * S33).
+   */
+  #decideParts(request: LimitRequest, windowSet: WindowSet, resolve: Resolve): MaybePromise<Decision> {
     const { account, route: named, lane, cost = 1 } = request;
     const route = named ?? EVERY_ROUTE;
     const costs = costsOf(cost, this.#units);
@@ -324,12 +350,15 @@ class StoreLimiter implements Limiter {
     return after(resolveAll(groups, { route: named, lane }, resolve), (windowSets) => {
       const { groups: known } = this.#windowSets;
       for (const [name] of groups) if (!known?.includes(name)) throw unknownGroup(name, known);
-      return decideJointly(jointRequest(account, route, costs), [
-        ...unitParts(this.#store, OF_ACCOUNT, account, route, windowSet, costs),
-        ...groups.flatMap(([name, group], i) =>
-          unitParts(this.#store, name, group, route, windowSets[i] as WindowSet, costs),
-        ),
-      ]);
+      const whole = jointRequest(account, route, costs);
+      const subjects = [
+        [OF_ACCOUNT, account, route, windowSet] as const,
+        ...groups.map(([name, group], i) => [name, group, route, windowSets[i] as WindowSet] as const),
+      ];
+      const windows = subjects.flatMap((subject) => unitParts(this.#store, ...subject, costs));
+      const slots = subjects.flatMap((subject) => slotPart(this.#slots, ...subject, whole.cost) ?? []);
+      // Windows come first: their rejection names a time.
+      return decideJointly(whole, [...windows, ...slots]);
     });
   }
 

@@ -3,9 +3,11 @@ import type { Timers } from '../core/timers.ts';
 import { REQUESTS } from '../core/unit.ts';
 import type { WindowSet } from '../core/window-set.ts';
 import type { Cooldown } from '../limits/cooldown.ts';
+import { groupAccount } from '../limits/groups.ts';
 import type { Limiter, LimitRequest } from '../limits/ports.ts';
 import { NeverFitsError, WaitTooLongError } from './errors.ts';
-import { Pause, roomAfter } from './pause.ts';
+import { Pause, roomAfter, slotsAfter } from './pause.ts';
+import type { Releases, Waiter } from './releases.ts';
 
 /** One call of `acquire` that waits for its decision. */
 export interface Job {
@@ -39,15 +41,20 @@ interface Answers {
 }
 
 /**
- * The jobs of one account and route, and of the same groups, first in, first out. Only the first job asks. If its decision shows room for more,
- * as many of the following jobs as fit ask at once, which a store can decide in one call. If a window is full, no
- * job asks until it is over.
+ * The jobs of one account, lane and route, and of the same groups, first in, first out. Only the first job asks. If its
+ * decision shows room for more, as many of the following jobs as fit ask at once, which a store can decide in one call. If
+ * a window is full, no job asks until it is over; if as many requests run as may run, until one has ended.
  */
-export class JobQueue {
+export class JobQueue implements Waiter {
   readonly #jobs = new Set<Job>();
   readonly #limiter: Limiter;
   readonly #cooldown: Cooldown | undefined;
   readonly #timers: Timers;
+  readonly #releases: Releases;
+  /** The accounts and groups whose releases end a pause. */
+  readonly #watched = new Set<string>();
+  /** Whether a request in flight ended since the last job asked. */
+  #isReleased = false;
   /** The sum of the costs of all jobs, in requests. */
   #cost = 0;
   /** The window set of all jobs; undefined if there are several. */
@@ -61,10 +68,17 @@ export class JobQueue {
     limiter: Limiter,
     timers: Timers,
     cooldown: Cooldown | undefined,
+    releases: Releases,
   ) {
     this.#limiter = limiter;
     this.#cooldown = cooldown;
     this.#timers = timers;
+    this.#releases = releases;
+  }
+
+  released(): void {
+    this.#isReleased = true;
+    if (this.#pause?.endsWithRelease) this.#endPause?.();
   }
 
   /** Adds a job as the last one. Rejects it at once if it is known to wait too long. */
@@ -104,6 +118,9 @@ export class JobQueue {
     let asking = 1;
     let wasServed = false;
     for (let first = this.#first; first !== undefined; first = this.#first) {
+      // In the last place: a queue that has waited longer asks first.
+      if (first.windowSet.inFlight !== undefined) this.#watch(first.request.account);
+      this.#isReleased = false;
       const answers = await this.#ask(first, asking);
       const receivedAt = this.#timers.now();
       await this.#deliver(first, answers);
@@ -115,13 +132,23 @@ export class JobQueue {
       if (next === undefined || known === undefined || !areAlike(next, first)) continue;
       // A store on a server uses its own clock. Both are rounded down.
       this.#pause = Pause.after(known, next.costs, receivedAt, this.#limiter.synchronous ? 0 : 1, wasServed);
-      if (this.#pause === undefined) asking = Math.min(MAX_ASKING, roomAfter(known, next.costs));
-      else {
+      if (this.#pause === undefined) {
+        const room = Math.min(roomAfter(known, next.costs), slotsAfter(known));
+        asking = Math.max(1, Math.min(MAX_ASKING, room));
+      } else {
+        if (this.#pause.endsWithRelease) this.#watch(rejectingAccount(known, next.request));
         await this.#wait(this.#pause);
         wasServed = false;
       }
     }
+    for (const account of this.#watched) this.#releases.leave(account, this);
+    this.#watched.clear();
     onEmpty();
+  }
+
+  #watch(account: string): void {
+    this.#watched.add(account);
+    this.#releases.wait(account, this);
   }
 
   get #first(): Job | undefined {
@@ -158,7 +185,9 @@ export class JobQueue {
           job.reject(new NeverFitsError(job.costs.get(unit ?? REQUESTS) ?? 0, max, unit)),
         );
     // A charge that cannot be refunded is over with its window.
-    await Promise.allSettled(unused.map((decision) => this.#limiter.refund(decision)));
+    await Promise.allSettled(
+      unused.flatMap((decision) => [this.#limiter.refund(decision), this.#limiter.release(decision)]),
+    );
   }
 
   /** Settles and removes the first job if it is like `asked`. */
@@ -178,8 +207,12 @@ export class JobQueue {
       // The first job was rejected, and the next one may fit now.
       if (this.#pause !== pause) return;
     }
+    // A job whose time is over then must not wait for the next question.
+    const deadlines = pause.endsWithRelease ? [...this.#jobs].map(({ deadline }) => deadline) : [];
+    const asksAt = deadlines.reduce((first, deadline) => Math.min(first, deadline), pause.asksAt);
+    if (pause.endsWithRelease && this.#isReleased) this.#pause = undefined;
     // A timer may be early, and cannot be set for more than 24.8 days.
-    for (let ms = pause.asksAt - this.#timers.now(); ms > 0 && this.#pause === pause; ) {
+    for (let ms = asksAt - this.#timers.now(); ms > 0 && this.#pause === pause; ) {
       await new Promise<void>((resolve) => {
         // Callers wait for their jobs, so the process must not exit before.
         const cancel = this.#timers.after(ms, resolve, false);
@@ -188,7 +221,8 @@ export class JobQueue {
           resolve();
         };
       });
-      ms = pause.asksAt - this.#timers.now();
+      if (pause.endsWithRelease && this.#isReleased) break;
+      ms = asksAt - this.#timers.now();
     }
     this.#pause = undefined;
     this.#endPause = undefined;
@@ -210,6 +244,12 @@ function fullest(decisions: readonly Decision[], costs: Job['costs']): Decision 
       least === undefined || roomAfter(decision, costs) < roomAfter(least, costs) ? decision : least,
     undefined,
   );
+}
+
+/** The account or the group whose requests in flight rejected a request. */
+function rejectingAccount({ rejectedBy }: Decision, { account, groups = {} }: LimitRequest): string {
+  const group = rejectedBy === undefined ? undefined : groups[rejectedBy];
+  return rejectedBy === undefined || group === undefined ? account : groupAccount(rejectedBy, group);
 }
 
 /** @throws NeverFitsError if a window of the window set can never fit the cost */

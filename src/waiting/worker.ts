@@ -1,5 +1,5 @@
 import { ClosedError, OptionError } from '../base/errors.ts';
-import { isPromise } from '../base/maybe-promise.ts';
+import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkMethods, checkOptions } from '../base/options.ts';
 import type { BlockTarget } from '../core/block.ts';
 import type { Decision } from '../core/decision.ts';
@@ -18,6 +18,7 @@ import { partsOf, windowSetOf } from '../limits/limiter-parts.ts';
 import type { Limiter, LimitRequest } from '../limits/ports.ts';
 import { QueueFullError } from './errors.ts';
 import { checkFits, type Job, JobQueue } from './queue.ts';
+import { Releases } from './releases.ts';
 
 /** Options of {@link createJobWorker}. */
 export interface JobWorkerOptions {
@@ -56,9 +57,9 @@ export interface JobWorker {
   /** Jobs that wait now, those that ask the store included. */
   readonly waiting: number;
   /**
-   * Resolves with an accepted decision, as soon as the job fits its windows. In one process, the jobs of one
-   * account, lane and route, and of the same groups, are served in the order of their calls. There is no order across
-   * processes.
+   * Resolves with an accepted decision, as soon as the job fits its windows, and may run beside the others. In one
+   * process, the jobs of one account, lane and route, and of the same groups, are served in the order of their calls.
+   * There is no order across processes.
    *
    * It rejects with the reason of `signal` if that is aborted, and with the store's errors if its failure policy is
    * to refuse. Other policies decide, and the decision is marked `degraded`.
@@ -81,6 +82,17 @@ export interface JobWorker {
     request: Pick<LimitRequest, 'account' | 'route'>,
     response: ProviderResponse,
   ): Promise<CooldownReport | undefined>;
+  /**
+   * Acquires, runs a job, and releases its slot when the job has ended, also if it failed (S29). With `acquire` alone, a
+   * job of limits with `inFlight` calls `limiter.release(decision)` itself.
+   * @returns what the job returned
+   * @throws as `acquire`, and what the job throws
+   */
+  run<Result>(
+    request: LimitRequest,
+    job: (decision: Decision) => MaybePromise<Result>,
+    options?: AcquireOptions,
+  ): Promise<Result>;
   /**
    * Rejects every waiting job with `ClosedError`, and refunds charges that are under way. Later calls reject. The
    * limiter stays open: close it afterwards.
@@ -124,6 +136,7 @@ class LimiterWorker implements JobWorker {
   readonly #waitingOf = new Map<string, number>();
   #waiting = 0;
   readonly #cooldown: Cooldown | undefined;
+  readonly #releases: Releases;
   #closed = false;
 
   constructor(limiter: Limiter, maxQueue: number, timers: Timers, cooldown: Cooldown | undefined) {
@@ -131,6 +144,7 @@ class LimiterWorker implements JobWorker {
     this.#limiter = limiter;
     this.#maxQueue = maxQueue;
     this.#timers = timers;
+    this.#releases = new Releases(() => partsOf(limiter)?.slots());
   }
 
   get waiting(): number {
@@ -182,10 +196,25 @@ class LimiterWorker implements JobWorker {
     return report;
   }
 
+  async run<Result>(
+    request: LimitRequest,
+    job: (decision: Decision) => MaybePromise<Result>,
+    options?: AcquireOptions,
+  ): Promise<Result> {
+    if (typeof job !== 'function') throw new OptionError('job', job, 'must be a function');
+    const decision = await this.acquire(request, options);
+    try {
+      return await job(decision);
+    } finally {
+      await this.#limiter.release(decision);
+    }
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     for (const queue of this.#queues.values()) queue.clear(() => new ClosedError('the worker'));
     await Promise.all(this.#serving);
+    this.#releases.close();
   }
 
   #count(owner: string, jobs: 1 | -1): void {
@@ -213,7 +242,7 @@ class LimiterWorker implements JobWorker {
       existing.add(job);
       return existing;
     }
-    const queue = new JobQueue(route, this.#limiter, this.#timers, this.#cooldown);
+    const queue = new JobQueue(route, this.#limiter, this.#timers, this.#cooldown, this.#releases);
     this.#queues.set(name, queue);
     queue.add(job);
     const serving = queue.serve(() => this.#queues.delete(name)).finally(() => this.#serving.delete(serving));

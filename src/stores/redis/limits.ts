@@ -6,6 +6,7 @@ import { type CooldownCommand, type CooldownReply, numbersOf, PROVIDER } from '.
 import { nameCounters } from '../../core/counters.ts';
 import { Decision, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
 import type { LeaseGrant, LimitStore, ReadyOptions, ResetTarget } from '../../core/ports.ts';
+import type { Slot, SlotReply } from '../../core/slot.ts';
 import { SLOTS_PER_WINDOW } from '../../core/window.ts';
 import { createWindowSet, type WindowSet } from '../../core/window-set.ts';
 import { DEFAULT_MAX_KEYS } from '../memory/options.ts';
@@ -17,6 +18,7 @@ import { effectOf } from '../shared/limit-store-options.ts';
 import { OutageLog } from '../shared/outage-log.ts';
 import { waitUntilReady } from '../shared/ready.ts';
 import type { LimitStoreStats, ServerLimitStore } from '../shared/server-limit-store.ts';
+import { holdOnServer } from '../shared/server-slots.ts';
 import { type Receipted, settleOnServer } from '../shared/settlement.ts';
 import { traceCall } from '../shared/store-tracer.ts';
 import { CheckCalls, type LimitStoreParts } from './check-calls.ts';
@@ -28,6 +30,7 @@ import { fillOptions, type RedisStoreOptions } from './options.ts';
 import { readBlockReply, readCooldownReply, readIntegerReply } from './reply.ts';
 import { createScript, scriptTime } from './script.ts';
 import { isNotExecuted, SettleCalls } from './settle-calls.ts';
+import { SlotCalls } from './slot-calls.ts';
 import { fromUpstash, isUpstash, type UpstashClient } from './upstash.ts';
 
 export type { RedisStoreOptions } from './options.ts';
@@ -101,6 +104,7 @@ class RedisLimitStore implements RedisStore {
   readonly #parts: LimitStoreParts;
   readonly #calls: CheckCalls;
   readonly #settlements: SettleCalls;
+  readonly #slots: SlotCalls;
 
   get identity(): object {
     return this.#parts.identity;
@@ -110,6 +114,7 @@ class RedisLimitStore implements RedisStore {
     this.#parts = parts;
     this.#calls = new CheckCalls(parts);
     this.#settlements = new SettleCalls(parts);
+    this.#slots = new SlotCalls(parts);
   }
 
   consume(account: string, route: string, windowSet: WindowSet, cost: number): Decision | Promise<Decision> {
@@ -177,6 +182,15 @@ class RedisLimitStore implements RedisStore {
     // Rejections that are cached stay certain: a charge makes no room.
     const name = this.#parts.names.record(account, route);
     return this.#calls.charge(account, route, windowSet, cost, this.#keysOf(name, account, windowSet));
+  }
+
+  holdSlot(slot: Slot, leaseMs: number): Promise<SlotReply> {
+    return holdOnServer(this.#parts.failover, { slot, leaseMs }, this.#slots.run);
+  }
+
+  async releaseSlot(slot: Slot): Promise<void> {
+    this.#parts.failover.releaseSlot(slot);
+    await this.#slots.run({ slot, leaseMs: 0 });
   }
 
   async reset(target: ResetTarget): Promise<void> {
