@@ -330,7 +330,7 @@ class StoreLimiter implements Limiter {
     if (this.#windowSets.groups !== undefined) checkNoGroup(account);
     this.#checks?.decides(request, route, windowSet);
     const decided = isJoint
-      ? this.#decideJointly(request, windowSet, resolve)
+      ? this.#decideParts(request, windowSet, resolve)
       : this.#store.consume(account, route, windowSet, cost);
     if (this.#checks?.areUnread) this.#checks.decided(decided);
     return decided;
