@@ -17,6 +17,7 @@ import type { Decision, WindowStatus } from '../core/decision.ts';
 import type { LimitInput } from '../core/limit.ts';
 import { createMisuseLog } from '../core/misuse.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
+import { type InFlightStatus, inFlightStatus } from '../core/slot.ts';
 import { EVERY_ROUTE, hasSharedCount, type WindowSet } from '../core/window-set.ts';
 import { createMemoryStore } from '../stores/memory/limits.ts';
 import { type BlockOptions, checkBlock, checkBlockTarget } from './blocks.ts';
@@ -155,6 +156,13 @@ class StoreLimiter implements Limiter {
       return { windowSet, windows: await this.#store.peek(account.account, route, windowSet) };
     });
     return usageOf(all, await Promise.all(reads));
+  }
+
+  async inFlight(subject: Subject): Promise<InFlightStatus | undefined> {
+    const { account, route = EVERY_ROUTE } = Object(subject) as Subject;
+    const { inFlight } = await this.resolve(subject);
+    this.#checks?.looksAtFields(subject);
+    return inFlight && inFlightStatus(await this.#slots().count(account, route, inFlight), inFlight);
   }
 
   async refund(decision: Decision | string): Promise<boolean> {
