@@ -47,6 +47,14 @@ export {
   type OnOrphan,
   unexpired as claimRecordAt,
 } from './core/claim.ts';
+export {
+  type CooldownChange,
+  type CooldownCommand,
+  type CooldownMark,
+  type CooldownReply,
+  changeCooldown,
+  type StartCooldown,
+} from './core/cooldown.ts';
 export { charge, countFitting, Decision, evaluate, FITS, type WindowStatus, windowStatus } from './core/decision.ts';
 export type {
   ClaimId,

@@ -6,6 +6,7 @@ export type HeadgateErrorCode =
   | 'invalid_option'
   | 'invalid_subject'
   | 'unknown_plan'
+  | 'unknown_lane'
   | 'invalid_cost'
   | 'invalid_clock'
   | 'invalid_receipt'
@@ -88,7 +89,7 @@ export class OptionError extends HeadgateError {
   }
 }
 
-/** An account, route, provider, customer's plan or group that is not a string, or not allowed. Nothing was charged. */
+/** An account, route, provider, customer's plan, lane or group that is not a string, or not allowed. Nothing was charged. */
 export class SubjectError extends HeadgateError {
   override readonly name = 'SubjectError';
 
@@ -113,10 +114,25 @@ export class UnknownPlanError extends HeadgateError {
   override readonly name = 'UnknownPlanError';
 
   constructor(plan: string, known: readonly string[]) {
-    const names = known.slice(0, MAX_NAMES).map(describe).join(', ');
-    const others = known.length > MAX_NAMES ? ', …' : '';
-    super('unknown_plan', `unknown plan ${describe(plan)}: limits.plans has ${names || 'none'}${others}`);
+    super('unknown_plan', `unknown plan ${describe(plan)}: limits.plans has ${listOf(known)}`);
   }
+}
+
+/**
+ * A lane that is missing in `limits.lanes` (S28). Nothing was charged. The request is not decided as if it had no lane:
+ * it could use what is reserved for others then.
+ */
+export class UnknownLaneError extends HeadgateError {
+  override readonly name = 'UnknownLaneError';
+
+  constructor(lane: string, known: readonly string[]) {
+    super('unknown_lane', `unknown lane ${describe(lane)}: limits.lanes has ${listOf(known)}`);
+  }
+}
+
+function listOf(names: readonly string[]): string {
+  const others = names.length > MAX_NAMES ? ', …' : '';
+  return `${names.slice(0, MAX_NAMES).map(describe).join(', ') || 'none'}${others}`;
 }
 
 /**

@@ -190,6 +190,11 @@ export class Decision {
     return undefined;
   }
 
+  /** The lane of the request (S28): each max is the share of that lane. Undefined without a lane. */
+  get lane(): string | undefined {
+    return this.windowSet.lane;
+  }
+
   /** The block that rejected the request before any window was checked (S21). Undefined for any other decision. */
   get blocked(): Block | undefined {
     return undefined;
@@ -248,9 +253,10 @@ export class Decision {
 
   /** All readable fields, for logs. */
   toJSON(): object {
-    const { accepted, degraded, leased, account, route, cost, decidedAt, shown, trace, impossible, blocked } = this;
-    const { inFlight } = this;
-    return { accepted, degraded, leased, account, route, cost, decidedAt, shown, trace, impossible, blocked, inFlight };
+    const { accepted, degraded, leased, account, route, lane, cost, decidedAt, shown, trace, impossible } = this;
+    const { blocked, inFlight } = this;
+    const state = { accepted, degraded, leased, account, route, lane, cost, decidedAt, shown, trace, impossible };
+    return { ...state, blocked, inFlight };
   }
 
   /** Of the last window of each limit the one with the least remaining; if they are equal, the route's. */

@@ -16,6 +16,7 @@ const METHODS: MethodTable<LimitStore> = {
   block: true,
   unblock: true,
   blocked: true,
+  cooldown: true,
   ready: true,
   close: true,
 };

@@ -12,6 +12,7 @@ import type {
   HeldReply,
   NotedStep,
 } from './claim.ts';
+import type { CooldownCommand, CooldownReply } from './cooldown.ts';
 import type { Decision, WindowStatus } from './decision.ts';
 import type { Slot, SlotReply } from './slot.ts';
 import type { WindowSet } from './window-set.ts';
@@ -138,6 +139,12 @@ export interface LimitStore {
    * later. Undefined without one.
    */
   blocked?(target: BlockTarget): MaybePromise<Block | undefined>;
+  /**
+   * Starts, tries or ends the cooldown of exactly this target, as `core/cooldown.ts` says, in one atomic step (S30). Its
+   * block is a block like any other. The mark beside it rejects no request. A store that implements it implements blocks,
+   * too. The caller checked the command.
+   */
+  cooldown?(target: BlockTarget, command: CooldownCommand): MaybePromise<CooldownReply>;
   /** Waits until the store's server answers, and then decides without delay. Absent if there is no server. */
   ready?(options?: ReadyOptions): MaybePromise<void>;
   /** Closes the store's own resources, never an object that was passed to it. */

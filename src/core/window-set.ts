@@ -33,6 +33,8 @@ export interface WindowSet {
   readonly routeWindows: number;
   readonly allMethodsScope: AllMethodsScope;
   readonly shows: ShownWindow;
+  /** The lane that may use so much of each window (S28). Undefined for requests without a lane. */
+  readonly lane?: string | undefined;
   /** The most requests at the same time (S29). For the limiter: stores count only windows by it. */
   readonly inFlight?: InFlight | undefined;
 }
@@ -51,6 +53,7 @@ export function createWindowSet(
   allMethods: Limit,
   allMethodsScope: AllMethodsScope = 'route',
   shows: ShownWindow = 'last',
+  lane?: string,
   inFlight?: InFlight,
 ): WindowSet {
   const windows = Object.freeze([...named('route', routeLimit), ...named('all-methods', allMethods)]);
@@ -61,8 +64,31 @@ export function createWindowSet(
     routeWindows: routeLimit.length,
     allMethodsScope,
     shows,
+    lane,
     inFlight,
   });
+}
+
+/**
+ * The same windows with other maxes, so with the same counters (S10). At least one request may be in flight, because a
+ * part of one is none at all.
+ */
+export function withMaxes(windowSet: WindowSet, maxOf: (max: number) => number, lane = windowSet.lane): WindowSet {
+  const { windows, allMethodsScope, shows, inFlight } = windowSet;
+  const limitOf = (name: LimitName): Limit =>
+    windows.filter(({ limit }) => limit === name).map((window) => ({ ...window, max: maxOf(window.max) }));
+  const mostOf = (max: number | undefined): number | undefined =>
+    max === undefined ? undefined : Math.min(max, Math.max(1, maxOf(max)));
+  const most = inFlight && { route: mostOf(inFlight.route), allMethods: mostOf(inFlight.allMethods) };
+  return createWindowSet(limitOf('route'), limitOf('all-methods'), allMethodsScope, shows, lane, most);
+}
+
+/** A share of a max, rounded down. Exact: 0.29 of 100 is 29, although 0.29 * 100 is less in binary fractions. */
+export function shareOfMax(max: number, share: number): number {
+  const [decimal = '', exponent = '0'] = String(share).split('e');
+  const [whole, decimals = ''] = decimal.split('.');
+  const places = decimals.length - Number(exponent);
+  return Number((BigInt(max) * BigInt(`${whole}${decimals}`)) / 10n ** BigInt(places));
 }
 
 function named(limit: LimitName, windows: Limit): NamedWindow[] {

@@ -6,6 +6,7 @@ import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
 import { type AllMethodsScope, createWindowSet, type WindowSet } from '../core/window-set.ts';
 import { checkGroupName } from './groups.ts';
 import { checkInFlight, hasInFlight, type InFlightInput, mostInFlight } from './in-flight.ts';
+import { type Lanes, parseLanes } from './lanes.ts';
 
 /** The limit that applies to all routes, and the scope of its counters. */
 export interface ScopedLimitInput extends InFlightInput {
@@ -46,6 +47,12 @@ export interface LimitSet {
    * beside `default` if there are layers.
    */
   readonly groups?: Readonly<Record<string, LimitInput | LimitSet>> | undefined;
+  /**
+   * Lanes, and the share of each max that their requests may use, as in `{ bulk: 0.9 }`: above 0, and at most 1. What
+   * it makes of a max is rounded down. So a tenth of each window is left to requests without a lane (S28). Beside the
+   * layers if there are any; a layer cannot have its own.
+   */
+  readonly lanes?: Readonly<Record<string, number>> | undefined;
 }
 
 /**
@@ -75,6 +82,8 @@ export interface LayeredLimits<Input = LimitSet> {
    * limits too (S31). Plans and providers do not change them; `accounts` and adjustments of a `groupAccount()` do.
    */
   readonly groups?: Readonly<Record<string, Input>> | undefined;
+  /** See `lanes` of {@link LimitSet}. They apply to the limits of every layer. */
+  readonly lanes?: Readonly<Record<string, number>> | undefined;
 }
 
 /**
@@ -102,18 +111,29 @@ export type LayerChange = readonly [route: string | undefined, windows: Limit | 
 const NO_LIMIT: Limit = /* @__PURE__ */ Object.freeze([]);
 
 /** The fields of a layer. */
-export const LAYER_NAMES: readonly string[] = ['allMethods', 'routes', 'unlimited', 'groups'];
+export const LAYER_NAMES: readonly string[] = ['allMethods', 'routes', 'unlimited', 'groups', 'lanes'];
+
+/** Without groups and lanes. */
+export const NOTHING_BESIDE: BesideLayers = /* @__PURE__ */ Object.freeze({
+  groups: undefined,
+  lanes: /* @__PURE__ */ new Map(),
+});
+
+/** What applies to the limits of every layer. */
+interface BesideLayers {
+  /** Undefined without groups. */
+  readonly groups: ReadonlyMap<string, Layer> | undefined;
+  readonly lanes: Lanes;
+}
 
 /** Limits of a layer that are checked. */
-interface CheckedLimits {
+interface CheckedLimits extends BesideLayers {
   readonly allMethods: AllMethods | undefined;
   readonly routes: ReadonlyMap<string, Limit>;
   /** The most requests in flight, by route; the key of All methods is undefined. */
   readonly inFlight?: ReadonlyMap<string | undefined, number | false> | undefined;
   /** Whether the user said that this layer limits nothing. */
   readonly isUnlimited: boolean;
-  /** Undefined without groups. */
-  readonly groups?: ReadonlyMap<string, Layer> | undefined;
 }
 
 /**
@@ -150,6 +170,11 @@ export class Layer implements LimitLayer {
   /** The limits of groups, by their names; undefined without groups. */
   get groups(): ReadonlyMap<string, Layer> | undefined {
     return this.#initial.groups?.size ? this.#initial.groups : undefined;
+  }
+
+  /** Lanes of all layers. Only the default layer has some. */
+  get lanes(): Lanes {
+    return this.#initial.lanes;
   }
 
   /**
@@ -218,28 +243,30 @@ export const NO_LAYER: Layer = /* @__PURE__ */ new Layer({
   allMethods: undefined,
   routes: /* @__PURE__ */ new Map(),
   isUnlimited: false,
+  ...NOTHING_BESIDE,
 });
 
 /**
  * @param scope of All methods without a scope; undefined if that comes from a less specific layer
- * @param besides limits of groups that are given beside the layer
+ * @param besides what is given beside this layer, and so cannot be in it
  * @throws LimitError, OptionError with the place of the fault, which starts with `place`
  */
 export function parseLayer(
   given: LayerInput | undefined,
   place: string,
   scope: AllMethodsScope | undefined,
-  besides?: ReadonlyMap<string, Layer>,
+  besides?: BesideLayers,
 ): Layer {
   if (Array.isArray(given)) {
     const allMethods: AllMethods = { windows: parseLimit(given, place), scope: 'account' };
-    return new Layer({ routes: new Map(), allMethods, isUnlimited: false, groups: besides });
+    return new Layer({ routes: new Map(), allMethods, isUnlimited: false, ...(besides ?? NOTHING_BESIDE) });
   }
   const set = (given === undefined ? {} : given) as LimitSet;
   checkOptions(set, LAYER_NAMES, place, (name) => (name.includes('/') ? 'put it under routes' : undefined));
-  const { allMethods, routes, unlimited, groups } = set;
-  if (groups !== undefined && (scope === undefined || besides !== undefined))
-    throw new OptionError(`${place}.groups`, groups, 'must be beside default, and not in a layer');
+  const { allMethods, routes, unlimited } = set;
+  for (const name of ['groups', 'lanes'] as const)
+    if (besides !== undefined && set[name] !== undefined)
+      throw new OptionError(`${place}.${name}`, set[name], NOT_IN_LAYER);
   const inFlight = new Map<string | undefined, number | false>();
   const ownLimits = new Map<string, Limit>();
   readByName(routes, `${place}.routes`, (given: LimitInput | RouteLimitInput, at, route) => {
@@ -252,7 +279,7 @@ export function parseLayer(
       allMethods === undefined ? undefined : parseAllMethods(allMethods, `${place}.allMethods`, scope, inFlight),
     inFlight: inFlight.size === 0 ? undefined : inFlight,
     isUnlimited: unlimited === true,
-    groups: parseGroups(groups, `${place}.groups`) ?? besides,
+    ...(besides ?? parseBeside(set, place)),
   });
   if (unlimited !== undefined && unlimited !== true)
     throw new OptionError(`${place}.unlimited`, unlimited, 'must be true, or absent');
@@ -263,19 +290,25 @@ export function parseLayer(
   return layer;
 }
 
-const NO_GROUPS: ReadonlyMap<string, Layer> = /* @__PURE__ */ new Map();
+/**
+ * Limits of groups and lanes, which are beside the layers, or in the only one.
+ * @throws LimitError, OptionError with the place of the fault
+ */
+export function parseBeside({ groups, lanes }: LayeredLimits<LayerInput>, place: string): BesideLayers {
+  return { groups: parseGroups(groups, `${place}.groups`), lanes: parseLanes(lanes, `${place}.lanes`) };
+}
 
 /**
  * The limits of groups, by their names.
  * @throws LimitError, OptionError with the place of the fault
  */
-export function parseGroups(
+function parseGroups(
   given: Readonly<Record<string, LayerInput>> | undefined,
   place: string,
 ): ReadonlyMap<string, Layer> | undefined {
   if (given === undefined) return undefined;
   const groups = readByName(given, place, (set: LayerInput, at) => {
-    const layer = parseLayer(set, at, 'route', NO_GROUPS);
+    const layer = parseLayer(set, at, 'route', NOTHING_BESIDE);
     checkLimited([layer], set, at);
     return layer;
   });
@@ -328,7 +361,7 @@ export class WindowSetFactory {
       firstDefined(layers, (layer) => layer.inFlight?.(undefined)),
     );
     return getOrCreate(others, `${scope} ${inFlight?.route} ${inFlight?.allMethods}`, () =>
-      createWindowSet(routeLimit, allMethods, scope, 'last', inFlight),
+      createWindowSet(routeLimit, allMethods, scope, 'last', undefined, inFlight),
     );
   }
 }
@@ -394,6 +427,7 @@ function firstDefined<T>(layers: readonly LimitLayer[], read: (layer: LimitLayer
   return undefined;
 }
 
+const NOT_IN_LAYER = 'must be beside default, plans, providers and accounts: it is the same for every layer';
 const NO_WINDOWS =
   "must have a window, such as ['60/1m'] or { allMethods: ['60/1m'] }, or inFlight; { unlimited: true } says that requests are not limited";
 

@@ -4,11 +4,12 @@ import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { type AdjustTarget, placeOfTarget } from '../core/adjustment.ts';
 import { countersOf } from '../core/counters.ts';
 import type { Decision } from '../core/decision.ts';
-import { formatWindow, type Limit } from '../core/limit.ts';
+import { formatWindow, type Limit, type LimitWindow } from '../core/limit.ts';
 import { isSeconds, type MisuseCode, type MisuseLog } from '../core/misuse.ts';
 import type { LimitStore } from '../core/ports.ts';
-import type { WindowSet } from '../core/window-set.ts';
+import { shareOfMax, type WindowSet } from '../core/window-set.ts';
 import { isMemoryStore } from '../stores/memory/limits.ts';
+import type { Lanes } from './lanes.ts';
 import { LatestLimiters } from './latest-limiters.ts';
 import type { LimitRequest } from './ports.ts';
 import { isWindowSetSource, type Limits, type WindowSetSource } from './window-set-source.ts';
@@ -26,7 +27,16 @@ const MISSING = /(?:^|\W)(undefined|null|NaN)(?:\W|$)|\[object \w+\]/;
 /** Most names that a warning shows. */
 const SHOWN_NAMES = 5;
 /** The fields of a request. */
-const FIELDS: readonly (keyof LimitRequest)[] = ['account', 'route', 'provider', 'plan', 'limits', 'cost', 'groups'];
+const FIELDS: readonly (keyof LimitRequest)[] = [
+  'account',
+  'route',
+  'provider',
+  'plan',
+  'groups',
+  'lane',
+  'limits',
+  'cost',
+];
 /** The names of the cost in other libraries. */
 const COST_ELSEWHERE: readonly string[] = ['points', 'weight', 'penalty', 'tokens', 'units'];
 
@@ -48,7 +58,7 @@ interface Expectation {
 }
 
 /** The limits, as far as it is known what they name. */
-export interface NamedLimits extends Pick<WindowSetSource, 'limitedRoutes' | 'layerFields' | 'groups'> {
+export interface NamedLimits extends Pick<WindowSetSource, 'limitedRoutes' | 'layerFields' | 'groups' | 'lanes'> {
   /** The accounts that have limits of their own. */
   readonly namedAccounts?: readonly string[] | undefined;
   /** Whether they are known not to say of any account that it is unlimited. */
@@ -58,6 +68,7 @@ export interface NamedLimits extends Pick<WindowSetSource, 'limitedRoutes' | 'la
 function expectationsOf({
   layerFields = [],
   groups = [],
+  lanes = [],
   namedAccounts = [],
   isLimited = false,
 }: NamedLimits): Expectation[] {
@@ -78,6 +89,11 @@ function expectationsOf({
       code: 'HG_ACCOUNT_NEVER_SEEN',
       isMet: ({ account }) => accounts.has(account),
       instead: 'had no account of limits.accounts, so these never applied',
+    },
+    lanes.length > 0 && {
+      code: 'HG_LANE_NEVER_SEEN',
+      isMet: ({ lane }) => lane !== undefined,
+      instead: 'had no lane, so limits.lanes never applied',
     },
     isLimited && {
       code: 'HG_NOTHING_LIMITED',
@@ -152,15 +168,17 @@ export class LimiterChecks {
   }
 
   /**
-   * Call it with every limit of the limiter.
+   * Call it with every limit and every lane of the limiter.
    * @param given as the user wrote them
    */
-  listed(limits: readonly Limit[], given: unknown): void {
+  listed(limits: readonly Limit[], lanes: Lanes, given: unknown): void {
     // Not in the text '5/900ms', where the unit is written.
     for (const [, ms] of (JSON.stringify(given) ?? '').matchAll(/"durationMs":(\d+)/g))
       if (isSeconds(Number(ms))) this.#misuse.warn('HG_SECONDS', `durationMs of a window is ${ms}: are seconds meant?`);
     for (const limit of limits) {
       limit.forEach((window, i) => {
+        for (const { name, share } of lanes.values())
+          if (window.max > 0 && shareOfMax(window.max, share) === 0) this.#warnOfLane(name, share, window);
         const longer = limit[i + 1];
         if (longer === undefined || longer.max > window.max) return;
         const reason = `${formatWindow(window)} has no effect beside ${formatWindow(longer)}.`;
@@ -262,6 +280,11 @@ export class LimiterChecks {
   #warnOfIgnored(): void {
     const reason = `Nothing read \`accepted\` of ${this.#rejections} rejections`;
     this.#misuse.warn('HG_DECISION_IGNORED', `${reason}: consume() resolves to a decision, and does not throw it.`);
+  }
+
+  #warnOfLane(name: string, share: number, window: LimitWindow): void {
+    const reason = `${share} of ${formatWindow(window)}, rounded down, is 0: no request of the lane ${describe(name)} fits`;
+    this.#misuse.warn('HG_LANE_WITHOUT_ROOM', `${reason}. Give the window a larger max, or the lane a larger share.`);
   }
 
   #warnOfMissing(missing = 'an object'): void {

@@ -6,6 +6,7 @@ import {
   ReceiptError,
   StoreNotSynchronousError,
   SubjectError,
+  UnknownLaneError,
 } from '../base/errors.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkMethods, checkOptions } from '../base/options.ts';
@@ -60,7 +61,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
   const checks = misuse && new LimiterChecks(misuse, windowSets);
   checks?.created(store, limits, receipts !== undefined);
   if (checks !== undefined && windowSets instanceof WindowSets) {
-    checks.listed(windowSets.limits, limits);
+    checks.listed(windowSets.limits, windowSets.shares, limits);
     windowSets.onUnknownProvider = (provider) => {
       windowSets.onUnknownProvider = undefined;
       checks.unknownProvider(provider);
@@ -256,7 +257,7 @@ class StoreLimiter implements Limiter {
   windowSet(subject: Subject): WindowSet {
     this.#check(subject);
     try {
-      return this.#windowSets.windowSet(subject);
+      return checkLane(this.#windowSets.windowSet(subject), subject);
     } catch (error) {
       throw faultOfLimits(error);
     }
@@ -266,6 +267,7 @@ class StoreLimiter implements Limiter {
   readonly resolve = (subject: Subject): MaybePromise<WindowSet> => {
     if (!this.#mayWait) return this.windowSet(subject);
     this.#check(subject);
+    // Only limits of this package may wait, and they know the lanes.
     return guarded(() => resolveWindowSet(this.#windowSets, subject));
   };
 
@@ -303,10 +305,10 @@ class StoreLimiter implements Limiter {
 
   /** Asks about the account and each of its groups, and about their requests in flight, at the same time (S29, S31). */
   #decideParts(request: LimitRequest, windowSet: WindowSet, resolve: Resolve): MaybePromise<Decision> {
-    const { account, route: named, cost = 1 } = request;
+    const { account, route: named, lane, cost = 1 } = request;
     const route = named ?? EVERY_ROUTE;
     const groups = request.groups === undefined ? [] : accountsOf(request.groups);
-    const resolved = groups.map(([, group]) => resolve({ account: group, route: named }));
+    const resolved = groups.map(([, group]) => resolve({ account: group, route: named, lane }));
     const decide = (windowSets: readonly WindowSet[]): MaybePromise<Decision> => {
       const { groups: known } = this.#windowSets;
       for (const [name] of groups) if (!known?.includes(name)) throw unknownGroup(name, known);
@@ -351,6 +353,7 @@ class StoreLimiter implements Limiter {
     else if (needsRoute) throw new SubjectError('route', undefined, ROUTE_NEEDED);
     if (subject.provider !== undefined) checkString('provider', subject.provider);
     if (subject.plan !== undefined) checkString('plan', subject.plan);
+    if (subject.lane !== undefined) checkString('lane', subject.lane);
   }
 
   #checkOpen(): void {
@@ -359,6 +362,15 @@ class StoreLimiter implements Limiter {
 }
 
 type Resolve = (subject: Subject) => MaybePromise<WindowSet>;
+
+/**
+ * A source of window sets may not know lanes. Its request could use what is reserved for others.
+ * @throws UnknownLaneError
+ */
+function checkLane(windowSet: WindowSet, { lane }: Subject): WindowSet {
+  if (lane !== undefined && windowSet.lane !== lane) throw new UnknownLaneError(lane, []);
+  return windowSet;
+}
 
 /** Calls your function `limits`. */
 function guarded<Result>(call: () => MaybePromise<Result>): MaybePromise<Result> {

@@ -97,8 +97,8 @@ export interface Limiter {
   readonly synchronous: boolean;
   /**
    * Charges every window, or rejects the request and charges no window (S5).
-   * @throws SubjectError, UnknownPlanError, CostError, LimitError, and OptionError if your function `limits` throws;
-   * or rejects; nothing was charged then. Also the store's errors if it cannot decide
+   * @throws SubjectError, UnknownPlanError, UnknownLaneError, CostError, LimitError, and OptionError if your function
+   * `limits` throws or rejects; nothing was charged then. Also the store's errors if it cannot decide
    */
   consume(request: LimitRequest): Promise<Decision>;
   /**
@@ -112,7 +112,7 @@ export interface Limiter {
   /**
    * Returns every window of an account: of each route that its limits name, and of the routes that you name. Changes
    * nothing. With Redis, all are read together. A function `limits` is called once without a route, and then with each.
-   * @throws OptionError, SubjectError, UnknownPlanError, LimitError, and the store's errors
+   * @throws OptionError, SubjectError, UnknownPlanError, UnknownLaneError, LimitError, and the store's errors
    */
   usage(subject: UsageSubject): Promise<Usage>;
   /**

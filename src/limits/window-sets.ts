@@ -6,6 +6,7 @@ import { type AdjustTarget, layerOf, placeOfTarget, type TargetLayer } from '../
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
 import type { WindowSet } from '../core/window-set.ts';
 import { groupOf, unknownGroup } from './groups.ts';
+import { type Lanes, windowSetInLane } from './lanes.ts';
 import {
   checkLimited,
   LAYER_NAMES,
@@ -15,7 +16,8 @@ import {
   type LayerInput,
   layerOfRoute,
   NO_LAYER,
-  parseGroups,
+  NOTHING_BESIDE,
+  parseBeside,
   parseLayer,
   WindowSetFactory,
 } from './layers.ts';
@@ -32,7 +34,7 @@ import {
 } from './window-set-source.ts';
 
 const LAYERS = ['default', 'plans', 'providers', 'accounts'];
-const LAYERS_AND_GROUPS = [...LAYERS, 'groups'];
+const LAYERS_AND_BESIDE = [...LAYERS, 'groups', 'lanes'];
 
 /** The window set of a subject from limits, or from a source; a promise if the function `limits` returned one. */
 export function resolveWindowSet(source: WindowSetSource, subject: Subject): MaybePromise<WindowSet> {
@@ -112,13 +114,18 @@ export class WindowSets implements WindowSetSource {
     }
     if (!isPlainObject(limits) && !Array.isArray(limits)) throw new OptionError(place, limits, NOT_LIMITS);
     if (LAYERS.some((name) => name in limits)) {
-      checkOptions(limits, LAYERS_AND_GROUPS, place, (name) =>
+      checkOptions(limits, LAYERS_AND_BESIDE, place, (name) =>
         LAYER_NAMES.includes(name) ? 'move it into default' : undefined,
       );
-      const { default: defaults, plans, providers, accounts, groups } = limits as LayeredLimits<LayerInput>;
+      const { default: defaults, plans, providers, accounts } = limits as LayeredLimits<LayerInput>;
       if (plans !== undefined && defaults === undefined)
         throw new OptionError(`${place}.default`, defaults, NO_DEFAULT);
-      this.#default = parseLayer(defaults, `${place}.default`, 'route', parseGroups(groups, `${place}.groups`));
+      this.#default = parseLayer(
+        defaults,
+        `${place}.default`,
+        'route',
+        parseBeside(limits as LayeredLimits<LayerInput>, place),
+      );
       // Beside plans, such a list would let each request without a plan pass.
       if (Array.isArray(defaults)) checkLimited([this.#default], defaults, `${place}.default`);
       this.#customerPlans = readByName(plans, `${place}.plans`, createLayer);
@@ -148,14 +155,24 @@ export class WindowSets implements WindowSetSource {
     return [...new Set(layers.flatMap((layer) => (typeof layer === 'function' ? [] : [...layer.routes])))];
   }
 
+  /** The lanes by name. Empty if `limits` is a function. */
+  get lanes(): readonly string[] {
+    return [...this.shares.keys()];
+  }
+
+  /** The same lanes, with their shares. */
+  get shares(): Lanes {
+    return typeof this.#default === 'function' ? NOTHING_BESIDE.lanes : this.#default.lanes;
+  }
+
   /** Whether `limits` is a function, which may return a promise. */
   get mayWait(): boolean {
     return typeof this.#default === 'function';
   }
 
   /**
-   * @throws SubjectError if the limits of a subject without a route need it; OptionError if the function `limits`
-   * returned a promise
+   * @throws SubjectError if the limits of a subject without a route need it; UnknownPlanError; UnknownLaneError;
+   * OptionError if the function `limits` returned a promise
    */
   windowSet(subject: Subject): WindowSet {
     return this.#windowSetOver(this.defaultLayer(subject), subject);
@@ -174,12 +191,12 @@ export class WindowSets implements WindowSetSource {
     const layer = typeof this.#default === 'function' ? this.#default(subject) : this.#default;
     return after(layer, (resolved) => {
       const windowSets = this.#windowSetsOver(resolved, subject);
-      return { routes: windowSets.routes, others: windowSets.windowSetOfOthers };
+      return { routes: windowSets.routes, others: inLane(windowSets.windowSetOfOthers, resolved, subject) };
     });
   }
 
   #windowSetOver(defaults: Layer, subject: Subject): WindowSet {
-    return this.#windowSetsOver(defaults, subject).windowSetFor(subject.route);
+    return inLane(this.#windowSetsOver(defaults, subject).windowSetFor(subject.route), defaults, subject);
   }
 
   #windowSetsOver(defaults: Layer, subject: Subject): WindowSetCache {
@@ -335,9 +352,13 @@ const NOT_IN_LAYER = 'only the limits of every account can be unlimited; { allMe
 const EMPTY_LAYER =
   'must have a window; {} leaves the limits of the other layers as they are, { allMethods: [] } removes theirs';
 
+function inLane(windowSet: WindowSet, { lanes }: Layer, { lane }: Subject): WindowSet {
+  return lane === undefined ? windowSet : windowSetInLane(windowSet, lanes, lane);
+}
+
 /** Creates the layer of a plan, a provider or an account. */
 function createLayer(set: LayerInput, place: string): Layer {
-  const layer = parseLayer(set, place, undefined);
+  const layer = parseLayer(set, place, undefined, NOTHING_BESIDE);
   // It would be read as "no limits of its own", but it lifts those of the other layers.
   if (Array.isArray(set) && set.length === 0) throw new OptionError(place, set, EMPTY_LAYER);
   // It would be read as "not limited at all", but the limits that it lacks come from the other layers.

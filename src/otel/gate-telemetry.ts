@@ -12,6 +12,7 @@ const LATE_STAGES: readonly FailureEvent['stage'][] = [
   'release',
   'finalCost',
   'providerAnswers',
+  'cooldown',
   'partitionKey',
   'answer',
 ];
@@ -22,6 +23,7 @@ export class GateTelemetry {
   readonly #decisions: Counter;
   readonly #claims: Counter;
   readonly #providerRejections: Counter;
+  readonly #cooldowns: Counter;
   readonly #refunds: Counter;
   /** Spans of requests that a gate decided. A second gate that does not limit them says nothing about them. */
   readonly #decided = new WeakSet<Span>();
@@ -38,6 +40,7 @@ export class GateTelemetry {
       '{response}',
       "429 answers of the provider's own limits, by route",
     );
+    this.#cooldowns = counter('cooldowns', '{change}', "Cooldowns by a provider's answer, by route and state");
     this.#refunds = counter('refunds', '{charge}', 'Refunded charges, by route');
   }
 
@@ -61,6 +64,9 @@ export class GateTelemetry {
       case 'provider_rejected':
         this.#providerRejections.add(1, routeOf(event.decision));
         break;
+      case 'cooldown':
+        this.#cooldowns.add(1, { ...routeOf(event.decision), 'headgate.cooldown.state': event.state });
+        break;
       case 'refund':
         if (event.refunded) this.#refunds.add(1, routeOf(event.decision));
         break;
@@ -75,13 +81,14 @@ export class GateTelemetry {
     const outcome: Outcome = degraded ? 'degraded' : accepted ? 'accepted' : 'rejected';
     this.#decisions.add(1, {
       ...routeOf(decision),
+      ...laneOf(decision),
       'headgate.limit': withoutWindow ?? shown?.limit ?? 'none',
       'headgate.outcome': outcome,
     });
     const span = trace.getActiveSpan();
     if (span === undefined) return;
     this.#decided.add(span);
-    span.setAttribute('headgate.outcome', outcome);
+    span.setAttributes({ ...laneOf(decision), 'headgate.outcome': outcome });
     const account = this.#account(decision.account);
     if (account !== undefined) span.setAttribute('headgate.account', account);
     if (withoutWindow !== undefined) span.setAttribute('headgate.limit', withoutWindow);
@@ -115,4 +122,9 @@ function limitWithoutWindow({ accepted, blocked, inFlight }: Decision): 'block' 
 
 function routeOf(decision: Decision | undefined): Attributes {
   return { 'headgate.route': decision?.route ?? 'unlimited' };
+}
+
+/** Without a lane, counters are those of programs that have none. */
+function laneOf({ lane }: Decision): Attributes {
+  return lane === undefined ? {} : { 'headgate.lane': lane };
 }

@@ -69,6 +69,10 @@ export class AdjustedWindowSets {
     return this.#windowSets.groups;
   }
 
+  get lanes(): readonly string[] {
+    return this.#windowSets.lanes;
+  }
+
   get longestMs(): number {
     return this.#windowSets.longestMs;
   }

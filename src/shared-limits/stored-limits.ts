@@ -132,6 +132,10 @@ export class StoredLimits implements SharedLimits {
     return this.#windowSets.groups;
   }
 
+  get lanes(): readonly string[] {
+    return this.#windowSets.lanes;
+  }
+
   get longestMs(): number {
     return this.#windowSets.longestMs;
   }

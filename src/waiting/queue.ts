@@ -1,6 +1,7 @@
 import type { Decision } from '../core/decision.ts';
 import type { Timers } from '../core/timers.ts';
 import type { NamedWindow, WindowSet } from '../core/window-set.ts';
+import type { Cooldown } from '../limits/cooldown.ts';
 import { groupAccount } from '../limits/groups.ts';
 import type { Limiter, LimitRequest } from '../limits/ports.ts';
 import { NeverFitsError, WaitTooLongError } from './errors.ts';
@@ -43,6 +44,7 @@ interface Answers {
 export class JobQueue implements Waiter {
   readonly #jobs = new Set<Job>();
   readonly #limiter: Limiter;
+  readonly #cooldown: Cooldown | undefined;
   readonly #timers: Timers;
   readonly #releases: Releases;
   /** The accounts and groups whose releases end a pause. */
@@ -56,8 +58,16 @@ export class JobQueue implements Waiter {
   #pause: Pause | undefined;
   #endPause: (() => void) | undefined;
 
-  constructor(limiter: Limiter, timers: Timers, releases: Releases) {
+  /** @param route of all its jobs */
+  constructor(
+    readonly route: string,
+    limiter: Limiter,
+    timers: Timers,
+    cooldown: Cooldown | undefined,
+    releases: Releases,
+  ) {
     this.#limiter = limiter;
+    this.#cooldown = cooldown;
     this.#timers = timers;
     this.#releases = releases;
   }
@@ -81,11 +91,14 @@ export class JobQueue implements Waiter {
     if (!this.#jobs.delete(job)) return false;
     this.#cost -= job.cost;
     // A cheaper job, or one with other limits, may fit before the pause is over.
-    if (wasFirst && (this.#first === undefined || !areAlike(this.#first, job))) {
-      this.#pause = undefined;
-      this.#endPause?.();
-    }
+    if (wasFirst && (this.#first === undefined || !areAlike(this.#first, job))) this.resume();
     return true;
+  }
+
+  /** Ends the pause: the first job asks now. */
+  resume(): void {
+    this.#pause = undefined;
+    this.#endPause?.();
   }
 
   /** Rejects every job. */
@@ -141,7 +154,7 @@ export class JobQueue implements Waiter {
     const asked: Promise<Decision>[] = [];
     for (const job of this.#jobs) {
       if (asked.length >= most || !areAlike(job, first)) break;
-      asked.push(this.#limiter.consume(job.request));
+      asked.push((this.#cooldown ?? this.#limiter).consume(job.request));
     }
     const settled = await Promise.allSettled(asked);
     const decisions = settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));

@@ -1,9 +1,18 @@
 import { ClosedError, OptionError } from '../base/errors.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkMethods, checkOptions } from '../base/options.ts';
+import type { BlockTarget } from '../core/block.ts';
 import type { Decision } from '../core/decision.ts';
 import { createSystemTimers, type Timers } from '../core/timers.ts';
 import { EVERY_ROUTE } from '../core/window-set.ts';
+import {
+  Cooldown,
+  type CooldownOptions,
+  type CooldownReport,
+  cooldownSettings,
+  fieldsOf,
+  type ProviderResponse,
+} from '../limits/cooldown.ts';
 import { checkCost } from '../limits/limiter.ts';
 import { partsOf, windowSetOf } from '../limits/limiter-parts.ts';
 import type { Limiter, LimitRequest } from '../limits/ports.ts';
@@ -15,10 +24,15 @@ import { Releases } from './releases.ts';
 export interface JobWorkerOptions {
   /**
    * Most jobs that wait at a time, of all accounts and routes together: a positive integer. No account may have more
-   * jobs waiting than there is room left, so one account alone can fill half of it.
+   * jobs waiting in a lane than there is room left, so one account alone can fill half of it, or with one lane, two thirds.
    * @default 1_000
    */
   readonly maxQueue?: number | undefined;
+  /**
+   * How long `cooldown()` pauses an account, and what it pauses (S30).
+   * @default the account on the route, as long as the provider asks for
+   */
+  readonly cooldown?: CooldownOptions | undefined;
   /**
    * Clock and timers, for tests.
    * @default the platform's
@@ -43,16 +57,31 @@ export interface JobWorker {
   /** Jobs that wait now, those that ask the store included. */
   readonly waiting: number;
   /**
-   * Resolves with an accepted decision, as soon as the job fits its windows, and may run beside the others. In one process, the jobs of one
-   * account and route are served in the order of their calls. There is no order across processes.
+   * Resolves with an accepted decision, as soon as the job fits its windows, and may run beside the others. In one
+   * process, the jobs of one account, lane and route are served in the order of their calls. There is no order across
+   * processes.
    *
    * It rejects with the reason of `signal` if that is aborted, and with the store's errors if its failure policy is
    * to refuse. Other policies decide, and the decision is marked `degraded`.
    * @throws WaitTooLongError as soon as it is known that the wait would be longer than `maxWaitMs`; QueueFullError;
    * NeverFitsError if the cost is more than the max of a window; ClosedError; SubjectError, UnknownPlanError,
-   * CostError, LimitError, OptionError. Nothing was charged then
+   * UnknownLaneError, CostError, LimitError, OptionError. Nothing was charged then
    */
   acquire(request: LimitRequest, options?: AcquireOptions): Promise<Decision>;
+  /**
+   * Reports the provider's answer to a job. A 429, or a 503 with `retry-after`, pauses the account on this route, in every
+   * process that shares the store: jobs wait, and gates answer 429. Afterwards the first job goes alone, and the others
+   * follow when an answer that is no refusal is reported, or after 10 seconds. So report every answer (S30).
+   * @param request the decision of `acquire`, so that a late answer to an earlier job changes nothing; or its account and
+   * route
+   * @param response of `fetch`, or an object with `status` and `headers`
+   * @returns what changed; undefined if nothing did
+   * @throws (rejects with) OptionError (also if the store cannot do this), SubjectError, ClosedError, and the store's errors
+   */
+  cooldown(
+    request: Pick<LimitRequest, 'account' | 'route'>,
+    response: ProviderResponse,
+  ): Promise<CooldownReport | undefined>;
   /**
    * Acquires, runs a job, and releases its slot when the job has ended, also if it failed (S29). With `acquire` alone, a
    * job of limits with `inFlight` calls `limiter.release(decision)` itself.
@@ -84,28 +113,34 @@ export interface JobWorker {
 export function createJobWorker(limiter: Limiter, options: JobWorkerOptions = {}): JobWorker {
   if (typeof limiter?.consume !== 'function' || typeof limiter.windowSet !== 'function')
     throw new OptionError('limiter', limiter, 'must be what createLimiter() returned');
-  checkOptions(options, ['maxQueue', 'timers'], 'options');
+  checkOptions(options, ['maxQueue', 'cooldown', 'timers'], 'options');
   const { maxQueue = 1_000, timers = createSystemTimers() } = options;
   checkMethods('timers', timers, ['now', 'after'], ', as a clock with timers does');
   if (!Number.isSafeInteger(maxQueue) || maxQueue < 1)
     throw new OptionError('options.maxQueue', maxQueue, 'must be a positive integer');
-  return new LimiterWorker(limiter, maxQueue, timers);
+  const canCool = partsOf(limiter)?.store.cooldown !== undefined;
+  const settings = cooldownSettings(options.cooldown ?? canCool);
+  return new LimiterWorker(limiter, maxQueue, timers, settings && new Cooldown(limiter, settings, timers));
 }
+
+const NO_COOLDOWN = 'needs a limiter of createLimiter(), and a store with cooldown()';
 
 class LimiterWorker implements JobWorker {
   readonly #limiter: Limiter;
   readonly #maxQueue: number;
   readonly #timers: Timers;
-  /** Only queues with jobs, by account and route. */
+  /** Only queues with jobs, by account, lane and route. */
   readonly #queues = new Map<string, JobQueue>();
   readonly #serving = new Set<Promise<void>>();
-  readonly #releases: Releases;
-  /** Jobs that wait, by account. */
+  /** Jobs that wait, by account and lane. */
   readonly #waitingOf = new Map<string, number>();
   #waiting = 0;
+  readonly #cooldown: Cooldown | undefined;
+  readonly #releases: Releases;
   #closed = false;
 
-  constructor(limiter: Limiter, maxQueue: number, timers: Timers) {
+  constructor(limiter: Limiter, maxQueue: number, timers: Timers, cooldown: Cooldown | undefined) {
+    this.#cooldown = cooldown;
     this.#limiter = limiter;
     this.#maxQueue = maxQueue;
     this.#timers = timers;
@@ -129,12 +164,12 @@ class LimiterWorker implements JobWorker {
     checkCost(cost);
     checkFits(windowSet, cost);
     signal?.throwIfAborted();
-    const { account } = request;
-    const ofAccount = this.#waitingOf.get(account) ?? 0;
-    // However many jobs of some accounts wait, another account finds room.
-    if (ofAccount >= this.#maxQueue - this.#waiting) throw new QueueFullError(this.#maxQueue, ofAccount);
+    const owner = ownerOf(request);
+    const ofOwner = this.#waitingOf.get(owner) ?? 0;
+    // However many jobs of some accounts and lanes wait, another account finds room, and another lane does.
+    if (ofOwner >= this.#maxQueue - this.#waiting) throw new QueueFullError(this.#maxQueue, ofOwner);
     let giveUp: (() => void) | undefined;
-    this.#count(account, 1);
+    this.#count(owner, 1);
     try {
       return await new Promise<Decision>((resolve, reject) => {
         const deadline = this.#timers.now() + maxWaitMs;
@@ -146,9 +181,20 @@ class LimiterWorker implements JobWorker {
         signal?.addEventListener('abort', giveUp);
       });
     } finally {
-      this.#count(account, -1);
+      this.#count(owner, -1);
       if (giveUp !== undefined) signal?.removeEventListener('abort', giveUp);
     }
+  }
+
+  async cooldown(
+    request: Pick<LimitRequest, 'account' | 'route'>,
+    response: ProviderResponse,
+  ): Promise<CooldownReport | undefined> {
+    if (this.#closed) throw new ClosedError('the worker');
+    if (this.#cooldown === undefined) throw new OptionError('cooldown', undefined, NO_COOLDOWN);
+    const report = await this.#cooldown.report(Object(request), response?.status, fieldsOf(response));
+    if (report?.state === 'ended') this.#resume(report.target);
+    return report;
   }
 
   async run<Result>(
@@ -172,30 +218,48 @@ class LimiterWorker implements JobWorker {
     this.#releases.close();
   }
 
-  #count(account: string, jobs: 1 | -1): void {
+  #count(owner: string, jobs: 1 | -1): void {
     this.#waiting += jobs;
-    const ofAccount = (this.#waitingOf.get(account) ?? 0) + jobs;
-    if (ofAccount === 0) this.#waitingOf.delete(account);
-    else this.#waitingOf.set(account, ofAccount);
+    const ofOwner = (this.#waitingOf.get(owner) ?? 0) + jobs;
+    if (ofOwner === 0) this.#waitingOf.delete(owner);
+    else this.#waitingOf.set(owner, ofOwner);
   }
 
-  /** Adds a job to the queue of its account and route. A queue exists, and is served, as long as it contains jobs. */
+  #resume({ account, route }: BlockTarget): void {
+    const owner = nameOf(account);
+    for (const [name, queue] of this.#queues)
+      if (name.startsWith(owner) && (route === undefined || route === queue.route)) queue.resume();
+  }
+
+  /**
+   * Adds a job to the queue of its account, lane and route. A queue exists, and is served, as long as it contains jobs.
+   * Lanes do not share a queue: jobs of a lane that is used up would stop jobs that still fit.
+   */
   #add(job: Job): JobQueue {
-    const { account, route = EVERY_ROUTE } = job.request;
-    // The length in front determines the end of the account.
-    const name = `${account.length}:${account}${route}`;
+    const { route = EVERY_ROUTE } = job.request;
+    const name = `${ownerOf(job.request)}${route}`;
     const existing = this.#queues.get(name);
     if (existing !== undefined) {
       existing.add(job);
       return existing;
     }
-    const queue = new JobQueue(this.#limiter, this.#timers, this.#releases);
+    const queue = new JobQueue(route, this.#limiter, this.#timers, this.#cooldown, this.#releases);
     this.#queues.set(name, queue);
     queue.add(job);
     const serving = queue.serve(() => this.#queues.delete(name)).finally(() => this.#serving.delete(serving));
     this.#serving.add(serving);
     return queue;
   }
+}
+
+/** A text for an account and a lane, which no other two have. */
+function ownerOf({ account, lane }: LimitRequest): string {
+  return `${nameOf(account)}${lane === undefined ? '-' : nameOf(lane)}`;
+}
+
+/** The length in front determines the end of the name. */
+function nameOf(name: string): string {
+  return `${name.length}:${name}`;
 }
 
 function checkAcquireOptions(options: AcquireOptions): { maxWaitMs: number; signal: AbortSignal | undefined } {

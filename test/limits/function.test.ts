@@ -49,7 +49,7 @@ describe('a function that returns new objects', () => {
     [
       'a text',
       '60/1m',
-      /^limits\(subject\): must be a plain object \(expected allMethods, routes, unlimited or groups\)/,
+      /^limits\(subject\): must be a plain object \(expected allMethods, routes, unlimited, groups or lanes\)/,
     ],
     ['an empty list', [], /^limits\(subject\): must have a window/],
   ])('names the fault of %s, each time', async (_, returned, message) => {

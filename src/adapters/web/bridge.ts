@@ -3,7 +3,7 @@ import type { Gate, GateEntry, Passage } from '../../gate/gate.ts';
 import type { CapturedResponse, ResponseRecording } from '../../gate/recording.ts';
 import type { RejectionError } from '../../gate/rejection-error.ts';
 import type { Reply } from '../../http/problem.ts';
-import { type HeaderFields, RATE_LIMIT_FIELD_NAMES } from '../../http/rate-limit-fields.ts';
+import { type HeaderFields, NUMBER_FIELD_NAMES } from '../../http/rate-limit-fields.ts';
 import { forgetBody } from '../shared/request.ts';
 import { type Captured, captureAnswer } from './capture.ts';
 import { checkWebRequest } from './http.ts';
@@ -265,7 +265,7 @@ function settle(response: unknown, passage: Passage, exchange: WebExchange): unk
     header: (name) => (isResponse(response) ? (response.headers.get(name) ?? undefined) : undefined),
   });
   if (!isResponse(response) || isUpgrade(response)) return response;
-  return editHeaders(response, headers, stripRateLimit ? RATE_LIMIT_FIELD_NAMES : NONE);
+  return editHeaders(response, headers, stripRateLimit ? NUMBER_FIELD_NAMES : NONE);
 }
 
 /** Sets and removes fields. An immutable response, such as a redirect or a result of `fetch()`, is copied. */

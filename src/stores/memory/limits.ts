@@ -2,6 +2,7 @@ import { ClockError, StoreFullError } from '../../base/errors.ts';
 import type { Block, BlockTarget, FreshStart } from '../../core/block.ts';
 import { BlockedDecision } from '../../core/blocked-decision.ts';
 import type { Clock } from '../../core/clock.ts';
+import type { CooldownCommand, CooldownReply } from '../../core/cooldown.ts';
 import {
   charge,
   countFitting,
@@ -16,6 +17,7 @@ import type { Slot, SlotReply } from '../../core/slot.ts';
 import { addBeyond, type Counters, isOver, SLOTS_PER_WINDOW, settleWindow } from '../../core/window.ts';
 import type { WindowSet } from '../../core/window-set.ts';
 import { Blocks } from './blocks.ts';
+import { Cooldowns } from './cooldowns.ts';
 import { copyCounters, emptyCounters, WINDOWS_PER_LITERAL } from './counters.ts';
 import type { RecordName } from './names.ts';
 import { fillOptions, type MemoryStoreOptions, readClock } from './options.ts';
@@ -49,6 +51,7 @@ export interface MemoryStore extends SynchronousLimitStore {
   block(target: BlockTarget, block: Block, fresh?: FreshStart): void;
   unblock(target: BlockTarget): void;
   blocked(target: BlockTarget): Block | undefined;
+  cooldown(target: BlockTarget, command: CooldownCommand): CooldownReply;
   /** Returns at once, because there is no server. */
   ready(): void;
   /** Returns the current figures. */
@@ -97,6 +100,8 @@ class MemoryLimitStore implements MemoryStore {
   #records: Records;
   /** Undefined until the first block, which saves a look-up per request. */
   #blocks: Blocks | undefined;
+  /** Undefined until the first cooldown. */
+  #cooldowns: Cooldowns | undefined;
   /** Undefined until the first receipt. */
   #receipts: SettledReceipts | undefined;
   /** Undefined until the first request in flight. */
@@ -254,6 +259,12 @@ class MemoryLimitStore implements MemoryStore {
 
   blocked(target: BlockTarget): Block | undefined {
     return this.#blocks?.find(target, readClock(this.#clock));
+  }
+
+  cooldown(target: BlockTarget, command: CooldownCommand): CooldownReply {
+    this.#blocks ??= new Blocks(this.#maxKeys);
+    this.#cooldowns ??= new Cooldowns(this.#blocks, this.#maxKeys);
+    return this.#cooldowns.run(target, command, readClock(this.#clock));
   }
 
   /** Does nothing, because there is no server to wait for. */

@@ -9,6 +9,7 @@ import { databaseIn, type Executor } from './executor.ts';
 import adjustments from './sql/adjustments.sql';
 import blocks from './sql/blocks.sql';
 import claims from './sql/claims.sql';
+import cooldowns from './sql/cooldowns.sql';
 import inTransaction from './sql/in-transaction.sql';
 import limits from './sql/limits.sql';
 import rows from './sql/rows.sql';
@@ -37,7 +38,7 @@ interface Migration {
 const MIGRATIONS: readonly Migration[] = [
   { text: [shared, limits, blocks, settle, claims, adjustments].join('\n'), oldest: 1 },
   { text: [rows, inTransaction].join('\n'), oldest: 1 },
-  { text: slots, oldest: 1 },
+  { text: [cooldowns, slots].join('\n'), oldest: 1 },
 ];
 
 /** The version of the schema that this version of the library uses. It works on later ones, too, if they say so. */

@@ -1,4 +1,5 @@
 import type { Block } from '../../core/block.ts';
+import type { CooldownReply } from '../../core/cooldown.ts';
 import { type Counters, SLOTS_PER_WINDOW } from '../../core/window.ts';
 import type { FoundBlock } from '../shared/check-decider.ts';
 
@@ -40,6 +41,15 @@ export function readConsumeReply(reply: unknown, checks: number, windows: number
 export function readBlockReply(reply: unknown): Block | undefined {
   if (!(reply instanceof Uint8Array)) throw unexpected(reply);
   return reply.length === 0 ? undefined : readBlock(parse(reply));
+}
+
+/** Reads the output of `block.lua` when it changes a cooldown; undefined if the account has no room for the route. */
+export function readCooldownReply(reply: unknown): CooldownReply | undefined {
+  const text = reply instanceof Uint8Array ? new TextDecoder().decode(reply) : reply;
+  if (text === 'full 0') return undefined;
+  const [, state, ms] = (typeof text === 'string' && /^(started|blocked|probe|open) (\d{1,15})$/.exec(text)) || [];
+  if (state === undefined) throw unexpected(reply);
+  return { state: state as CooldownReply['state'], forMs: Number(ms) };
 }
 
 /**

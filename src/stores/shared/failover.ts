@@ -3,7 +3,7 @@ import { getOrCreate } from '../../base/get-or-create.ts';
 import { monotonicClock } from '../../core/clock.ts';
 import { Decision, FITS, type WindowStatus } from '../../core/decision.ts';
 import { IN_FLIGHT_LIMITS, type InFlight, type Slot, type SlotReply } from '../../core/slot.ts';
-import { createWindowSet, type WindowSet } from '../../core/window-set.ts';
+import { createWindowSet, shareOfMax, type WindowSet, withMaxes } from '../../core/window-set.ts';
 import { createMemoryStore } from '../memory/limits.ts';
 import { DEFAULT_MAX_KEYS } from '../memory/options.ts';
 import { SlotTable } from '../memory/slots.ts';
@@ -121,18 +121,10 @@ function createLocal(
 /** Makes window sets with a share of each max. Stores cache by identity, so each is made once. */
 function sharesOf(share: number): (windowSet: WindowSet) => WindowSet {
   const shares = new WeakMap<WindowSet, WindowSet>();
-  return (windowSet) =>
-    getOrCreate(shares, windowSet, () => {
-      const windows = windowSet.windows.map((window) => ({
-        ...window,
-        max: shareOf(window.max, share),
-      }));
-      const { routeWindows, allMethodsScope, shows } = windowSet;
-      return createWindowSet(windows.slice(0, routeWindows), windows.slice(routeWindows), allMethodsScope, shows);
-    });
+  return (windowSet) => getOrCreate(shares, windowSet, () => withMaxes(windowSet, (max) => shareOf(max, share)));
 }
 
 /** A part of a max: at least 1, unless the max is 0. */
 function shareOf(max: number, share: number): number {
-  return Math.min(max, Math.max(1, Math.floor(max * share)));
+  return Math.min(max, Math.max(1, shareOfMax(max, share)));
 }

@@ -1,4 +1,5 @@
 import type { Block, BlockTarget, FreshStart } from '../../core/block.ts';
+import type { CooldownCommand, CooldownReply } from '../../core/cooldown.ts';
 import type { Decision, WindowStatus } from '../../core/decision.ts';
 import type { LeaseGrant, LimitStore } from '../../core/ports.ts';
 import type { Slot, SlotReply } from '../../core/slot.ts';
@@ -39,6 +40,7 @@ export interface ServerLimitStore extends LimitStore {
   block(target: BlockTarget, block: Block, fresh?: FreshStart): Promise<void>;
   unblock(target: BlockTarget): Promise<void>;
   blocked(target: BlockTarget): Promise<Block | undefined>;
+  cooldown(target: BlockTarget, command: CooldownCommand): Promise<CooldownReply>;
   /** Returns the current figures. */
   stats(): LimitStoreStats;
 }

@@ -25,6 +25,7 @@ export interface AdapterFixtureOptions {
   readonly resolvers?: { account?(): never; route?(): never; cost?(): number; idempotent?(): never };
   /** @default false */
   readonly providerAnswers?: GateOptions<unknown>['providerAnswers'];
+  readonly cooldown?: GateOptions<unknown>['cooldown'];
   readonly finalCost?: GateOptions<unknown>['finalCost'];
   /** @default the gate's own answers */
   readonly answer?: GateOptions<unknown>['answer'];
@@ -55,7 +56,7 @@ export interface AdapterCase {
 export interface SentRequest {
   readonly method?: string;
   readonly path?: string;
-  readonly key?: string;
+  readonly key?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array | ReadableStream<Uint8Array>;
   readonly signal?: AbortSignal;
@@ -99,7 +100,7 @@ export class AdapterFixture {
     options: AdapterFixtureOptions = {},
   ): Promise<AdapterFixture> {
     const fixture = new AdapterFixture(options);
-    const { maxBodyBytes, resolvers, providerAnswers, finalCost, answer, onNoAccount, deny, outer } = options;
+    const { maxBodyBytes, resolvers, providerAnswers, cooldown, finalCost, answer, onNoAccount, deny, outer } = options;
     const common = {
       idempotency: fixture.idempotency,
       idempotent: (request: Request) =>
@@ -119,6 +120,7 @@ export class AdapterFixture {
       },
       route: (request) => subject.route(request),
       providerAnswers,
+      cooldown,
       finalCost,
       answer,
       onNoAccount,

@@ -64,6 +64,8 @@ export class Forwarding implements UpstreamListener {
   #isFinished = false;
   /** Status of the upstream's response, once its head arrived. */
   #status: number | undefined;
+  /** The rest of the response gets a time limit if it does not come with its head. */
+  #needsAnswerTimer = false;
   /** The client got a 504, and the forwarding continues. */
   #hasTimedOut = false;
   #abandoned: Promise<Reply | undefined> | undefined;
@@ -84,12 +86,12 @@ export class Forwarding implements UpstreamListener {
     exchange.forwarding = true;
     const { response } = exchange;
     if (this.#recording === undefined) exchange.release = () => this.#stop();
-    response.once('close', () => {
+    exchange.onClosed = () => {
       if (!this.#isSent) this.#stop();
       else if (this.#recording !== undefined) this.#stopIfUnneeded();
       // If the gateway's own answer was sent in full, a response of the upstream may still be discarded.
       else if (!response.writableFinished) this.#stop();
-    });
+    };
     this.body = this.#openBody();
     if (this.body instanceof Readable) this.body.on('error', (error) => this.#fail(error));
   }
@@ -144,7 +146,7 @@ export class Forwarding implements UpstreamListener {
       this.#stop();
       return;
     }
-    if (!this.#hasTimedOut) this.#timer = setTimeout(() => this.#onAnswerTimeout(), this.#options.answerMs);
+    this.#needsAnswerTimer = !this.#hasTimedOut;
     const { decision } = this.#passage;
     const isLimited = decision !== undefined && (decision.degraded || decision.shown !== undefined);
     const fields = answerFields(rawFields, { status, id: exchange.id, gateFields: headers, isLimited });
@@ -156,6 +158,14 @@ export class Forwarding implements UpstreamListener {
     if (this.#isFinished) return;
     if (!this.#sink.data(chunk)) this.#request?.pause();
     this.#stopIfUnneeded();
+  }
+
+  /** @internal For {@link UpstreamRequest}. */
+  onMore(): void {
+    if (this.#isFinished || this.#status === undefined) return;
+    if (this.#needsAnswerTimer) this.#timer = setTimeout(() => this.#onAnswerTimeout(), this.#options.answerMs);
+    this.#needsAnswerTimer = false;
+    if (!this.#sink.flush()) this.#request?.pause();
   }
 
   /** @internal For {@link UpstreamRequest}. */
