@@ -1,4 +1,4 @@
-import { createLimiter, type LimitInput, type Limiter } from 'headgate';
+import { createLimiter, type Limiter, type LimitInput } from 'headgate';
 import type { LayeredLimits, LimitSet, RouteLimitInput } from 'headgate/limits';
 import { recommendedLimits } from 'headgate/recommended';
 import type { LimitStore } from 'headgate/stores';
@@ -89,7 +89,9 @@ function isList(limit: LimitInput | RouteLimitInput): limit is LimitInput {
  */
 function merge(start: LimitSet | undefined, given: LimitSet | undefined, listed: ReadonlySet<string>): LimitSet {
   const starts = new Map(Object.entries(start?.routes ?? {}).filter(([route]) => listed.has(route)));
-  const own = Object.entries(given?.routes ?? {}).map(([route, limit]) => [route, over(starts.get(route), limit)] as const);
+  const own = Object.entries(given?.routes ?? {}).map(
+    ([route, limit]) => [route, over(starts.get(route), limit)] as const,
+  );
   const allMethods = given?.allMethods === undefined ? start?.allMethods : over(start?.allMethods, given.allMethods);
   return {
     ...(allMethods === undefined ? {} : { allMethods }),
@@ -98,7 +100,10 @@ function merge(start: LimitSet | undefined, given: LimitSet | undefined, listed:
 }
 
 /** A limit of the file in place of a recommended one, whose windows it keeps if it has only `inFlight`. */
-function over<Given extends LimitInput | RouteLimitInput>(start: LimitInput | RouteLimitInput | undefined, given: Given): Given {
+function over<Given extends LimitInput | RouteLimitInput>(
+  start: LimitInput | RouteLimitInput | undefined,
+  given: Given,
+): Given {
   const windows = windowsOf(given) ?? windowsOf(start);
   return isList(given) || windows === undefined ? given : { ...given, windows };
 }

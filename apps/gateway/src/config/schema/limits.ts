@@ -36,18 +36,20 @@ const isLimit = {
   error: 'must have windows or inFlight',
 };
 
-const scopedLimit = z.strictObject({
-  windows: limit.optional(),
-  inFlight: inFlight.describe(
-    'The most requests of an account at the same time, on all routes together. false removes the bound of less specific layers. By default their bound',
-  ),
-  scope: z
-    .enum(['route', 'account'])
-    .optional()
-    .describe(
-      'route: each route has its own count. account: the routes of an account share one count. By default the scope of the layer that this one replaces, and route in `default`',
+const scopedLimit = z
+  .strictObject({
+    windows: limit.optional(),
+    inFlight: inFlight.describe(
+      'The most requests of an account at the same time, on all routes together. false removes the bound of less specific layers. By default their bound',
     ),
-}).refine(isLimit.check, { error: isLimit.error });
+    scope: z
+      .enum(['route', 'account'])
+      .optional()
+      .describe(
+        'route: each route has its own count. account: the routes of an account share one count. By default the scope of the layer that this one replaces, and route in `default`',
+      ),
+  })
+  .refine(isLimit.check, { error: isLimit.error });
 
 /** A limit of a route. */
 const routeLimit = z
