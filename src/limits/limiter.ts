@@ -17,6 +17,7 @@ import type { Decision, WindowStatus } from '../core/decision.ts';
 import type { LimitInput } from '../core/limit.ts';
 import { createMisuseLog } from '../core/misuse.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
+import { type InFlightStatus, inFlightStatus } from '../core/slot.ts';
 import { REQUESTS } from '../core/unit.ts';
 import { EVERY_ROUTE, hasSharedCount, type WindowSet } from '../core/window-set.ts';
 import { createMemoryStore } from '../stores/memory/limits.ts';
@@ -178,6 +179,13 @@ class StoreLimiter implements Limiter {
     return (await Promise.all(parts)).flat();
   }
 
+  async inFlight(subject: Subject): Promise<InFlightStatus | undefined> {
+    const { account, route = EVERY_ROUTE } = Object(subject) as Subject;
+    const { inFlight } = await this.resolve(subject);
+    this.#checks?.looksAtFields(subject);
+    return inFlight && inFlightStatus(await this.#slots().count(account, route, inFlight), inFlight);
+  }
+
   async refund(decision: Decision | string): Promise<boolean> {
     return this.settle(decision, 0);
   }
@@ -330,7 +338,7 @@ class StoreLimiter implements Limiter {
     if (this.#windowSets.groups !== undefined) checkNoGroup(account);
     this.#checks?.decides(request, route, windowSet);
     const decided = isJoint
-      ? this.#decideParts(request, windowSet, resolve)
+      ? this.#decideJointly(request, windowSet, resolve)
       : this.#store.consume(account, route, windowSet, cost);
     if (this.#checks?.areUnread) this.#checks.decided(decided);
     return decided;
