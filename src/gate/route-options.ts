@@ -18,6 +18,7 @@ export interface RouteOptions<Request>
       | 'plan'
       | 'cached'
       | 'finalCost'
+      | 'providerAnswers'
       | 'cooldown'
       | 'answer'
       | 'rejection'
@@ -49,7 +50,17 @@ export interface RouteGateOptions<Request> extends GateOptions<Request> {
   readonly limits?: Limit | undefined;
 }
 
-const OTHERS = ['onNoAccount', 'finalCost', 'cooldown', 'limits', 'idempotency', 'requireKey', 'rejection', 'answer'];
+const OTHERS = [
+  'onNoAccount',
+  'finalCost',
+  'providerAnswers',
+  'cooldown',
+  'limits',
+  'idempotency',
+  'requireKey',
+  'rejection',
+  'answer',
+];
 /** The names of the options of a route. */
 export const ROUTE_OPTIONS: readonly string[] = [...RESOLVERS, ...OTHERS];
 

@@ -15,8 +15,9 @@ import { createKeys } from './admission/keys.ts';
 import { createRoutes } from './admission/routes.ts';
 import type { Shares } from './admission/shares.ts';
 import type { WorkBudget } from './admission/work-budget.ts';
+import type { UpstreamSettings } from './config/schema/upstream.ts';
 import type { Config } from './config/schema.ts';
-import { upstreamChoice, upstreamUrls } from './config/upstreams.ts';
+import { allUpstreams, DEFAULT_UPSTREAM, upstreamChoice } from './config/upstreams.ts';
 import { createDecisionRules } from './decisions/decision-rules.ts';
 import { createDescriptors } from './decisions/descriptors.ts';
 import { createRateLimitService, type DecideRateLimits } from './decisions/rate-limit-service.ts';
@@ -79,7 +80,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     const level = isHeadgateError(event.error, 'closed') ? 'info' : 'error';
     log.logger[level]({ req_id: event.requestId, stage: event.stage, err: event.error }, 'gate failure');
   };
-  const gate = createGate<Subject>({
+  const gateOfDoors = createGate<Subject>({
     limiter,
     idempotency,
     idempotent: ({ idempotent }) => idempotent?.request,
@@ -148,8 +149,20 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
       log.logger.warn({ route: name }, IGNORED_KEY);
     },
   });
-  const urls = upstreamUrls(config);
+  const all = allUpstreams(config);
   const choose = upstreamChoice(config.providers);
+  const upstreamOf = ({ route, account }: Subject): string => choose(route?.upstream, account?.provider);
+  const gates = new Map(
+    [...all].map(([name, { cooldown, providerAnswers }]) => [
+      name,
+      cooldown === false && providerAnswers === true ? gateOfDoors : gateOfDoors.with({ cooldown, providerAnswers }),
+    ]),
+  );
+  // A provider's answer is known only where the gateway forwards.
+  const gate: Rules['gate'] =
+    gates.size === 1
+      ? (gates.get(DEFAULT_UPSTREAM) as typeof gateOfDoors)
+      : { enter: (exchange, id) => (gates.get(upstreamOf(exchange)) as typeof gateOfDoors).enter(exchange, id) };
   return {
     prepare: config.cors && createCors(config.cors, routes),
     limitAddress,
@@ -166,7 +179,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
         keys,
         limitAddress,
         admitHead,
-        gate,
+        gate: gateOfDoors,
         limiter,
         onRefund: metrics.onRefund,
       }),
@@ -175,12 +188,12 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
       createRateLimitService({
         findDescriptor: createDescriptors(config, accounts),
         limiter,
-        gate,
+        gate: gateOfDoors,
         onDecided: (id) => shadow.takeVerdict(id),
       }),
     forward(exchange, passage) {
-      const name = choose(exchange.route?.upstream, exchange.account?.provider);
-      upstreams.forward(urls.get(name) as string, exchange, passage, settings);
+      const { url } = all.get(upstreamOf(exchange)) as UpstreamSettings;
+      upstreams.forward(url, exchange, passage, settings);
     },
   };
 }

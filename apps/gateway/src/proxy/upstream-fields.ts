@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { HeaderFields } from 'headgate/http';
+import { type HeaderFields, NUMBER_FIELD_NAMES, retryAfterMs } from 'headgate/http';
 import { forEachField, isHopByHop, namedByConnection } from 'headgate/internal';
 import { FORWARDED_FIELDS, isObeyed, NOT_FORWARDED } from '../config/request-fields.ts';
 import type { Exchange } from '../exchange/exchange.ts';
@@ -165,4 +165,31 @@ export function answerFields(
   for (const name in gateFields) fields.push(name, gateFields[name] as string);
   fields.push('x-request-id', id);
   return fields;
+}
+
+/**
+ * The fields of a provider's 429 that its error object keeps: `retry-after` as whole seconds, and what describes the
+ * provider's limits under names that no client takes for the gateway's (S16).
+ */
+export function providerFields(raw: readonly string[]): HeaderFields {
+  const fields: Record<string, string> = {};
+  const field = fieldReader(raw);
+  forEachField(raw, (_name, value, lowerName) => {
+    const isOurs = (NUMBER_FIELD_NAMES as readonly string[]).includes(lowerName);
+    if (!isOurs && lowerName.includes('ratelimit') && TOKEN.test(lowerName) && VALUE.test(value))
+      fields[lowerName] = value;
+  });
+  const waitMs = retryAfterMs(field, Date.now());
+  return waitMs === undefined ? fields : { ...fields, 'retry-after': String(Math.ceil(waitMs / 1_000)) };
+}
+
+/** The value of an upstream's field by its name; of a field that comes twice, all values. */
+export function fieldReader(raw: readonly string[]): (name: string) => string | undefined {
+  return (name) => {
+    const values: string[] = [];
+    forEachField(raw, (_name, value, lowerName) => {
+      if (lowerName === name.toLowerCase()) values.push(value);
+    });
+    return values.length === 0 ? undefined : values.join(', ');
+  };
 }
