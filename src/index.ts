@@ -21,6 +21,7 @@ export {
   StoreTimeoutError,
   StoreUnavailableError,
   SubjectError,
+  UnknownLaneError,
   UnknownPlanError,
 } from './base/errors.ts';
 export type { Logger } from './base/logger.ts';

@@ -12,6 +12,7 @@ export { layerOf, placeOfTarget } from './core/adjustment.ts';
 export { decorateStore } from './core/decorate-store.ts';
 export { parseWindow } from './core/limit.ts';
 export { isSeconds } from './core/misuse.ts';
+export { shareOfMax } from './core/window-set.ts';
 export { AnswerTape } from './gate/answer-tape.ts';
 export { PieceList } from './gate/piece-list.ts';
 export {

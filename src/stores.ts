@@ -68,6 +68,7 @@ export type {
   ResetTarget,
   SynchronousLimitStore,
 } from './core/ports.ts';
+export { IN_FLIGHT_LIMITS, type InFlight, type Slot, type SlotReply } from './core/slot.ts';
 export { addBeyond, type Counters, NEVER, SLOTS_PER_WINDOW, settleWindow } from './core/window.ts';
 export {
   type AllMethodsScope,

@@ -29,5 +29,11 @@ export function createAddressStore(
         ? call(address, route, ofAddress, ...rest)
         : call(network, address, inNetwork, ...rest);
     };
-  return decorateStore(store, { consume: counted, lease: counted, charge: counted, peek: counted });
+  return decorateStore(store, {
+    consume: counted,
+    lease: counted,
+    charge: counted,
+    peek: counted,
+    knownRejection: counted,
+  });
 }

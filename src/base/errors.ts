@@ -6,6 +6,7 @@ export type HeadgateErrorCode =
   | 'invalid_option'
   | 'invalid_subject'
   | 'unknown_plan'
+  | 'unknown_lane'
   | 'invalid_cost'
   | 'invalid_clock'
   | 'invalid_receipt'
@@ -88,7 +89,7 @@ export class OptionError extends HeadgateError {
   }
 }
 
-/** An account, route, provider or customer's plan that is not a string. Nothing was charged. */
+/** An account, route, provider, customer's plan, lane or group that is not a string, or not allowed. Nothing was charged. */
 export class SubjectError extends HeadgateError {
   override readonly name = 'SubjectError';
 
@@ -96,11 +97,9 @@ export class SubjectError extends HeadgateError {
     readonly field: string,
     value: unknown,
     advice?: string,
+    rule = 'must be a string',
   ) {
-    super(
-      'invalid_subject',
-      `${field} must be a string, got ${describe(value)}${advice === undefined ? '' : `: ${advice}`}`,
-    );
+    super('invalid_subject', `${field} ${rule}, got ${describe(value)}${advice === undefined ? '' : `: ${advice}`}`);
   }
 }
 
@@ -115,10 +114,25 @@ export class UnknownPlanError extends HeadgateError {
   override readonly name = 'UnknownPlanError';
 
   constructor(plan: string, known: readonly string[]) {
-    const names = known.slice(0, MAX_NAMES).map(describe).join(', ');
-    const others = known.length > MAX_NAMES ? ', …' : '';
-    super('unknown_plan', `unknown plan ${describe(plan)}: limits.plans has ${names || 'none'}${others}`);
+    super('unknown_plan', `unknown plan ${describe(plan)}: limits.plans has ${listOf(known)}`);
   }
+}
+
+/**
+ * A lane that is missing in `limits.lanes` (S28). Nothing was charged. The request is not decided as if it had no lane:
+ * it could use what is reserved for others then.
+ */
+export class UnknownLaneError extends HeadgateError {
+  override readonly name = 'UnknownLaneError';
+
+  constructor(lane: string, known: readonly string[]) {
+    super('unknown_lane', `unknown lane ${describe(lane)}: limits.lanes has ${listOf(known)}`);
+  }
+}
+
+function listOf(names: readonly string[]): string {
+  const others = names.length > MAX_NAMES ? ', …' : '';
+  return `${names.slice(0, MAX_NAMES).map(describe).join(', ') || 'none'}${others}`;
 }
 
 /**
@@ -158,7 +172,7 @@ export class StoreFullError extends HeadgateError {
   /** @param what the store is full of */
   constructor(
     readonly maxKeys: number,
-    what: 'keys' | 'settled receipts' = 'keys',
+    what: 'keys' | 'settled receipts' | 'requests in flight' = 'keys',
   ) {
     const advice = what === 'keys' ? ': raise maxKeys (active keys are never evicted)' : ', and are never evicted';
     super('store_full', `the store is full with ${maxKeys} ${what}, and those that it checked are active${advice}`);

@@ -1,6 +1,7 @@
 import { OptionError } from '../base/errors.ts';
 import type { Block } from './block.ts';
 import type { LimitName } from './limit.ts';
+import type { InFlightStatus } from './slot.ts';
 import { add, type Counters, fits, isOver, NEVER, SLOTS_PER_WINDOW } from './window.ts';
 import type { NamedWindow, WindowSet } from './window-set.ts';
 
@@ -19,6 +20,15 @@ export interface WindowStatus {
   readonly durationMs: number;
   /** When the active instance started, in milliseconds on the store's clock; undefined without one. */
   readonly startedAt: number | undefined;
+  /** The group whose window it is; absent if it is the account's (S31). */
+  readonly group?: string | undefined;
+}
+
+/** A part of a request with groups, and the decision about it alone (S31). */
+export interface DecisionPart {
+  /** `account`, or the name of a group. */
+  readonly subject: string;
+  readonly decision: Decision;
 }
 
 /**
@@ -78,6 +88,14 @@ export function charge(windowSet: WindowSet, counters: Counters, at: number, cos
   return started;
 }
 
+declare global {
+  // As in TypeScript's library and in the types of Node: not every program has one of them.
+  interface SymbolConstructor {
+    readonly dispose: unique symbol;
+    readonly asyncDispose: unique symbol;
+  }
+}
+
 /**
  * Whether a request was accepted, and if not, which window rejected it. Immutable (S19). `shown` and `trace` are
  * computed when they are read, from numbers that were copied when the store decided. Refund it with
@@ -99,6 +117,13 @@ export class Decision {
   declare readonly degraded: boolean;
   /** Every configured window, whether it was checked or not. */
   declare readonly windowSet: WindowSet;
+  /**
+   * `using decision = await limiter.consume(…)` calls `limiter.release(decision)` at the end of its scope (S29). Only on a
+   * platform that has the symbol.
+   */
+  declare readonly [Symbol.dispose]: () => void;
+  /** The same for `await using`, which waits for the store. */
+  declare readonly [Symbol.asyncDispose]: () => Promise<void>;
   readonly #rejectedBy: number;
   readonly #counters: ArrayLike<number>;
   #isUnsettled: boolean;
@@ -153,8 +178,33 @@ export class Decision {
     return !this.accepted && this.cost > (this.windowSet.windows[this.#rejectedBy] as NamedWindow).max;
   }
 
+  /**
+   * Whose limit rejected the request: `account`, or the name of a group (S31). Undefined if the request was accepted.
+   */
+  get rejectedBy(): string | undefined {
+    return this.accepted ? undefined : 'account';
+  }
+
+  /** The decisions about the account and each group, for a request with groups (S31); undefined without groups. */
+  get parts(): readonly DecisionPart[] | undefined {
+    return undefined;
+  }
+
+  /** The lane of the request (S28): each max is the share of that lane. Undefined without a lane. */
+  get lane(): string | undefined {
+    return this.windowSet.lane;
+  }
+
   /** The block that rejected the request before any window was checked (S21). Undefined for any other decision. */
   get blocked(): Block | undefined {
+    return undefined;
+  }
+
+  /**
+   * How many requests were in flight, this one included, of the limit that has the least room for more; of a rejection,
+   * of the limit that had no room (S29). Undefined if no limit has `inFlight`, or if something else rejected the request.
+   */
+  get inFlight(): InFlightStatus | undefined {
     return undefined;
   }
 
@@ -173,9 +223,14 @@ export class Decision {
    * @throws OptionError if the limiter has no `receipts`, or if account and route are too long
    */
   get receipt(): string {
-    const { [ISSUER]: issue } = this as { [ISSUER]?: (decision: Decision, isUnsettled: boolean) => string };
+    const { [ISSUER]: issue } = this as { [ISSUER]?: (decision: Decision) => string };
     if (issue === undefined) throw new OptionError('receipts', undefined, NO_RECEIPTS);
-    return issue(this, this.#isUnsettled);
+    return issue(this);
+  }
+
+  /** For receipts: whether it was accepted, and its charge was not settled. */
+  get isUnsettled(): boolean {
+    return this.#isUnsettled;
   }
 
   /** For stores: true for the first call on an accepted decision only, so that a charge is settled once (S13). */
@@ -198,8 +253,10 @@ export class Decision {
 
   /** All readable fields, for logs. */
   toJSON(): object {
-    const { accepted, degraded, leased, account, route, cost, decidedAt, shown, trace, impossible, blocked } = this;
-    return { accepted, degraded, leased, account, route, cost, decidedAt, shown, trace, impossible, blocked };
+    const { accepted, degraded, leased, account, route, lane, cost, decidedAt, shown, trace, impossible } = this;
+    const { blocked, inFlight } = this;
+    const state = { accepted, degraded, leased, account, route, lane, cost, decidedAt, shown, trace, impossible };
+    return { ...state, blocked, inFlight };
   }
 
   /** Of the last window of each limit the one with the least remaining; if they are equal, the route's. */

@@ -14,6 +14,7 @@ import type {
 } from './claim.ts';
 import type { CooldownCommand, CooldownReply } from './cooldown.ts';
 import type { Decision, WindowStatus } from './decision.ts';
+import type { Slot, SlotReply } from './slot.ts';
 import type { WindowSet } from './window-set.ts';
 
 /** Counters to delete: of an account, of a route of every account, of one route of one account, or (neither) all. */
@@ -77,6 +78,18 @@ export interface LimitStore {
    */
   settle(decision: Decision, cost: number): MaybePromise<boolean>;
   /**
+   * Undoes an accepted decision (S31): does what `settle` does with a cost of 0, and also removes each instance that
+   * started with the decision (`startedAt` is `decidedAt`) and counts nothing else, so that the counters are as they were
+   * before it. Calls in one turn of the event loop can be sent together.
+   * @default `settle(decision, 0)`, after which an instance that the decision started stays active, with a count of 0
+   */
+  undo?(decision: Decision): MaybePromise<boolean>;
+  /**
+   * Returns a rejection that is certain without asking the server, as `consume` would return it (S20); undefined if
+   * `consume` must be called.
+   */
+  knownRejection?(account: string, route: string, windowSet: WindowSet, cost: number): Decision | undefined;
+  /**
    * Does what `settle` does, at most once per receipt, whichever process calls it (S37). In the same atomic step it
    * remembers the receipt, until the last of the instances that it changed is over. With a receipt that it remembers, it
    * changes nothing and returns false. The memory is bounded: without room it throws `StoreFullError`, and changes
@@ -100,7 +113,17 @@ export interface LimitStore {
    * @returns every window after that, as `peek` returns it
    */
   charge?(account: string, route: string, windowSet: WindowSet, cost: number): MaybePromise<readonly WindowStatus[]>;
-  /** Deletes counters (S14). Blocks stay. */
+  /**
+   * Takes a slot for a request in flight, or renews its lease, as one atomic step (S29). In each limit that counts it:
+   * removes the slots whose lease is over, and keeps the slot if it is there. If every limit without it has room, it is
+   * added to them; else to none. A store implements both methods of slots or none.
+   * @param leaseMs how long the slot lasts from now on, in milliseconds, unless it is renewed or released: at most 24
+   * hours. The caller checked it, and the limits: integers from 0 to 1,000,000. With 0, the slot is only counted
+   */
+  holdSlot?(slot: Slot, leaseMs: number): MaybePromise<SlotReply>;
+  /** Gives a slot back. Without it, nothing is changed. */
+  releaseSlot?(slot: Slot): MaybePromise<void>;
+  /** Deletes counters (S14). Blocks and slots stay. */
   reset(target: ResetTarget): MaybePromise<void>;
   /**
    * Blocks an account, or one of its routes (S21). It replaces the block of the same target. `consume` then returns a
@@ -133,6 +156,8 @@ export interface SynchronousLimitStore extends Synchronous<LimitStore> {
   readonly synchronous: true;
   /** Like `lease` of {@link LimitStore}, without a promise. */
   lease?(account: string, route: string, windowSet: WindowSet, cost: number, count: number): LeaseGrant;
+  /** Like `holdSlot` of {@link LimitStore}, without a promise. */
+  holdSlot?(slot: Slot, leaseMs: number): SlotReply;
 }
 
 /** Identifies a claim by two strings of any content (I2). Two different pairs never share a claim. */

@@ -1,10 +1,13 @@
 import type { Limit, LimitName, LimitWindow } from './limit.ts';
+import type { InFlight } from './slot.ts';
 
 /**
  * A window of a window set. (limit, durationMs) identifies it, so a changed `max` applies to the existing count (S10).
  */
 export interface NamedWindow extends LimitWindow {
   readonly limit: LimitName;
+  /** The group whose window it is. Only in the window set of a decision about groups; stores never see it (S31). */
+  readonly group?: string | undefined;
 }
 
 /** The route of a request that names none: its limits count all routes of an account together (S34). */
@@ -30,6 +33,10 @@ export interface WindowSet {
   readonly routeWindows: number;
   readonly allMethodsScope: AllMethodsScope;
   readonly shows: ShownWindow;
+  /** The lane that may use so much of each window (S28). Undefined for requests without a lane. */
+  readonly lane?: string | undefined;
+  /** The most requests at the same time (S29). For the limiter: stores count only windows by it. */
+  readonly inFlight?: InFlight | undefined;
 }
 
 /** Whether a request is counted in windows that all routes of its account share. */
@@ -46,6 +53,8 @@ export function createWindowSet(
   allMethods: Limit,
   allMethodsScope: AllMethodsScope = 'route',
   shows: ShownWindow = 'last',
+  lane?: string,
+  inFlight?: InFlight,
 ): WindowSet {
   const windows = Object.freeze([...named('route', routeLimit), ...named('all-methods', allMethods)]);
   return Object.freeze({
@@ -55,7 +64,31 @@ export function createWindowSet(
     routeWindows: routeLimit.length,
     allMethodsScope,
     shows,
+    lane,
+    inFlight,
   });
+}
+
+/**
+ * The same windows with other maxes, so with the same counters (S10). At least one request may be in flight, because a
+ * part of one is none at all.
+ */
+export function withMaxes(windowSet: WindowSet, maxOf: (max: number) => number, lane = windowSet.lane): WindowSet {
+  const { routeWindows, allMethodsScope, shows, inFlight } = windowSet;
+  const windows = windowSet.windows.map((window) => ({ ...window, max: maxOf(window.max) }));
+  const mostOf = (max: number | undefined): number | undefined =>
+    max === undefined ? undefined : Math.min(max, Math.max(1, maxOf(max)));
+  const most = inFlight && { route: mostOf(inFlight.route), allMethods: mostOf(inFlight.allMethods) };
+  const [own, shared] = [windows.slice(0, routeWindows), windows.slice(routeWindows)];
+  return createWindowSet(own, shared, allMethodsScope, shows, lane, most);
+}
+
+/** A share of a max, rounded down. Exact: 0.29 of 100 is 29, although 0.29 * 100 is less in binary fractions. */
+export function shareOfMax(max: number, share: number): number {
+  const [decimal = '', exponent = '0'] = String(share).split('e');
+  const [whole, decimals = ''] = decimal.split('.');
+  const places = decimals.length - Number(exponent);
+  return Number((BigInt(max) * BigInt(`${whole}${decimals}`)) / 10n ** BigInt(places));
 }
 
 function named(limit: LimitName, windows: Limit): NamedWindow[] {

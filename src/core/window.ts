@@ -58,6 +58,8 @@ export function addBeyond(counters: Counters, at: number, durationMs: number, co
  * Adds `change` to the count of the instance that started at `startedAt`, if that instance is still active (S13). A
  * refund is a negative change. The count can exceed the max of the window, but stays a safe integer, 0 or more. The
  * instance stays active even if its count becomes 0. Returns whether the instance was still active.
+ * @param undone when the decision was made that is undone: the instance is removed if it started then, and nothing else
+ * is counted in it
  */
 export function settleWindow(
   counters: Counters,
@@ -66,8 +68,11 @@ export function settleWindow(
   startedAt: number,
   change: number,
   now: number,
+  undone?: number,
 ): boolean {
   if (counters[at] !== startedAt || isOver(startedAt, durationMs, now)) return false;
-  counters[at + 1] = Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, (counters[at + 1] as number) + change));
+  const count = Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, (counters[at + 1] as number) + change));
+  if (count === 0 && startedAt === undone) counters[at] = NEVER;
+  counters[at + 1] = count;
   return true;
 }

@@ -199,13 +199,28 @@ class StagedGate<Request> implements Gate<Request> {
         return entry.kind === 'answer' ? entry : entry.withMarks(BYPASSED);
       }
       case 'claimed':
-        try {
-          const entry = await this.#limits.enter(request, requestId, known);
-          return await this.#dispatch(stage, opened.claim, keyed, problem, entry, request, requestId);
-        } catch (error) {
-          await opened.claim.abandon();
-          throw error;
-        }
+        return this.#enterClaimed(stage, opened.claim, keyed, request, requestId, known);
+    }
+  }
+
+  async #enterClaimed(
+    stage: IdempotencyStage,
+    claim: Claim,
+    keyed: FingerprintedRequest,
+    request: Request,
+    requestId: string,
+    known: KnownRequest,
+  ): Promise<GateAnswer | GatePassage> {
+    let entry: GateAnswer | GatePassage | undefined;
+    try {
+      entry = await this.#limits.enter(request, requestId, known);
+      const problem = this.#entries.problemFor(request, requestId);
+      return await this.#dispatch(stage, claim, keyed, problem, entry, request, requestId);
+    } catch (error) {
+      await claim.abandon();
+      // Nobody else ends a passage that no adapter got.
+      if (entry?.kind === 'proceed') await entry.abandon();
+      throw error;
     }
   }
 

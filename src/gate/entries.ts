@@ -6,6 +6,7 @@ import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
 import { createProblem, problemReply, type Reply } from '../http/problem.ts';
 import { type HeaderFields, rateLimitFields } from '../http/rate-limit-fields.ts';
 import type { Cooldown } from '../limits/cooldown.ts';
+import { OF_ACCOUNT } from '../limits/joint-decision.ts';
 import { problemOfBody } from './body-problem.ts';
 import type { GateEmitter, RefusedEvent, SkippedEvent } from './events.ts';
 import type { GateAnswer } from './gate.ts';
@@ -66,7 +67,7 @@ export class GateEntries<Request> {
     // The store that is away may know another max than the failure policy.
     if (decision.impossible && !decision.degraded)
       return this.answer(422, 'api/cost_exceeds_limit', NEVER_FITS_DETAIL, request, id, headers, decision);
-    const detail = rejectionDetail(decision, headers);
+    const detail = rejectionDetail(decision, headers, (group) => this.#describe(group, id));
     const type = decision.blocked?.reason === PROVIDER ? 'provider/too_many_requests' : 'api/too_many_requests';
     return this.answer(429, type, detail, request, id, headers, decision);
   }
@@ -170,18 +171,43 @@ export class GateEntries<Request> {
     }
   }
 
+  #describe(group: string, requestId: string): string {
+    const { describe } = this.#options;
+    const ofGroup = `the group ${group}`;
+    try {
+      const words: unknown = describe === undefined ? ofGroup : describe(group);
+      if (typeof words === 'string') return words;
+      if (isPromise(words)) words.then(undefined, () => {});
+      throw new OptionError('describe()', words, 'must return a text');
+    } catch (error) {
+      this.#events.emitFailure({ requestId, stage: 'describe', error });
+      return ofGroup;
+    }
+  }
+
   #createPassage(requestId: string, decision: Decision | undefined, headers: HeaderFields): GatePassage {
     return new GatePassage(decision, headers, requestId, this.#options, this.#events, this.#checks, this.#cooldown);
   }
 }
 
-function rejectionDetail({ blocked, shown }: Decision, headers: HeaderFields): string {
+/** @param describeGroup the words for a group */
+function rejectionDetail(
+  { blocked, inFlight, shown, parts, rejectedBy = OF_ACCOUNT }: Decision,
+  headers: HeaderFields,
+  describeGroup: (name: string) => string,
+): string {
   const retry = 'retry-after' in headers ? `in ${headers['retry-after']} s` : 'later';
+  const group = parts === undefined || rejectedBy === OF_ACCOUNT ? undefined : describeGroup(rejectedBy);
+  if (inFlight !== undefined) {
+    const { running, max } = inFlight;
+    return `${running} of at most ${max} requests${group === undefined ? '' : ` of ${group}`} are running; retry when one has ended.`;
+  }
   if (blocked === undefined) {
     const state = (shown?.remaining ?? 0) > 0 ? 'has not enough left for this request' : 'is used up';
-    return `The rate limit ${state}; retry ${retry}.`;
+    return `The rate limit ${group === undefined ? '' : `of ${group} `}${state}; retry ${retry}.`;
   }
-  if (blocked.reason === PROVIDER) return `The provider takes no more requests of this account now; retry ${retry}.`;
-  const detail = `Requests like this one are blocked for this account; retry ${retry}.`;
+  const owner = group ?? 'this account';
+  if (blocked.reason === PROVIDER) return `The provider takes no more requests of ${owner} now; retry ${retry}.`;
+  const detail = `Requests like this one are blocked for ${owner}; retry ${retry}.`;
   return blocked.reason === undefined ? detail : `${detail} Reason: ${blocked.reason}`;
 }

@@ -78,7 +78,7 @@ export interface CooldownEvent extends CooldownReport {
 }
 
 /**
- * A resolver, the cache hook, `partitionKey`, `answer` or the store failed. The request got a 500 or 503; or it had its answer, and
+ * A resolver, the cache hook, `partitionKey`, `describe`, `answer` or the store failed. The request got a 500 or 503; or it had its answer, and
  * only its charge could not be settled. The failure is also written to the gate's `logger`.
  */
 export interface FailureEvent {
@@ -92,6 +92,8 @@ export interface FailureEvent {
     | 'route'
     | 'provider'
     | 'plan'
+    | 'groups'
+    | 'lane'
     | 'cost'
     | 'cached'
     | 'idempotent'
@@ -99,10 +101,12 @@ export interface FailureEvent {
     | 'limits'
     | 'refund'
     | 'settle'
+    | 'release'
     | 'finalCost'
     | 'providerAnswers'
     | 'cooldown'
     | 'partitionKey'
+    | 'describe'
     | 'answer';
   readonly error: unknown;
 }

@@ -26,8 +26,8 @@ export interface GateOutcome {
 }
 
 /**
- * The gate lets the request through. The adapter must call exactly one of `settle` and `abandon`, once. Later calls
- * change nothing.
+ * The gate lets the request through. The adapter must call exactly one of `settle` and `abandon`, once, and `end` when
+ * the response has ended. Later calls change nothing.
  */
 export interface Passage {
   readonly kind: 'proceed';
@@ -89,6 +89,12 @@ export interface Passage {
    * stored under the key. Never rejects.
    */
   abandon(): Promise<Reply | undefined>;
+  /** True if the request counts as in flight until `end` or `abandon` is called (S29). */
+  readonly holdsSlot?: boolean | undefined;
+  /**
+   * Call it when the response has ended, or the client is gone: the request is in flight no more (S29). Never rejects.
+   */
+  end?(): MaybePromise<void>;
 }
 
 /** The headers of a response that a request got after the gate had let it through. */

@@ -2,6 +2,7 @@ import { CostError, OptionError } from '../base/errors.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { EVERY_ROUTE } from '../core/window-set.ts';
 import type { Cooldown } from '../limits/cooldown.ts';
+import type { Groups } from '../limits/groups.ts';
 import type { GateEntries } from './entries.ts';
 import type { GateAnswer } from './gate.ts';
 import type { GateChecks } from './gate-checks.ts';
@@ -87,14 +88,28 @@ export class LimitStage<Request> {
     if (account === undefined) return this.enterWithoutAccount(request, requestId);
     if (typeof account !== 'string') return this.#entries.fail(request, requestId, badAccount(account));
     this.#checks?.resolved(account);
-    const { provider, plan, cost, cached } = this.#options;
+    const { provider, plan, groups, lane, cost, cached } = this.#options;
     const isCached = cached === undefined ? false : callResolver('cached', cached, request);
     const providerName = provider === undefined ? undefined : callResolver('provider', provider, request);
     const planName = plan === undefined ? undefined : callResolver('plan', plan, request);
+    const groupIds = groups === undefined ? undefined : callResolver('groups', groups, request);
+    const laneName = lane === undefined ? undefined : callResolver('lane', lane, request);
     const units = cost === undefined ? 1 : callResolver('cost', cost, request);
-    if (!(isPromise(isCached) || isPromise(providerName) || isPromise(planName) || isPromise(units)))
-      return this.#consume(request, requestId, account, route, isCached, providerName, planName, units);
-    return Promise.all([isCached, providerName, planName, units]).then(
+    const isNamed = !(isPromise(providerName) || isPromise(planName) || isPromise(groupIds) || isPromise(laneName));
+    if (isNamed && !(isPromise(units) || isPromise(isCached)))
+      return this.#consume(
+        request,
+        requestId,
+        account,
+        route,
+        isCached,
+        providerName,
+        planName,
+        groupIds,
+        laneName,
+        units,
+      );
+    return Promise.all([isCached, providerName, planName, groupIds, laneName, units]).then(
       (values) => this.#consume(request, requestId, account, route, ...values),
       (error: unknown) => this.#entries.fail(request, requestId, error),
     );
@@ -108,6 +123,8 @@ export class LimitStage<Request> {
     isCached: boolean,
     provider: string | undefined,
     plan: string | undefined,
+    groups: Groups | undefined,
+    lane: string | undefined,
     cost: number | undefined,
   ): MaybePromise<GateAnswer | GatePassage> {
     if (isCached === true) return this.#entries.skip(requestId, 'cached');
@@ -122,7 +139,7 @@ export class LimitStage<Request> {
     const limiter = this.#cooldown ?? this.#options.limiter;
     // The limiter must not take the name of every route for a route.
     const named = routeOption === undefined ? undefined : route;
-    const limited = { account, route: named, provider, plan, cost, limits };
+    const limited = { account, route: named, provider, plan, groups, lane, cost, limits };
     try {
       // The limiter would take it for the default.
       if (cost === undefined) throw new CostError(cost);

@@ -8,7 +8,8 @@ import { type RateLimitFields, rateLimitStyles } from '../http/rate-limit-fields
 import type { KeepField } from '../http/stored-response.ts';
 import type { KeyOpener } from '../idempotency/idempotency.ts';
 import { type CooldownOptions, cooldownSettings } from '../limits/cooldown.ts';
-import { layerFields, needsRoute, partsOf } from '../limits/limiter-parts.ts';
+import type { Groups } from '../limits/groups.ts';
+import { groupsOf, layerFields, needsRoute, partsOf } from '../limits/limiter-parts.ts';
 import type { Limiter } from '../limits/ports.ts';
 import { ROUTE_NEEDED } from '../limits/window-set-cache.ts';
 import type { GateEvent } from './events.ts';
@@ -74,6 +75,22 @@ export interface GateOptions<Request> {
    * Undefined: the default limits apply.
    */
   readonly plan?: Resolver<Request, string | undefined> | undefined;
+  /**
+   * Groups that the request counts for beside its account, such as `{ customer: 'cus_7' }`: an id by the name of the
+   * group in the limiter's `limits.groups` (S31). Undefined: none. Without the option, limits of groups are an error.
+   */
+  readonly groups?: Resolver<Request, Groups | undefined> | undefined;
+  /**
+   * The words with which the detail of a rejection names a group, such as `your organisation`. The client reads them. It
+   * gets the name of the group, and never the id.
+   * @default `the group customer`, with its name
+   */
+  readonly describe?: ((group: string) => string) | undefined;
+  /**
+   * The lane of the request, such as `bulk`, if it may use only the share of that lane in `limits.lanes` (S28). A lane
+   * that is missing there is a 500. Undefined: no lane.
+   */
+  readonly lane?: Resolver<Request, string | undefined> | undefined;
   /**
    * The cost of the request, a positive integer (S11).
    * @default 1
@@ -186,6 +203,8 @@ export interface GateOptions<Request> {
 const NOT_RESOLVER = 'must be a function of the request';
 const NAMELESS_ROUTE =
   'must be given with limits of a route, which count it by its name: a text, or a function of the request such as routeOf';
+const GROUPS_UNUSED =
+  'without it, limits.groups of the limiter would never apply. () => undefined if only routes of this gate set it';
 const SHARED_POOL =
   'must have another client than the store of the limiter: open transactions would take the connections of the limits';
 const MEDIA_TYPES: readonly ProblemMediaType[] = ['application/json', 'application/problem+json'];
@@ -197,11 +216,13 @@ export const RESOLVERS = [
   'route',
   'provider',
   'plan',
+  'groups',
+  'lane',
   'cost',
   'cached',
   'idempotent',
 ] as const;
-const FUNCTIONS = ['finalCost', 'isOutcome', 'keepsField', 'partitionKey', 'answer', 'onEvent'] as const;
+const FUNCTIONS = ['describe', 'finalCost', 'isOutcome', 'keepsField', 'partitionKey', 'answer', 'onEvent'] as const;
 const LOGS = ['logger', 'validate'];
 const OTHERS = [
   'limiter',
@@ -237,6 +258,8 @@ export function checkGateOptions<Request>(options: GateOptions<Request>, hasRout
     const reason = `${NOT_RESOLVER}: without it, limits.${ignored}s of the limiter would never apply`;
     throw new OptionError(ignored, undefined, `${reason}. () => undefined if only routes of this gate set it`);
   }
+  if (options.groups === undefined && groupsOf(limiter).length > 0)
+    throw new OptionError('groups', undefined, `${NOT_RESOLVER}: ${GROUPS_UNUSED}`);
   checkIdempotency(options);
   checkFunctions(options, FUNCTIONS);
   const { providerAnswers = false } = options;

@@ -1,5 +1,5 @@
 import { OptionError } from '../base/errors.ts';
-import { isPromise } from '../base/maybe-promise.ts';
+import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import type { Decision } from '../core/decision.ts';
 import { hasSharedCount } from '../core/window-set.ts';
 import type { Reply } from '../http/problem.ts';
@@ -282,8 +282,25 @@ export class GatePassage implements Passage {
     }
   }
 
+  get holdsSlot(): boolean {
+    return this.decision?.inFlight !== undefined;
+  }
+
+  end(): MaybePromise<void> {
+    // A release that was made before changes nothing.
+    if (this.decision !== undefined && this.holdsSlot) return this.#releaseSlot(this.decision);
+  }
+
+  async #releaseSlot(decision: Decision): Promise<void> {
+    try {
+      await this.options.limiter.release(decision);
+    } catch (error) {
+      this.events.emitFailure({ requestId: this.requestId, stage: 'release', error });
+    }
+  }
+
   async #abandon(): Promise<Reply | undefined> {
-    const [instead] = await Promise.all([this.#releaseClaim?.(), this.#settleCharge(0)]);
+    const [instead] = await Promise.all([this.#releaseClaim?.(), this.#settleCharge(0), this.end()]);
     return instead;
   }
 

@@ -16,6 +16,7 @@ export interface RouteOptions<Request>
       | 'allow'
       | 'provider'
       | 'plan'
+      | 'groups'
       | 'cached'
       | 'finalCost'
       | 'providerAnswers'
@@ -28,6 +29,8 @@ export interface RouteOptions<Request>
    * The operation, as the limits name it. If the framework knows the template, its adapter offers a resolver for it.
    */
   readonly route?: string | Resolver<Request, string | undefined> | undefined;
+  /** The lane of the requests of this route, such as `bulk` (S28). */
+  readonly lane?: string | Resolver<Request, string | undefined> | undefined;
   /** The cost of a request of this route, a positive integer (S11). */
   readonly cost?: number | Resolver<Request, number> | undefined;
   /**
@@ -85,11 +88,12 @@ export function withRoute<Request>(
   given: RouteOptions<Request>,
 ): RouteGateOptions<Request> {
   const ownLimits = checkRouteOptions(given);
-  const { route, cost, limits: _, idempotent, requireKey, ...others } = given;
+  const { route, cost, lane, limits: _, idempotent, requireKey, ...others } = given;
   const replaced = {
     ...others,
     route: typeof route === 'string' ? () => route : route,
     cost: typeof cost === 'number' ? () => cost : cost,
+    lane: typeof lane === 'string' ? () => lane : lane,
     limits: ownLimits,
     idempotent: idempotent === false ? ignoreKey : idempotent,
     // A gate that requires keys cannot require one that its route ignores.

@@ -37,12 +37,16 @@ const STYLES: Readonly<Record<RateLimitStyle, FieldWriter>> = {
   ietf: (fields, { trace, windowSet }, _shown, _reset, partitionKey) => {
     const names = getOrCreate(POLICY_NAMES, windowSet, () => policyNames(windowSet));
     const pk = partitionKey === undefined ? '' : `;pk=:${base64(new TextEncoder().encode(partitionKey))}:`;
+    // The counts of a group belong to more than the account.
+    const keyOf = (group: string | undefined): string => (group === undefined ? pk : '');
     // `w` and `t` count whole seconds, so they are rounded up.
     fields['ratelimit-policy'] = trace
-      .map(({ max, durationMs }, at) => `${names[at]};q=${max};w=${wholeSeconds(durationMs)}${pk}`)
+      .map(({ max, durationMs, group }, at) => `${names[at]};q=${max};w=${wholeSeconds(durationMs)}${keyOf(group)}`)
       .join(', ');
     fields.ratelimit = trace
-      .map(({ remaining, resetMs }, at) => `${names[at]};r=${remaining};t=${wholeSeconds(resetMs)}${pk}`)
+      .map(
+        ({ remaining, resetMs, group }, at) => `${names[at]};r=${remaining};t=${wholeSeconds(resetMs)}${keyOf(group)}`,
+      )
       .join(', ');
   },
 };
@@ -123,10 +127,14 @@ function wholeSeconds(ms: number): string {
   return String(Math.ceil(ms / 1_000));
 }
 
-/** The name that the user chose, unless it is another window's already; else the limit and the duration. */
+/**
+ * The name that the user chose, unless it is another window's already; else the limit and the duration, of a group after
+ * its name.
+ */
 function policyNames({ windows }: WindowSet): readonly string[] {
-  return windows.map(({ limit, durationMs, name }, at) => {
+  return windows.map(({ limit, durationMs, name, group }, at) => {
     const isOwn = name !== undefined && windows.findIndex((other) => other.name === name) === at;
-    return `"${isOwn ? name : `${limit}-${formatDuration(durationMs)}`}"`;
+    const ofGroup = group === undefined ? '' : `${group}:`;
+    return `"${isOwn ? name : `${ofGroup}${limit}-${formatDuration(durationMs)}`}"`;
   });
 }

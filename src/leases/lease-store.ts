@@ -45,6 +45,11 @@ export class LeaseStore {
       consume: () => this.consume,
       settle: (settle) => (decision, cost) =>
         this.#settle(decision, cost, settle) ?? this.#raising(decision, cost, settle),
+      undo: (undo) => (decision) => this.#settle(decision, 0, undo) ?? undo(decision),
+      knownRejection: (knownRejection) => (account, route, windowSet, cost) =>
+        (this.#pairs.find(account, route, windowSet.lane)?.left ?? 0) > 0
+          ? undefined
+          : knownRejection(account, route, windowSet, cost),
       settleOnce:
         (settleOnce) =>
         (decision, cost, ...rest) =>
@@ -65,7 +70,7 @@ export class LeaseStore {
 
   /** A property, because it is called for each request. */
   readonly consume = (account: string, route: string, windowSet: WindowSet, cost: number): MaybePromise<Decision> => {
-    const pair = this.#pairs.find(account, route);
+    const pair = this.#pairs.find(account, route, windowSet.lane);
     const now = this.#timers.now();
     if (
       pair !== undefined &&
@@ -164,7 +169,7 @@ export class LeaseStore {
    */
   #settle(decision: Decision, cost: number, settle: Settle): MaybePromise<boolean> | undefined {
     const { account, route, windowSet, accepted, degraded } = decision;
-    const pair = this.#pairs.find(account, route);
+    const pair = this.#pairs.find(account, route, windowSet.lane);
     if (pair === undefined || pair.windowSet !== windowSet || !accepted || degraded) return undefined;
     const isSame =
       pair.isLive(this.#timers.now(), this.#wallClock.now()) && pair.hasInstancesOf(chargedOf(decision, 1));

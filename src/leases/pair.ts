@@ -12,7 +12,7 @@ const SHORTEST_PART = 8;
 /** A lease is at most so many times the units that were asked for so far, so it grows with what is seen. */
 const MOST_GROWTH = 4;
 
-/** The units of one (account, route) that this process may grant, and how many its requests ask for. */
+/** The units of one (account, route), or of a lane of it, that this process may grant, and how many its requests ask for. */
 export class Pair {
   readonly account: string;
   readonly route: string;

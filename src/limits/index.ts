@@ -13,6 +13,7 @@ export type { WindowSet } from '../core/window-set.ts';
 export { createLeases } from '../leases/create-leases.ts';
 export type { LeaseOptions, LeaseStats, Leases } from '../leases/ports.ts';
 export type { BlockOptions } from './blocks.ts';
+export { type Groups, groupAccount } from './groups.ts';
 export type { LayeredLimits, LayerInput, LimitSet, ScopedLimitInput } from './layers.ts';
 export type { Receipts } from './ports.ts';
 export { createReceipts, type ReceiptOptions } from './receipts.ts';

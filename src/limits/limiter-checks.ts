@@ -4,11 +4,12 @@ import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { type AdjustTarget, placeOfTarget } from '../core/adjustment.ts';
 import { countersOf } from '../core/counters.ts';
 import type { Decision } from '../core/decision.ts';
-import { formatWindow, type Limit } from '../core/limit.ts';
+import { formatWindow, type Limit, type LimitWindow } from '../core/limit.ts';
 import { isSeconds, type MisuseCode, type MisuseLog } from '../core/misuse.ts';
 import type { LimitStore } from '../core/ports.ts';
-import type { WindowSet } from '../core/window-set.ts';
+import { shareOfMax, type WindowSet } from '../core/window-set.ts';
 import { isMemoryStore } from '../stores/memory/limits.ts';
+import type { Lanes } from './lanes.ts';
 import { LatestLimiters } from './latest-limiters.ts';
 import type { LimitRequest } from './ports.ts';
 import { isWindowSetSource, type Limits, type WindowSetSource } from './window-set-source.ts';
@@ -26,7 +27,16 @@ const MISSING = /(?:^|\W)(undefined|null|NaN)(?:\W|$)|\[object \w+\]/;
 /** Most names that a warning shows. */
 const SHOWN_NAMES = 5;
 /** The fields of a request. */
-const FIELDS: readonly (keyof LimitRequest)[] = ['account', 'route', 'provider', 'plan', 'limits', 'cost'];
+const FIELDS: readonly (keyof LimitRequest)[] = [
+  'account',
+  'route',
+  'provider',
+  'plan',
+  'groups',
+  'lane',
+  'limits',
+  'cost',
+];
 /** The names of the cost in other libraries. */
 const COST_ELSEWHERE: readonly string[] = ['points', 'weight', 'penalty', 'tokens', 'units'];
 
@@ -48,14 +58,20 @@ interface Expectation {
 }
 
 /** The limits, as far as it is known what they name. */
-export interface NamedLimits extends Pick<WindowSetSource, 'limitedRoutes' | 'layerFields'> {
+export interface NamedLimits extends Pick<WindowSetSource, 'limitedRoutes' | 'layerFields' | 'groups' | 'lanes'> {
   /** The accounts that have limits of their own. */
   readonly namedAccounts?: readonly string[] | undefined;
   /** Whether they are known not to say of any account that it is unlimited. */
   readonly isLimited?: boolean | undefined;
 }
 
-function expectationsOf({ layerFields = [], namedAccounts = [], isLimited = false }: NamedLimits): Expectation[] {
+function expectationsOf({
+  layerFields = [],
+  groups = [],
+  lanes = [],
+  namedAccounts = [],
+  isLimited = false,
+}: NamedLimits): Expectation[] {
   const accounts = new Set(namedAccounts);
   const codes = { plan: 'HG_PLAN_NEVER_SEEN', provider: 'HG_PROVIDER_NEVER_SEEN' } as const;
   const expectations: (Expectation | false)[] = [
@@ -64,14 +80,24 @@ function expectationsOf({ layerFields = [], namedAccounts = [], isLimited = fals
       isMet: (request: LimitRequest) => request[field] !== undefined,
       instead: `had no ${field}, so limits.${field}s never applied`,
     })),
+    ...groups.map((group) => ({
+      code: 'HG_GROUP_NEVER_SEEN' as const,
+      isMet: (request: LimitRequest) => request.groups?.[group] !== undefined,
+      instead: `had no group ${describe(group)}, so its limits never applied`,
+    })),
     accounts.size > 0 && {
       code: 'HG_ACCOUNT_NEVER_SEEN',
       isMet: ({ account }) => accounts.has(account),
       instead: 'had no account of limits.accounts, so these never applied',
     },
+    lanes.length > 0 && {
+      code: 'HG_LANE_NEVER_SEEN',
+      isMet: ({ lane }) => lane !== undefined,
+      instead: 'had no lane, so limits.lanes never applied',
+    },
     isLimited && {
       code: 'HG_NOTHING_LIMITED',
-      isMet: (_, { windows }) => windows.length > 0,
+      isMet: (_, { windows, inFlight }) => windows.length > 0 || inFlight !== undefined,
       instead: 'met no window, so none was limited',
     },
   ];
@@ -142,15 +168,17 @@ export class LimiterChecks {
   }
 
   /**
-   * Call it with every limit of the limiter.
+   * Call it with every limit and every lane of the limiter.
    * @param given as the user wrote them
    */
-  listed(limits: readonly Limit[], given: unknown): void {
+  listed(limits: readonly Limit[], lanes: Lanes, given: unknown): void {
     // Not in the text '5/900ms', where the unit is written.
     for (const [, ms] of (JSON.stringify(given) ?? '').matchAll(/"durationMs":(\d+)/g))
       if (isSeconds(Number(ms))) this.#misuse.warn('HG_SECONDS', `durationMs of a window is ${ms}: are seconds meant?`);
     for (const limit of limits) {
       limit.forEach((window, i) => {
+        for (const { name, share } of lanes.values())
+          if (window.max > 0 && shareOfMax(window.max, share) === 0) this.#warnOfLane(name, share, window);
         const longer = limit[i + 1];
         if (longer === undefined || longer.max > window.max) return;
         const reason = `${formatWindow(window)} has no effect beside ${formatWindow(longer)}.`;
@@ -213,7 +241,7 @@ export class LimiterChecks {
     if (this.areUnread && this.#rejections >= IGNORED) this.#warnOfIgnored();
     this.areUnread = false;
     for (const { code, instead } of this.#unmet)
-      this.#misuse.warn(code, `All of the first ${DECISIONS} requests ${instead}.`);
+      this.#misuse.warn(code, `All of the first ${DECISIONS} requests ${instead}.`, instead);
   }
 
   #look({ account, route: named }: LimitRequest, route: string, windowSet: WindowSet, decisions: number): void {
@@ -252,6 +280,11 @@ export class LimiterChecks {
   #warnOfIgnored(): void {
     const reason = `Nothing read \`accepted\` of ${this.#rejections} rejections`;
     this.#misuse.warn('HG_DECISION_IGNORED', `${reason}: consume() resolves to a decision, and does not throw it.`);
+  }
+
+  #warnOfLane(name: string, share: number, window: LimitWindow): void {
+    const reason = `${share} of ${formatWindow(window)}, rounded down, is 0: no request of the lane ${describe(name)} fits`;
+    this.#misuse.warn('HG_LANE_WITHOUT_ROOM', `${reason}. Give the window a larger max, or the lane a larger share.`);
   }
 
   #warnOfMissing(missing = 'an object'): void {

@@ -6,6 +6,7 @@ import {
   ReceiptError,
   StoreNotSynchronousError,
   SubjectError,
+  UnknownLaneError,
 } from '../base/errors.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkMethods, checkOptions } from '../base/options.ts';
@@ -20,10 +21,14 @@ import type { LimitStore, ResetTarget } from '../core/ports.ts';
 import { EVERY_ROUTE, hasSharedCount, type WindowSet } from '../core/window-set.ts';
 import { createMemoryStore } from '../stores/memory/limits.ts';
 import { type BlockOptions, checkBlock, checkBlockTarget } from './blocks.ts';
+import { accountsOf, checkNoGroup, unknownGroup } from './groups.ts';
+import { decideJointly, OF_ACCOUNT, storePart } from './joint-decision.ts';
 import { LimiterChecks } from './limiter-checks.ts';
 import { withParts } from './limiter-parts.ts';
 import type { Limiter, LimiterOptions, LimitRequest, ReadReceipt, Receipts } from './ports.ts';
 import { receiptIdOf } from './receipts.ts';
+import { blockPart, makeDisposable, releaseSlots, slotPart } from './slot-part.ts';
+import { Slots } from './slots.ts';
 import { checkUsageSubject, distinctRoutes, type Usage, type UsageSubject, usageOf } from './usage.ts';
 import { ROUTE_NEEDED } from './window-set-cache.ts';
 import { isWindowSetSource, type NamedRoutes, type Subject, type WindowSetSource } from './window-set-source.ts';
@@ -39,8 +44,8 @@ import { resolveWindowSet, WindowSets } from './window-sets.ts';
  * @throws LimitError, OptionError with the place of the fault
  */
 export function createLimiter(options: LimiterOptions): Limiter {
-  checkOptions(options, ['store', 'limits', 'receipts', 'leases', 'validate', 'logger'], 'options');
-  const { limits, receipts, leases } = options;
+  checkOptions(options, ['store', 'limits', 'receipts', 'leases', 'inFlight', 'validate', 'logger'], 'options');
+  const { limits, receipts, leases, inFlight, logger } = options;
   // A store that is undefined by mistake would let each process count for itself, in silence.
   const store = 'store' in options ? options.store : createMemoryStore();
   if (store === undefined) throw new OptionError('store', store, NO_STORE);
@@ -55,7 +60,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
   const checks = misuse && new LimiterChecks(misuse, windowSets);
   checks?.created(store, limits, receipts !== undefined);
   if (checks !== undefined && windowSets instanceof WindowSets) {
-    checks.listed(windowSets.limits, limits);
+    checks.listed(windowSets.limits, windowSets.shares, limits);
     windowSets.onUnknownProvider = (provider) => {
       windowSets.onUnknownProvider = undefined;
       checks.unknownProvider(provider);
@@ -63,8 +68,16 @@ export function createLimiter(options: LimiterOptions): Limiter {
     windowSets.onHidden = (target) => checks.hidden(target);
   }
   const decider = leases?.addTo(store) ?? store;
-  const limiter = new StoreLimiter(decider, windowSets, receipts, checks);
-  const whole = withParts(limiter, { store: decider, windowSets, resolve: limiter.resolve });
+  makeDisposable();
+  let made: Slots | undefined;
+  const slots = (): Slots => {
+    made ??= new Slots(decider, inFlight, logger);
+    return made;
+  };
+  // A mistake shows at the start, as far as it is known there that requests in flight are bounded.
+  if (inFlight !== undefined || (windowSets instanceof WindowSets && windowSets.boundsInFlight)) slots();
+  const limiter = new StoreLimiter(decider, windowSets, receipts, checks, slots);
+  const whole = withParts(limiter, { store: decider, windowSets, resolve: limiter.resolve, slots: () => made });
   return receipts === undefined ? whole : receipts.addTo(whole);
 }
 
@@ -81,6 +94,7 @@ class StoreLimiter implements Limiter {
   readonly #windowSets: WindowSetSource;
   readonly #receipts: Receipts | undefined;
   readonly #checks: LimiterChecks | undefined;
+  readonly #slots: () => Slots;
   readonly #mayWait: boolean;
   #closed = false;
 
@@ -93,11 +107,13 @@ class StoreLimiter implements Limiter {
     windowSets: WindowSetSource,
     receipts: Receipts | undefined,
     checks: LimiterChecks | undefined,
+    slots: () => Slots,
   ) {
     this.#store = store;
     this.#windowSets = windowSets;
     this.#receipts = receipts;
     this.#checks = checks;
+    this.#slots = slots;
     this.#mayWait = windowSets instanceof WindowSets && windowSets.mayWait;
   }
 
@@ -118,7 +134,7 @@ class StoreLimiter implements Limiter {
   consumeSync(request: LimitRequest, further?: unknown): Decision {
     checkFurther(further);
     if (!this.#store.synchronous) throw new StoreNotSynchronousError();
-    return this.#decide(request, this.windowSet(request)) as Decision;
+    return this.#decide(request, this.windowSet(request), (subject) => this.windowSet(subject)) as Decision;
   }
 
   async peek(subject: Subject): Promise<readonly WindowStatus[]> {
@@ -151,10 +167,20 @@ class StoreLimiter implements Limiter {
     if (typeof settled !== 'string' && typeof settled?.takeCharge !== 'function')
       throw new OptionError('decision', settled, 'must be what consume() returned, or its receipt');
     checkCost(cost, 0);
-    const store = this.#store;
-    const { id, decision } =
-      typeof settled === 'string' ? this.#read(settled) : { id: receiptIdOf(settled), decision: settled };
+    const decision = typeof settled === 'string' ? this.#read(settled).decision : settled;
     if (decision === undefined) return false;
+    if (decision.parts === undefined) return this.#settle(decision, cost);
+    // Its accepted parts are undone.
+    if (!decision.accepted) return false;
+    const changed = await Promise.allSettled(decision.parts.map(async (part) => this.#settle(part.decision, cost)));
+    const failed = changed.find((each) => each.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+    return changed.some((each) => each.status === 'fulfilled' && each.value);
+  }
+
+  #settle(decision: Decision, cost: number): MaybePromise<boolean> {
+    const store = this.#store;
+    const id = receiptIdOf(decision);
     // A decision of another limiter can have a receipt although this one has none.
     return id === undefined || store.settleOnce === undefined
       ? store.settle(decision, cost)
@@ -169,6 +195,11 @@ class StoreLimiter implements Limiter {
     if (read.counters !== undefined && counters !== undefined && read.counters !== counters)
       throw new ReceiptError(`is of the counters "${read.counters}", and the store of this limiter has "${counters}"`);
     return read;
+  }
+
+  release(decision: Decision): Promise<boolean> {
+    if (typeof decision?.takeCharge === 'function') return Promise.resolve(releaseSlots(decision));
+    return Promise.reject(new OptionError('decision', decision, 'must be what consume() returned'));
   }
 
   async charge(request: LimitRequest, further?: unknown): Promise<readonly WindowStatus[]> {
@@ -218,7 +249,7 @@ class StoreLimiter implements Limiter {
   windowSet(subject: Subject): WindowSet {
     this.#check(subject);
     try {
-      return this.#windowSets.windowSet(subject);
+      return checkLane(this.#windowSets.windowSet(subject), subject);
     } catch (error) {
       throw faultOfLimits(error);
     }
@@ -228,6 +259,7 @@ class StoreLimiter implements Limiter {
   readonly resolve = (subject: Subject): MaybePromise<WindowSet> => {
     if (!this.#mayWait) return this.windowSet(subject);
     this.#check(subject);
+    // Only limits of this package may wait, and they know the lanes.
     return guarded(() => resolveWindowSet(this.#windowSets, subject));
   };
 
@@ -238,24 +270,54 @@ class StoreLimiter implements Limiter {
   }
 
   #consume(request: LimitRequest): Decision | Promise<Decision> {
-    if (!this.#mayWait) return this.#decide(request, this.windowSet(request));
+    if (!this.#mayWait) return this.#decide(request, this.windowSet(request), this.resolve);
     const windowSet = this.resolve(request);
-    if (!isPromise(windowSet)) return this.#decide(request, windowSet);
+    if (!isPromise(windowSet)) return this.#decide(request, windowSet, this.resolve);
     // The caller may change its object meanwhile.
     const copy = { ...request };
     return windowSet.then((resolved) => {
       this.#checkOpen();
-      return this.#decide(copy, resolved);
+      return this.#decide(copy, resolved, this.resolve);
     });
   }
 
-  #decide(request: LimitRequest, windowSet: WindowSet): Decision | Promise<Decision> {
-    const { account, route = EVERY_ROUTE, cost = 1 } = request;
+  /** @param resolve returns the window sets of groups */
+  #decide(request: LimitRequest, windowSet: WindowSet, resolve: Resolve): Decision | Promise<Decision> {
+    const { account, route = EVERY_ROUTE, cost = 1, groups } = request;
     checkCost(cost);
+    if (this.#windowSets.groups !== undefined) checkNoGroup(account);
     this.#checks?.decides(request, route, windowSet);
-    const decided = this.#store.consume(account, route, windowSet, cost);
+    const decided =
+      groups === undefined && windowSet.inFlight === undefined
+        ? this.#store.consume(account, route, windowSet, cost)
+        : this.#decideParts(request, windowSet, resolve);
     if (this.#checks?.areUnread) this.#checks.decided(decided);
     return decided;
+  }
+
+  /** Asks about the account and each of its groups, and about their requests in flight, at the same time (S29, S31). */
+  #decideParts(request: LimitRequest, windowSet: WindowSet, resolve: Resolve): MaybePromise<Decision> {
+    const { account, route: named, lane, cost = 1 } = request;
+    const route = named ?? EVERY_ROUTE;
+    const groups = request.groups === undefined ? [] : accountsOf(request.groups);
+    const resolved = groups.map(([, group]) => resolve({ account: group, route: named, lane }));
+    const decide = (windowSets: readonly WindowSet[]): MaybePromise<Decision> => {
+      const { groups: known } = this.#windowSets;
+      for (const [name] of groups) if (!known?.includes(name)) throw unknownGroup(name, known);
+      const subjects = [
+        [OF_ACCOUNT, account, route, windowSet, cost] as const,
+        ...groups.map(([name, group], i) => [name, group, route, windowSets[i] as WindowSet, cost] as const),
+      ];
+      const windows = subjects.map((subject) => {
+        const { windows, inFlight } = subject[3];
+        const part = windows.length === 0 && inFlight !== undefined ? blockPart : storePart;
+        return part(this.#store, ...subject);
+      });
+      const slots = subjects.flatMap((subject) => slotPart(this.#slots, ...subject) ?? []);
+      // Windows come first: their rejection names a time.
+      return decideJointly({ account, route, cost }, [...windows, ...slots]);
+    };
+    return resolved.some(isPromise) ? Promise.all(resolved).then(decide) : decide(resolved as WindowSet[]);
   }
 
   #namedRoutes(account: Subject): MaybePromise<NamedRoutes> {
@@ -283,11 +345,23 @@ class StoreLimiter implements Limiter {
     else if (needsRoute) throw new SubjectError('route', undefined, ROUTE_NEEDED);
     if (subject.provider !== undefined) checkString('provider', subject.provider);
     if (subject.plan !== undefined) checkString('plan', subject.plan);
+    if (subject.lane !== undefined) checkString('lane', subject.lane);
   }
 
   #checkOpen(): void {
     if (this.#closed) throw new ClosedError('the limiter');
   }
+}
+
+type Resolve = (subject: Subject) => MaybePromise<WindowSet>;
+
+/**
+ * A source of window sets may not know lanes. Its request could use what is reserved for others.
+ * @throws UnknownLaneError
+ */
+function checkLane(windowSet: WindowSet, { lane }: Subject): WindowSet {
+  if (lane !== undefined && windowSet.lane !== lane) throw new UnknownLaneError(lane, []);
+  return windowSet;
 }
 
 /** Calls your function `limits`. */

@@ -18,11 +18,11 @@ export function hiddenChanges(
   beneath: LimitsBeneath,
   own: Layer,
   layer: Layer,
-  { account, route, provider, plan }: Subject,
+  { account, route, provider, plan, lane }: Subject,
 ): readonly AdjustTarget[] {
   const before = beneath.get(own);
   if (before?.layer === layer) return [];
-  const names = JSON.stringify([route, provider, plan]);
+  const names = JSON.stringify([route, provider, plan, lane]);
   // For other names the function may return other limits, which is no change.
   if (before !== undefined && before.names !== names) return [];
   beneath.set(own, { names, layer });

@@ -2,7 +2,8 @@ import { OptionError } from '../base/errors.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkLimited, type Layer, type LayerInput, parseLayer } from './layers.ts';
 
-const NOT_RETURNED = 'must return a list of windows, or a plain object (expected allMethods, routes or unlimited)';
+const NOT_RETURNED =
+  'must return a list of windows, or a plain object (expected allMethods, routes, unlimited, groups or lanes)';
 /** Most texts of limits that are kept compiled for one function. */
 const MAX_COMPILED = 1_000;
 

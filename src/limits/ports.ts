@@ -7,6 +7,8 @@ import type { LimitStore, ResetTarget } from '../core/ports.ts';
 import type { WindowSet } from '../core/window-set.ts';
 import type { Leases } from '../leases/ports.ts';
 import type { BlockOptions } from './blocks.ts';
+import type { Groups } from './groups.ts';
+import type { InFlightOptions } from './slots.ts';
 import type { Usage, UsageSubject } from './usage.ts';
 import type { Limits, Subject, WindowSetSource } from './window-set-source.ts';
 
@@ -20,7 +22,6 @@ export interface Receipts {
 
 /** The content of a receipt, once its signature was checked. */
 export interface ReadReceipt {
-  readonly id: string;
   /** Undefined if the decision charged nothing that could be settled. */
   readonly decision: Decision | undefined;
   /** The counters that it charged, such as `redis headgate`; undefined if they have no name. */
@@ -53,6 +54,11 @@ export interface LimiterOptions {
    */
   readonly leases?: Leases | undefined;
   /**
+   * How slots of requests in flight are held, for limits with `inFlight` (S29).
+   * @default a lease of a minute, and at most an hour per request
+   */
+  readonly inFlight?: InFlightOptions | undefined;
+  /**
    * Whether signs of a mistake are logged, once each, such as a route of `limits` that no request names.
    * `docs/misuse.md` lists them.
    * @default true
@@ -72,6 +78,13 @@ export interface LimitRequest extends Subject {
    * @default 1
    */
   readonly cost?: number | undefined;
+  /**
+   * Groups that the request counts for beside its account, at most four, such as `{ customer: 'cus_7' }`: an id by the
+   * name of the group in `limits.groups` (S31). It must fit the account's windows and those of every group, and charges
+   * all of them or none.
+   * @default none
+   */
+  readonly groups?: Groups | undefined;
 }
 
 /** Decides, per account and perhaps route, whether a request fits every window of its window set. */
@@ -83,8 +96,8 @@ export interface Limiter {
   readonly synchronous: boolean;
   /**
    * Charges every window, or rejects the request and charges no window (S5).
-   * @throws SubjectError, UnknownPlanError, CostError, LimitError, and OptionError if your function `limits` throws;
-   * or rejects; nothing was charged then. Also the store's errors if it cannot decide
+   * @throws SubjectError, UnknownPlanError, UnknownLaneError, CostError, LimitError, and OptionError if your function
+   * `limits` throws or rejects; nothing was charged then. Also the store's errors if it cannot decide
    */
   consume(request: LimitRequest): Promise<Decision>;
   /**
@@ -98,7 +111,7 @@ export interface Limiter {
   /**
    * Returns every window of an account: of each route that its limits name, and of the routes that you name. Changes
    * nothing. With Redis, all are read together. A function `limits` is called once without a route, and then with each.
-   * @throws OptionError, SubjectError, UnknownPlanError, LimitError, and the store's errors
+   * @throws OptionError, SubjectError, UnknownPlanError, UnknownLaneError, LimitError, and the store's errors
    */
   usage(subject: UsageSubject): Promise<Usage>;
   /**
@@ -119,6 +132,13 @@ export interface Limiter {
    * then, because the store may have changed the counts. A receipt can be tried again
    */
   settle(decision: Decision | string, cost: number): Promise<boolean>;
+  /**
+   * Says that the request of an accepted decision ended: it is in flight no more (S29). Limits without `inFlight` need no
+   * call. Gates, their adapters and the gateway call it.
+   * @returns whether this call gave a slot back: false if there was none, or if it was given back before. It never
+   * rejects: if the store does not answer, the call is repeated while the lease of the slot lasts
+   */
+  release(decision: Decision): Promise<boolean>;
   /**
    * Charges every window of the subject, also if the cost does not fit: a penalty (S35). It decides nothing. If the
    * store's server is away, `onStoreFailure` says what happens, as for `consume`: `local` charges the counters of this

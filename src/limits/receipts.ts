@@ -1,11 +1,12 @@
 import { OptionError, ReceiptError } from '../base/errors.ts';
 import { checkOptions } from '../base/options.ts';
 import { countersOf } from '../core/counters.ts';
-import { Decision, FITS, ISSUER } from '../core/decision.ts';
+import { Decision, type DecisionPart, FITS, ISSUER } from '../core/decision.ts';
 import type { Limit, LimitName } from '../core/limit.ts';
 import { createWindowSet, type WindowSet } from '../core/window-set.ts';
 import { base64url, digestText, fromBase64 } from '../http/platform.ts';
 import { decorateLimiter } from './decorate-limiter.ts';
+import { JointDecision, OF_ACCOUNT } from './joint-decision.ts';
 import { partsOf } from './limiter-parts.ts';
 import type { Limiter, ReadReceipt, Receipts } from './ports.ts';
 
@@ -30,8 +31,8 @@ export function createReceipts(options: ReceiptOptions): Receipts {
 /** The name of a window (`r` or `a` for its limit, and its duration), and when the charged instance started. */
 type ChargedWindow = readonly [name: string, startedAt: number];
 
-/** The signed content. */
-type Payload = readonly [
+/** What was charged for the account, or for one group of a request with groups. */
+type Part = readonly [
   id: string,
   account: string,
   route: string,
@@ -40,8 +41,15 @@ type Payload = readonly [
   /** 1 if the account's routes share All methods. */
   isShared: 0 | 1,
   windows: readonly ChargedWindow[],
+];
+
+/** The signed content. */
+type Payload = readonly [
+  ...Part,
   /** The name of the counters; null if they have none. */
   counters: string | null,
+  /** The further parts of a request with groups. */
+  ...further: readonly (readonly [subject: string, ...Part])[],
 ];
 
 const VERSION = '1';
@@ -55,12 +63,14 @@ const LETTERS: Readonly<Record<LimitName, string>> = { route: 'r', 'all-methods'
 const BAD_SECRET = `must be a string of at least ${LEAST_SECRET} characters, or a list of such strings`;
 const TOO_LONG = `are too long for a receipt, which has at most ${MAX_LENGTH} characters`;
 
-/** The receipts that were issued in this process: settling their decisions counts as settling them. */
-const issued = /* @__PURE__ */ new WeakMap<Decision, { readonly id: string; readonly text: string }>();
+/** The receipts that were issued in this process. */
+const issued = /* @__PURE__ */ new WeakMap<Decision, string>();
+/** The ids of decisions, and of the parts of decisions: settling one counts as settling its receipt. */
+const ids = /* @__PURE__ */ new WeakMap<Decision, string>();
 
-/** The id of a decision's receipt; undefined if none was issued. */
+/** The id of a decision's receipt, or of the part of a receipt; undefined if none was issued. */
 export function receiptIdOf(decision: Decision): string | undefined {
-  return issued.get(decision)?.id;
+  return ids.get(decision);
 }
 
 class SignedReceipts implements Receipts {
@@ -82,22 +92,20 @@ class SignedReceipts implements Receipts {
    * The receipt of a decision, the same one each time.
    * @throws OptionError if account and route are too long
    */
-  #issue(decision: Decision, isUnsettled: boolean, counters: string | null): string {
+  #issue(decision: Decision, counters: string | null): string {
     const known = issued.get(decision);
-    if (known !== undefined) return known.text;
-    const { account, route, cost, decidedAt, degraded, windowSet, trace } = decision;
-    const id = base64url(crypto.getRandomValues(new Uint8Array(ID_BYTES)));
-    // The counters of a degraded decision are in the memory of this process, if there are any.
-    const windows = isUnsettled && !degraded ? trace : [];
-    const charged = windows.map(
-      ({ limit, durationMs, startedAt }): ChargedWindow => [`${LETTERS[limit]}${durationMs}`, startedAt as number],
-    );
-    const isShared = windowSet.allMethodsScope === 'account' ? 1 : 0;
-    const payload: Payload = [id, account, route, cost, decidedAt, isShared, charged, counters];
+    if (known !== undefined) return known;
+    const { account, accepted, parts } = decision;
+    const [first, ...further] = parts ?? [{ subject: '', decision }];
+    const payload: Payload = [
+      ...partOf((first as DecisionPart).decision, accepted),
+      counters,
+      ...further.map((part) => [part.subject, ...partOf(part.decision, accepted)] as const),
+    ];
     const encoded = base64url(new TextEncoder().encode(JSON.stringify(payload)));
     const text = `${VERSION}.${encoded}.${sign(encoded, this.#secrets[0] as string)}`;
     if (text.length > MAX_LENGTH) throw new OptionError('account and route', account, TOO_LONG, `${text.length}`);
-    issued.set(decision, { id, text });
+    issued.set(decision, text);
     return text;
   }
 
@@ -116,7 +124,7 @@ class SignedReceipts implements Receipts {
   addTo(limiter: Limiter): Limiter {
     const store = partsOf(limiter)?.store;
     const { counters = null } = store === undefined ? {} : countersOf(store);
-    const issue = (decision: Decision, isUnsettled: boolean): string => this.#issue(decision, isUnsettled, counters);
+    const issue = (decision: Decision): string => this.#issue(decision, counters);
     const added = (decision: Decision): Decision => {
       (decision as { [ISSUER]?: typeof issue })[ISSUER] = issue;
       return decision;
@@ -139,6 +147,20 @@ class SignedReceipts implements Receipts {
   }
 }
 
+/** @param isAccepted false: the request was rejected, so its accepted parts are undone */
+function partOf(decision: Decision, isAccepted: boolean): Part {
+  const { account, route, cost, decidedAt, degraded, windowSet, trace, isUnsettled } = decision;
+  const id = base64url(crypto.getRandomValues(new Uint8Array(ID_BYTES)));
+  ids.set(decision, id);
+  // The counters of a degraded decision are in the memory of this process, if there are any.
+  const windows = isAccepted && isUnsettled && !degraded ? trace : [];
+  const charged = windows.map(
+    ({ limit, durationMs, startedAt }): ChargedWindow => [`${LETTERS[limit]}${durationMs}`, startedAt as number],
+  );
+  const isShared = windowSet.allMethodsScope === 'account' ? 1 : 0;
+  return [id, account, route, cost, decidedAt, isShared, charged];
+}
+
 /** The prefix keeps a signature from being one of something else that is signed with the same secret. */
 function sign(encoded: string, secret: string): string {
   return digestText(`headgate.receipt.${VERSION}.${encoded}`, secret);
@@ -156,20 +178,33 @@ function decode(encoded: string): ReadReceipt {
   try {
     const base64 = encoded.replaceAll('-', '+').replaceAll('_', '/');
     const bytes = fromBase64(base64.padEnd(Math.ceil(base64.length / 4) * 4, '='));
-    const [id, account, route, cost, decidedAt, isShared, windows, name = null] = JSON.parse(
-      new TextDecoder().decode(bytes),
-    ) as Payload;
-    const slots = windows.flatMap(([, startedAt]) => [startedAt, cost]);
+    const payload = JSON.parse(new TextDecoder().decode(bytes)) as Payload;
+    const [id, account, route, cost, decidedAt, isShared, windows, name = null, ...further] = payload;
+    if (typeof (name ?? '') !== 'string') throw new TypeError('unexpected content');
+    const first = decisionOf([id, account, route, cost, decidedAt, isShared, windows]);
     const counters = name ?? undefined;
-    const areTexts = [id, account, route, name ?? ''].every((text) => typeof text === 'string');
-    if (!areTexts || !/^[\w-]{22}$/.test(id) || ![cost, decidedAt, ...slots].every(Number.isSafeInteger))
-      throw new TypeError('unexpected content');
-    if (windows.length === 0) return { id, decision: undefined, counters };
-    const windowSet = windowSetOf(windows, isShared === 1);
-    return { id, decision: new Decision(account, route, windowSet, cost, decidedAt, FITS, slots), counters };
+    if (further.length === 0) return { decision: first, counters };
+    const parts = further.map(([subject, ...part]) => ({ subject, decision: decisionOf(part) }));
+    const charged = [{ subject: OF_ACCOUNT, decision: first }, ...parts].filter(
+      (part): part is DecisionPart => part.decision !== undefined,
+    );
+    if (charged.length === 0) return { decision: undefined, counters };
+    return { decision: new JointDecision({ account, route, cost }, charged), counters };
   } catch {
     throw new ReceiptError('is signed, but damaged');
   }
+}
+
+/** Undefined if nothing was charged. */
+function decisionOf([id, account, route, cost, decidedAt, isShared, windows]: Part): Decision | undefined {
+  const slots = windows.flatMap(([, startedAt]) => [startedAt, cost]);
+  const areTexts = [id, account, route].every((text) => typeof text === 'string');
+  if (!areTexts || !/^[\w-]{22}$/.test(id) || ![cost, decidedAt, ...slots].every(Number.isSafeInteger))
+    throw new TypeError('unexpected content');
+  if (windows.length === 0) return undefined;
+  const decision = new Decision(account, route, windowSetOf(windows, isShared === 1), cost, decidedAt, FITS, slots);
+  ids.set(decision, id);
+  return decision;
 }
 
 /** The windows that were charged, whatever the limits are now (S10). Their maxes do not matter. */

@@ -5,7 +5,7 @@ import { hasSharedCount, type WindowSet } from '../core/window-set.ts';
 import type { Subject } from './window-set-source.ts';
 
 /** An account, and the routes to show beside those that the limits name. */
-export interface UsageSubject extends Pick<Subject, 'account' | 'provider' | 'plan'> {
+export interface UsageSubject extends Pick<Subject, 'account' | 'provider' | 'plan' | 'lane'> {
   /**
    * Further routes, because limits can count any route. A route whose limit is declared with it needs that limit here.
    * @default none
@@ -45,7 +45,7 @@ export function checkUsageSubject(given: UsageSubject): {
   readonly account: Subject;
   readonly routes: readonly Subject[];
 } {
-  checkOptions(given, ['account', 'provider', 'plan', 'routes'], 'subject', (name) =>
+  checkOptions(given, ['account', 'provider', 'plan', 'lane', 'routes'], 'subject', (name) =>
     name === 'route' ? ONE_ROUTE : undefined,
   );
   const { routes = [], ...account } = given;

@@ -17,6 +17,11 @@ export interface Subject {
   /** Selects the limits of the customer's plan, such as `pro`. By default, no plan's limits apply. */
   readonly plan?: string | undefined;
   /**
+   * A lane of `limits.lanes`, such as `bulk`: the request may use only a share of each max (S28). By default, it may use
+   * all of it.
+   */
+  readonly lane?: string | undefined;
+  /**
    * The route's own limit, such as `['5/1m']`, if it is declared with the route. A limit for this route in the
    * limiter's `limits`, or by `adjust()`, replaces it. All methods applies as well. Pass the same array each time: it
    * is checked once.
@@ -46,7 +51,10 @@ export interface NamedRoutes {
  * object.
  */
 export interface WindowSetSource {
-  /** Returns the window set that a request of the subject must fit now. Never waits. */
+  /**
+   * Returns the window set that a request of the subject must fit now. Never waits. If the subject names a lane, so must
+   * the window set: otherwise the limiter throws an UnknownLaneError.
+   */
   windowSet(subject: Subject): WindowSet;
   /** Routes with their own limits. If given, the limiter warns of those that no request names. */
   readonly limitedRoutes?: readonly string[] | undefined;
@@ -55,11 +63,19 @@ export interface WindowSetSource {
    * warns if no request has one.
    */
   readonly layerFields?: readonly ('plan' | 'provider')[] | undefined;
+  /** The lanes of the limits. If there are any, the limiter warns if no request names one. */
+  readonly lanes?: readonly string[] | undefined;
   /**
    * Returns the routes that the limits of a subject name. Without it, `limiter.usage` shows `limitedRoutes`.
    * @param subject names no route
    */
   namedRoutes?(subject: Subject): MaybePromise<NamedRoutes>;
+  /**
+   * Names of the groups that the limits have (S31). A group is asked for as the subject whose account is its
+   * `groupAccount()`, without plan and provider.
+   * @default none: a request that names a group is an OptionError
+   */
+  readonly groups?: readonly string[] | undefined;
   /**
    * The longest duration of a window so far, in milliseconds. A block with a fresh start needs it.
    * @default 400 days

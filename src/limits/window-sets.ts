@@ -5,6 +5,8 @@ import { checkOptions, isPlainObject, readByName } from '../base/options.ts';
 import { type AdjustTarget, layerOf, placeOfTarget, type TargetLayer } from '../core/adjustment.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
 import type { WindowSet } from '../core/window-set.ts';
+import { groupOf, unknownGroup } from './groups.ts';
+import { type Lanes, windowSetInLane } from './lanes.ts';
 import {
   checkLimited,
   LAYER_NAMES,
@@ -14,6 +16,8 @@ import {
   type LayerInput,
   layerOfRoute,
   NO_LAYER,
+  NOTHING_BESIDE,
+  parseBeside,
   parseLayer,
   WindowSetFactory,
 } from './layers.ts';
@@ -30,6 +34,7 @@ import {
 } from './window-set-source.ts';
 
 const LAYERS = ['default', 'plans', 'providers', 'accounts'];
+const LAYERS_AND_BESIDE = [...LAYERS, 'groups', 'lanes'];
 
 /** The window set of a subject from limits, or from a source; a promise if the function `limits` returned one. */
 export function resolveWindowSet(source: WindowSetSource, subject: Subject): MaybePromise<WindowSet> {
@@ -64,8 +69,12 @@ export class WindowSets implements WindowSetSource {
   readonly namedAccounts: readonly string[] = [];
   /** Whether every request should meet a window: not if `limits` is a function, or says that it is unlimited. */
   readonly isLimited: boolean = false;
+  /** Whether a limit bounds the requests in flight, as far as that is known. */
+  readonly boundsInFlight: boolean = false;
   /** Every limit of every layer, without adjustments. None if `limits` is a function. */
   readonly limits: readonly Limit[] = [];
+  /** Names of the groups, of a function those that it returned so far. Undefined without groups, which saves a check. */
+  groups: readonly string[] | undefined;
   /** Of all limits so far: counts of an earlier limit apply again if it comes back. */
   longestMs = 0;
   /** Called if a subject names a provider without a layer, although others are listed. */
@@ -92,6 +101,8 @@ export class WindowSets implements WindowSetSource {
       this.#windowSetsByRouteLimits = limits.#windowSetsByRouteLimits;
       this.needsRoute = limits.needsRoute;
       this.layerFields = limits.layerFields;
+      this.boundsInFlight = limits.boundsInFlight;
+      this.groups = limits.groups;
       this.longestMs = limits.longestMs;
       this.onUnknownProvider = limits.onUnknownProvider;
       this.onHidden = limits.onHidden;
@@ -103,11 +114,18 @@ export class WindowSets implements WindowSetSource {
     }
     if (!isPlainObject(limits) && !Array.isArray(limits)) throw new OptionError(place, limits, NOT_LIMITS);
     if (LAYERS.some((name) => name in limits)) {
-      checkOptions(limits, LAYERS, place, (name) => (LAYER_NAMES.includes(name) ? 'move it into default' : undefined));
+      checkOptions(limits, LAYERS_AND_BESIDE, place, (name) =>
+        LAYER_NAMES.includes(name) ? 'move it into default' : undefined,
+      );
       const { default: defaults, plans, providers, accounts } = limits as LayeredLimits<LayerInput>;
       if (plans !== undefined && defaults === undefined)
         throw new OptionError(`${place}.default`, defaults, NO_DEFAULT);
-      this.#default = parseLayer(defaults, `${place}.default`, 'route');
+      this.#default = parseLayer(
+        defaults,
+        `${place}.default`,
+        'route',
+        parseBeside(limits as LayeredLimits<LayerInput>, place),
+      );
       // Beside plans, such a list would let each request without a plan pass.
       if (Array.isArray(defaults)) checkLimited([this.#default], defaults, `${place}.default`);
       this.#customerPlans = readByName(plans, `${place}.plans`, createLayer);
@@ -115,23 +133,36 @@ export class WindowSets implements WindowSetSource {
       if (accounts !== undefined) this.#accounts = readByName(accounts, `${place}.accounts`, createLayer);
     } else this.#default = parseLayer(limits as LayerInput, place, 'route');
     const named = [this.#customerPlans, this.#providers, this.#accounts ?? new Map<string, Layer>()];
-    const layers = [this.#default, ...named.flatMap((byName) => [...byName.values()])];
-    checkLimited(layers, limits, place);
+    const ofAccounts = [this.#default, ...named.flatMap((byName) => [...byName.values()])];
+    checkLimited(ofAccounts, limits, place);
+    const layers = [...ofAccounts, ...(this.#default.groups?.values() ?? [])];
     const { scope = 'route' } = this.#default.allMethods ?? {};
     this.needsRoute = layers.some((layer) => layer.needsRoute(scope));
     this.layerFields = LAYER_FIELDS.filter((_, i) => named[i]?.size);
     this.namedAccounts = [...(this.#accounts?.keys() ?? [])];
     this.isLimited = !this.#default.isUnlimited;
+    this.boundsInFlight = layers.some((layer) => layer.boundsInFlight);
     this.limits = layers.flatMap((layer) => layer.limits);
     for (const layer of layers) this.#note(layer);
-    this.#defaultWindowSets = new WindowSetCache([this.#default], this.#factory);
+    this.#defaultWindowSets = this.#cacheOf(this.#default);
     this.#listsCustomerPlans = true;
   }
 
   /** Routes with their own limits by default, for a plan or for a provider. Empty if `limits` is a function. */
   get limitedRoutes(): readonly string[] {
-    const layers = [this.#default, ...this.#customerPlans.values(), ...this.#providers.values()];
+    const groups = typeof this.#default === 'function' ? [] : (this.#default.groups?.values() ?? []);
+    const layers = [this.#default, ...this.#customerPlans.values(), ...this.#providers.values(), ...groups];
     return [...new Set(layers.flatMap((layer) => (typeof layer === 'function' ? [] : [...layer.routes])))];
+  }
+
+  /** The lanes by name. Empty if `limits` is a function. */
+  get lanes(): readonly string[] {
+    return [...this.shares.keys()];
+  }
+
+  /** The same lanes, with their shares. */
+  get shares(): Lanes {
+    return typeof this.#default === 'function' ? NOTHING_BESIDE.lanes : this.#default.lanes;
   }
 
   /** Whether `limits` is a function, which may return a promise. */
@@ -140,8 +171,8 @@ export class WindowSets implements WindowSetSource {
   }
 
   /**
-   * @throws SubjectError if the limits of a subject without a route need it; OptionError if the function `limits`
-   * returned a promise
+   * @throws SubjectError if the limits of a subject without a route need it; UnknownPlanError; UnknownLaneError;
+   * OptionError if the function `limits` returned a promise
    */
   windowSet(subject: Subject): WindowSet {
     return this.#windowSetOver(this.defaultLayer(subject), subject);
@@ -160,27 +191,45 @@ export class WindowSets implements WindowSetSource {
     const layer = typeof this.#default === 'function' ? this.#default(subject) : this.#default;
     return after(layer, (resolved) => {
       const windowSets = this.#windowSetsOver(resolved, subject);
-      return { routes: windowSets.routes, others: windowSets.windowSetOfOthers };
+      return { routes: windowSets.routes, others: inLane(windowSets.windowSetOfOthers, resolved, subject) };
     });
   }
 
   #windowSetOver(defaults: Layer, subject: Subject): WindowSet {
-    return this.#windowSetsOver(defaults, subject).windowSetFor(subject.route);
+    return inLane(this.#windowSetsOver(defaults, subject).windowSetFor(subject.route), defaults, subject);
   }
 
   #windowSetsOver(defaults: Layer, subject: Subject): WindowSetCache {
     const { account, provider, plan, limits } = subject;
+    const group = this.groups && this.groupLayer(account, defaults);
+    if (group !== undefined)
+      return this.#withAccount(
+        getOrCreate(this.#windowSetsByLayer, group, () => this.#cacheOf(group)),
+        group,
+        subject,
+      );
     let windowSets =
       limits === undefined ? this.#windowSetsOfDefault(defaults) : this.#windowSetsOfRouteLimits(limits, defaults);
     if (plan !== undefined) windowSets = windowSets.withLayer(this.#layerOfCustomerPlan(plan));
     if (provider !== undefined) windowSets = windowSets.withLayer(this.#providerLayer(provider));
-    if (this.#accounts !== undefined) {
-      const own = this.#accounts.get(account);
-      if (own !== undefined && this.mayWait)
-        for (const target of hiddenChanges(this.#beneath, own, defaults, subject)) this.onHidden?.(target);
-      windowSets = windowSets.withLayer(own);
-    }
-    return windowSets;
+    return this.#accounts === undefined ? windowSets : this.#withAccount(windowSets, defaults, subject);
+  }
+
+  /** @param beneath the layer that the account's limits replace */
+  #withAccount(windowSets: WindowSetCache, beneath: Layer, subject: Subject): WindowSetCache {
+    const own = this.#accounts?.get(subject.account);
+    if (own !== undefined && this.mayWait)
+      for (const target of hiddenChanges(this.#beneath, own, beneath, subject)) this.onHidden?.(target);
+    return windowSets.withLayer(own);
+  }
+
+  /** The limits of the group whose account it is; undefined for any other account. */
+  groupLayer(account: string, { groups }: Layer): Layer | undefined {
+    const name = groupOf(account);
+    if (name === undefined || !this.groups?.includes(name)) return undefined;
+    const layer = groups?.get(name);
+    if (layer === undefined) throw unknownGroup(name, [...(groups?.keys() ?? [])]);
+    return layer;
   }
 
   /** @throws LimitError, OptionError */
@@ -233,12 +282,19 @@ export class WindowSets implements WindowSetSource {
     } else {
       this.#default = change(this.#default as Layer);
       this.#note(this.#default);
-      this.#defaultWindowSets = new WindowSetCache([this.#default], this.#factory);
+      this.#defaultWindowSets = this.#cacheOf(this.#default);
     }
   }
 
-  #note({ longestMs }: { readonly longestMs: number }): void {
+  #note({ longestMs, groups }: Pick<Layer, 'longestMs'> & Partial<Pick<Layer, 'groups'>>): void {
     this.longestMs = Math.max(this.longestMs, longestMs);
+    if (groups === undefined) return;
+    this.groups = [...new Set([...(this.groups ?? []), ...groups.keys()])];
+    for (const group of groups.values()) this.#note(group);
+  }
+
+  #cacheOf(layer: Layer): WindowSetCache {
+    return new WindowSetCache([layer], this.#factory);
   }
 
   #providerLayer(provider: string): Layer | undefined {
@@ -256,7 +312,7 @@ export class WindowSets implements WindowSetSource {
 
   #windowSetsOfDefault(layer: Layer): WindowSetCache {
     if (this.#defaultWindowSets !== undefined) return this.#defaultWindowSets;
-    return getOrCreate(this.#windowSetsByLayer, layer, () => new WindowSetCache([layer], this.#factory));
+    return getOrCreate(this.#windowSetsByLayer, layer, () => this.#cacheOf(layer));
   }
 
   #windowSetsOfRouteLimits(limits: LimitInput, defaults: Layer): WindowSetCache {
@@ -296,9 +352,13 @@ const NOT_IN_LAYER = 'only the limits of every account can be unlimited; { allMe
 const EMPTY_LAYER =
   'must have a window; {} leaves the limits of the other layers as they are, { allMethods: [] } removes theirs';
 
+function inLane(windowSet: WindowSet, { lanes }: Layer, { lane }: Subject): WindowSet {
+  return lane === undefined ? windowSet : windowSetInLane(windowSet, lanes, lane);
+}
+
 /** Creates the layer of a plan, a provider or an account. */
 function createLayer(set: LayerInput, place: string): Layer {
-  const layer = parseLayer(set, place, undefined);
+  const layer = parseLayer(set, place, undefined, NOTHING_BESIDE);
   // It would be read as "no limits of its own", but it lifts those of the other layers.
   if (Array.isArray(set) && set.length === 0) throw new OptionError(place, set, EMPTY_LAYER);
   // It would be read as "not limited at all", but the limits that it lacks come from the other layers.

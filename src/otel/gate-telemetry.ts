@@ -79,13 +79,14 @@ export class GateTelemetry {
     const outcome: Outcome = degraded ? 'degraded' : accepted ? 'accepted' : 'rejected';
     this.#decisions.add(1, {
       ...routeOf(decision),
+      ...laneOf(decision),
       'headgate.limit': shown?.limit ?? (blocked === undefined ? 'none' : 'block'),
       'headgate.outcome': outcome,
     });
     const span = trace.getActiveSpan();
     if (span === undefined) return;
     this.#decided.add(span);
-    span.setAttribute('headgate.outcome', outcome);
+    span.setAttributes({ ...laneOf(decision), 'headgate.outcome': outcome });
     const account = this.#account(decision.account);
     if (account !== undefined) span.setAttribute('headgate.account', account);
     if (blocked !== undefined) span.setAttribute('headgate.limit', 'block');
@@ -113,4 +114,9 @@ function setOutcome(outcome: Outcome, applies: (span: Span) => boolean = () => t
 
 function routeOf(decision: Decision | undefined): Attributes {
   return { 'headgate.route': decision?.route ?? 'unlimited' };
+}
+
+/** Without a lane, counters are those of programs that have none. */
+function laneOf({ lane }: Decision): Attributes {
+  return lane === undefined ? {} : { 'headgate.lane': lane };
 }

@@ -6,7 +6,7 @@ import { onNextTurn } from '../base/slices.ts';
 import type { Decision } from '../core/decision.ts';
 import type { LimitName } from '../core/limit.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
-import { EVERY_ROUTE, type WindowSet } from '../core/window-set.ts';
+import { EVERY_ROUTE, type WindowSet, withMaxes } from '../core/window-set.ts';
 import type { LimitRequest } from '../limits/ports.ts';
 import type { WindowSetSource } from '../limits/window-set-source.ts';
 import { resolveWindowSet } from '../limits/window-sets.ts';
@@ -87,9 +87,10 @@ export class ShadowChecks {
   /** Remembers a request, because its caller may change it. Undefined if it is not in the sample, or is no request. */
   prepare(given: LimitRequest): ShadowRequest | undefined {
     try {
-      const { account, route, provider, plan, limits, cost } = given;
+      const { account, route, provider, plan, lane, limits, cost } = given;
       if (this.#isClosed || !isInSample(account, this.#settings.sample)) return undefined;
-      return { request: { account, route, provider, plan, limits, cost }, candidate: undefined, finalCost: undefined };
+      const request = { account, route, provider, plan, lane, limits, cost };
+      return { request, candidate: undefined, finalCost: undefined };
     } catch {
       // The limiter reported the fault.
       return undefined;
@@ -228,14 +229,7 @@ export class ShadowChecks {
    * A store can write to the numbers of a window set, and the limits in force may share the source of window sets.
    */
   #copyOf(windowSet: WindowSet): WindowSet {
-    const { windows, durations, maxes, routeWindows, allMethodsScope, shows } = windowSet;
-    return getOrCreate(this.#copies, windowSet, () =>
-      Object.freeze({
-        ...{ windows, routeWindows, allMethodsScope, shows },
-        durations: durations.slice(),
-        maxes: maxes.slice(),
-      }),
-    );
+    return getOrCreate(this.#copies, windowSet, () => withMaxes(windowSet, (max) => max));
   }
 
   /** @throws if the store did not return its own decision */

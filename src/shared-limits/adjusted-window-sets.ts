@@ -65,6 +65,14 @@ export class AdjustedWindowSets {
     return this.#windowSets.layerFields;
   }
 
+  get groups(): readonly string[] | undefined {
+    return this.#windowSets.groups;
+  }
+
+  get lanes(): readonly string[] {
+    return this.#windowSets.lanes;
+  }
+
   get longestMs(): number {
     return this.#windowSets.longestMs;
   }

@@ -33,7 +33,10 @@ export function previewChange(
   windowSets: WindowSets,
   adjustments: ReadonlyMap<string, Adjustment>,
 ): LimitPreview {
-  const sources = sourcesOf({ ...subject, ...target }, windowSets, windowSets.layer(DEFAULT_LAYER), adjustments);
+  const defaults = windowSets.layer(DEFAULT_LAYER);
+  const group = defaults && target.account && windowSets.groupLayer(target.account, defaults);
+  const limit = group ? target : { ...subject, ...target };
+  const sources = sourcesOf(limit, windowSets, group || defaults, adjustments, Boolean(group));
   const adjustment = adjustments.get(key);
   const before = sources[0]?.windows;
   const afterReset = adjustment === undefined ? sources : sources.filter((each) => each.adjustment !== adjustment);

@@ -13,6 +13,8 @@ export type Command =
    * Settles the `pick`-th earlier decision with `cost`, even if it was a rejection or was settled before; 0 refunds.
    */
   | { readonly type: 'settle'; readonly pick: number; readonly cost: number }
+  /** Undoes the `pick`-th earlier decision (S31). A store without `undo` skips it. */
+  | { readonly type: 'undo'; readonly pick: number }
   /** Charges a penalty (S35). A store without `charge` skips it. */
   | { readonly type: 'charge'; readonly account: string; readonly route: string; readonly cost: number }
   /** Charges equal requests in one step (S32), which `settle` can pick together. A store without `lease` skips it. */
@@ -149,6 +151,7 @@ export function createArbitraries(fc: typeof FastCheck, options: ArbitrariesOpti
       arbitrary: fc.record({ type: fc.constant('settle' as const), pick, cost: fc.oneof(fc.constant(0), cost) }),
       weight: 7,
     },
+    { arbitrary: fc.record({ type: fc.constant('undo' as const), pick }), weight: 3 },
     { arbitrary: fc.record({ type: fc.constant('charge' as const), account, route, cost }), weight: 2 },
     {
       arbitrary: fc.record({

@@ -49,6 +49,8 @@ export class HistoryRun {
         return this.#charge(command.account, command.route, command.cost);
       case 'settle':
         return this.#settle(command.pick, command.cost);
+      case 'undo':
+        return this.#undo(command.pick);
       case 'lease':
         return this.#lease(command.account, command.route, command.cost, command.requests);
       case 'adjust':
@@ -130,6 +132,12 @@ export class HistoryRun {
     if (this.#decisions.length === 0) return;
     const { actual, expected } = at(this.#decisions, which);
     assertEqual(await this.#store.settle(actual, cost), this.#model.settle(expected, cost));
+  }
+
+  async #undo(which: number): Promise<void> {
+    if (this.#decisions.length === 0 || this.#store.undo === undefined) return;
+    const { actual, expected } = at(this.#decisions, which);
+    assertEqual(await this.#store.undo(actual), this.#model.undo(expected));
   }
 
   async #moveToEdge(account: string, route: string, which: number, offset: number): Promise<void> {

@@ -21,6 +21,8 @@ interface CounterId {
 interface Entry extends CounterId {
   readonly at: number;
   readonly cost: number;
+  /** Whether the instance is removed if it started at `at`, and its count is 0 then. */
+  readonly isUndone?: boolean;
 }
 
 /** The instance of the last charge. The clock decides whether it is over. */
@@ -47,6 +49,7 @@ export interface ModelDecision {
   /** The block that rejected the request (S21). */
   readonly blocked: Block | undefined;
   readonly charges: readonly ModelCharge[];
+  readonly decidedAt: number;
 }
 
 /** A block from one time to another. */
@@ -63,7 +66,7 @@ export interface ModelLease {
   readonly further: ModelDecision;
 }
 
-/** The rules S1 to S14, S21, S32 and S35, without any optimization. */
+/** The rules S1 to S14, S21, S31 (undo), S32 and S35, without any optimization. */
 export interface Model
   extends Required<Pick<SynchronousLimitStore, 'peek' | 'charge' | 'reset' | 'block' | 'unblock' | 'blocked'>> {
   /** Does what `consume` of a `LimitStore` must do. */
@@ -72,6 +75,8 @@ export interface Model
   lease(account: string, route: string, windowSet: WindowSet, cost: number, requests: number): ModelLease;
   /** Does what `settle` of a `LimitStore` must do. */
   settle(decision: ModelDecision, cost: number): boolean;
+  /** Does what `undo` of a `LimitStore` must do. */
+  undo(decision: ModelDecision): boolean;
 }
 
 /**
@@ -91,10 +96,11 @@ export function createModel(clock: Clock): Model {
 
   function activeInstance(id: CounterId): Instance | undefined {
     let instance: Instance | undefined;
-    for (const { at, cost } of ledger.filter((entry) => isSameCounter(entry, id))) {
+    for (const { at, cost, isUndone } of ledger.filter((entry) => isSameCounter(entry, id))) {
       const isOver = instance === undefined || !isActive(instance, id.durationMs, at);
       if (cost > 0 && isOver) instance = { startedAt: at, count: cost };
       else if (instance) instance = { startedAt: instance.startedAt, count: within(instance.count + cost) };
+      if (isUndone && instance?.startedAt === at && instance.count === 0) instance = undefined;
     }
     return instance && isActive(instance, id.durationMs, clock.now()) ? instance : undefined;
   }
@@ -132,9 +138,10 @@ export function createModel(clock: Clock): Model {
   }
 
   function consume(account: string, route: string, windowSet: WindowSet, cost: number): ModelDecision {
+    const decidedAt = clock.now();
     const blocked = windowSet.windows.length === 0 ? undefined : blockOf({ account, route });
     if (blocked !== undefined)
-      return { accepted: false, shown: undefined, trace: [], impossible: false, blocked, charges: [] };
+      return { accepted: false, shown: undefined, trace: [], impossible: false, blocked, charges: [], decidedAt };
 
     const ids = windowSet.windows.map((window) => counterId(account, route, windowSet, window));
     const statuses = (count: number, isRejection: boolean): WindowStatus[] =>
@@ -146,13 +153,25 @@ export function createModel(clock: Clock): Model {
     if (rejecting >= 0) {
       const trace = statuses(rejecting + 1, true);
       const impossible = cost > (windowSet.windows[rejecting] as NamedWindow).max;
-      return { accepted: false, shown: trace.at(-1), trace, impossible, blocked, charges: [] };
+      return { accepted: false, shown: trace.at(-1), trace, impossible, blocked, charges: [], decidedAt };
     }
 
     ledger.push(...ids.map((id) => ({ ...id, at: clock.now(), cost })));
     const trace = statuses(ids.length, false);
     const charges = ids.map((id, i) => ({ ...id, cost, startedAt: trace[i]?.startedAt as number }));
-    return { accepted: true, shown: trace.at(-1), trace, impossible: false, blocked, charges };
+    return { accepted: true, shown: trace.at(-1), trace, impossible: false, blocked, charges, decidedAt };
+  }
+
+  function settle(decision: ModelDecision, finalCost: number, isUndo: boolean): boolean {
+    if (settled.has(decision)) return false;
+    const live = decision.charges.filter((charge) => activeInstance(charge)?.startedAt === charge.startedAt);
+    for (const { startedAt, cost, ...id } of live) {
+      const isUndone = isUndo && startedAt === decision.decidedAt;
+      ledger.push({ ...id, at: startedAt, cost: finalCost - cost, isUndone });
+    }
+    // A decision that changed nothing, as in another store than its own, can still be settled.
+    if (live.length > 0) settled.add(decision);
+    return live.length > 0;
   }
 
   return {
@@ -174,14 +193,8 @@ export function createModel(clock: Clock): Model {
       return peek(account, route, windowSet);
     },
 
-    settle(decision, finalCost) {
-      if (settled.has(decision)) return false;
-      const live = decision.charges.filter((charge) => activeInstance(charge)?.startedAt === charge.startedAt);
-      ledger.push(...live.map(({ startedAt, cost, ...id }) => ({ ...id, at: startedAt, cost: finalCost - cost })));
-      // A decision that changed nothing, as in another store than its own, can still be settled.
-      if (live.length > 0) settled.add(decision);
-      return live.length > 0;
-    },
+    settle: (decision, finalCost) => settle(decision, finalCost, false),
+    undo: (decision) => settle(decision, 0, true),
 
     reset,
 

@@ -39,6 +39,46 @@ export const SETTLE_CASES: LimitCases = {
     assertEqual((await store.peek('a', 'r', minute))[0]?.startedAt, undefined);
   },
 
+  async 'S31: an undone decision leaves every window as it was, its start included, and what others counted stays'(
+    store,
+    clock,
+  ) {
+    if (store.undo === undefined) return;
+    const limits = windowSet(['3/1m'], ['9/1h'], 'account');
+    const windows = async (): Promise<unknown[]> =>
+      (await store.peek('a', 'r', limits)).map(({ remaining, startedAt }) => [remaining, startedAt]);
+    const unused = await windows();
+    const first = await store.consume('a', 'r', limits, 2);
+    assertEqual([await store.undo(first), await windows()], [true, unused]);
+    assertEqual([await store.undo(first), await store.settle(first, 3), await windows()], [false, false, unused]);
+    const together = [await store.consume('a', 'r', limits, 2), await store.consume('a', 'r', limits, 1)];
+    const rejected = await store.consume('a', 'r', limits, 1);
+    assertEqual([rejected.accepted, await store.undo(rejected)], [false, false]);
+    for (const decision of together) assertEqual(await store.undo(decision), true);
+    assertEqual(await windows(), unused);
+    clock.advance(10);
+    const start = clock.now();
+    await store.consume('a', 'r', limits, 1);
+    const refunded = await store.consume('a', 'other', limits, 1);
+    clock.advance(10);
+    const later = await store.consume('a', 'r', limits, 2);
+    assertEqual(await store.settle(refunded, 0), true);
+    assertEqual(await store.undo(later), true);
+    const before = [
+      [2, start],
+      [8, start],
+    ];
+    assertEqual(await windows(), before);
+    // The window that is over is not the next one's.
+    clock.advance(60_000);
+    const next = await store.consume('a', 'r', limits, 3);
+    assertEqual([next.accepted, await store.undo(next)], [true, true]);
+    assertEqual(await windows(), [
+      [3, undefined],
+      [8, start],
+    ]);
+  },
+
   async 'S35: a charge adds its cost to every window, also to full and blocked ones, and no count overflows'(
     store,
     clock,

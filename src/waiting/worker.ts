@@ -1,5 +1,5 @@
 import { ClosedError, OptionError } from '../base/errors.ts';
-import { isPromise } from '../base/maybe-promise.ts';
+import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkMethods, checkOptions } from '../base/options.ts';
 import type { BlockTarget } from '../core/block.ts';
 import type { Decision } from '../core/decision.ts';
@@ -18,12 +18,13 @@ import { partsOf, windowSetOf } from '../limits/limiter-parts.ts';
 import type { Limiter, LimitRequest } from '../limits/ports.ts';
 import { QueueFullError } from './errors.ts';
 import { checkFits, type Job, JobQueue } from './queue.ts';
+import { Releases } from './releases.ts';
 
 /** Options of {@link createJobWorker}. */
 export interface JobWorkerOptions {
   /**
    * Most jobs that wait at a time, of all accounts and routes together: a positive integer. No account may have more
-   * jobs waiting than there is room left, so one account alone can fill half of it.
+   * jobs waiting in a lane than there is room left, so one account alone can fill half of it, or with one lane, two thirds.
    * @default 1_000
    */
   readonly maxQueue?: number | undefined;
@@ -56,14 +57,15 @@ export interface JobWorker {
   /** Jobs that wait now, those that ask the store included. */
   readonly waiting: number;
   /**
-   * Resolves with an accepted decision, as soon as the job fits its windows. In one process, the jobs of one
-   * account and route are served in the order of their calls. There is no order across processes.
+   * Resolves with an accepted decision, as soon as the job fits its windows, and may run beside the others. In one
+   * process, the jobs of one account, lane and route are served in the order of their calls. There is no order across
+   * processes.
    *
    * It rejects with the reason of `signal` if that is aborted, and with the store's errors if its failure policy is
    * to refuse. Other policies decide, and the decision is marked `degraded`.
    * @throws WaitTooLongError as soon as it is known that the wait would be longer than `maxWaitMs`; QueueFullError;
    * NeverFitsError if the cost is more than the max of a window; ClosedError; SubjectError, UnknownPlanError,
-   * CostError, LimitError, OptionError. Nothing was charged then
+   * UnknownLaneError, CostError, LimitError, OptionError. Nothing was charged then
    */
   acquire(request: LimitRequest, options?: AcquireOptions): Promise<Decision>;
   /**
@@ -80,6 +82,17 @@ export interface JobWorker {
     request: Pick<LimitRequest, 'account' | 'route'>,
     response: ProviderResponse,
   ): Promise<CooldownReport | undefined>;
+  /**
+   * Acquires, runs a job, and releases its slot when the job has ended, also if it failed (S29). With `acquire` alone, a
+   * job of limits with `inFlight` calls `limiter.release(decision)` itself.
+   * @returns what the job returned
+   * @throws as `acquire`, and what the job throws
+   */
+  run<Result>(
+    request: LimitRequest,
+    job: (decision: Decision) => MaybePromise<Result>,
+    options?: AcquireOptions,
+  ): Promise<Result>;
   /**
    * Rejects every waiting job with `ClosedError`, and refunds charges that are under way. Later calls reject. The
    * limiter stays open: close it afterwards.
@@ -116,13 +129,14 @@ class LimiterWorker implements JobWorker {
   readonly #limiter: Limiter;
   readonly #maxQueue: number;
   readonly #timers: Timers;
-  /** Only queues with jobs, by account and route. */
+  /** Only queues with jobs, by account, lane and route. */
   readonly #queues = new Map<string, JobQueue>();
   readonly #serving = new Set<Promise<void>>();
-  /** Jobs that wait, by account. */
+  /** Jobs that wait, by account and lane. */
   readonly #waitingOf = new Map<string, number>();
   #waiting = 0;
   readonly #cooldown: Cooldown | undefined;
+  readonly #releases: Releases;
   #closed = false;
 
   constructor(limiter: Limiter, maxQueue: number, timers: Timers, cooldown: Cooldown | undefined) {
@@ -130,6 +144,7 @@ class LimiterWorker implements JobWorker {
     this.#limiter = limiter;
     this.#maxQueue = maxQueue;
     this.#timers = timers;
+    this.#releases = new Releases(() => partsOf(limiter)?.slots());
   }
 
   get waiting(): number {
@@ -149,12 +164,12 @@ class LimiterWorker implements JobWorker {
     checkCost(cost);
     checkFits(windowSet, cost);
     signal?.throwIfAborted();
-    const { account } = request;
-    const ofAccount = this.#waitingOf.get(account) ?? 0;
-    // However many jobs of some accounts wait, another account finds room.
-    if (ofAccount >= this.#maxQueue - this.#waiting) throw new QueueFullError(this.#maxQueue, ofAccount);
+    const owner = ownerOf(request);
+    const ofOwner = this.#waitingOf.get(owner) ?? 0;
+    // However many jobs of some accounts and lanes wait, another account finds room, and another lane does.
+    if (ofOwner >= this.#maxQueue - this.#waiting) throw new QueueFullError(this.#maxQueue, ofOwner);
     let giveUp: (() => void) | undefined;
-    this.#count(account, 1);
+    this.#count(owner, 1);
     try {
       return await new Promise<Decision>((resolve, reject) => {
         const deadline = this.#timers.now() + maxWaitMs;
@@ -166,7 +181,7 @@ class LimiterWorker implements JobWorker {
         signal?.addEventListener('abort', giveUp);
       });
     } finally {
-      this.#count(account, -1);
+      this.#count(owner, -1);
       if (giveUp !== undefined) signal?.removeEventListener('abort', giveUp);
     }
   }
@@ -182,35 +197,53 @@ class LimiterWorker implements JobWorker {
     return report;
   }
 
+  async run<Result>(
+    request: LimitRequest,
+    job: (decision: Decision) => MaybePromise<Result>,
+    options?: AcquireOptions,
+  ): Promise<Result> {
+    if (typeof job !== 'function') throw new OptionError('job', job, 'must be a function');
+    const decision = await this.acquire(request, options);
+    try {
+      return await job(decision);
+    } finally {
+      await this.#limiter.release(decision);
+    }
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     for (const queue of this.#queues.values()) queue.clear(() => new ClosedError('the worker'));
     await Promise.all(this.#serving);
+    this.#releases.close();
   }
 
-  #count(account: string, jobs: 1 | -1): void {
+  #count(owner: string, jobs: 1 | -1): void {
     this.#waiting += jobs;
-    const ofAccount = (this.#waitingOf.get(account) ?? 0) + jobs;
-    if (ofAccount === 0) this.#waitingOf.delete(account);
-    else this.#waitingOf.set(account, ofAccount);
+    const ofOwner = (this.#waitingOf.get(owner) ?? 0) + jobs;
+    if (ofOwner === 0) this.#waitingOf.delete(owner);
+    else this.#waitingOf.set(owner, ofOwner);
   }
 
   #resume({ account, route }: BlockTarget): void {
-    const name = nameOf(account, route ?? '');
-    if (route !== undefined) this.#queues.get(name)?.resume();
-    else for (const [other, queue] of this.#queues) if (other.startsWith(name)) queue.resume();
+    const owner = nameOf(account);
+    for (const [name, queue] of this.#queues)
+      if (name.startsWith(owner) && (route === undefined || route === queue.route)) queue.resume();
   }
 
-  /** Adds a job to the queue of its account and route. A queue exists, and is served, as long as it contains jobs. */
+  /**
+   * Adds a job to the queue of its account, lane and route. A queue exists, and is served, as long as it contains jobs.
+   * Lanes do not share a queue: jobs of a lane that is used up would stop jobs that still fit.
+   */
   #add(job: Job): JobQueue {
-    const { account, route = EVERY_ROUTE } = job.request;
-    const name = nameOf(account, route);
+    const { route = EVERY_ROUTE } = job.request;
+    const name = `${ownerOf(job.request)}${route}`;
     const existing = this.#queues.get(name);
     if (existing !== undefined) {
       existing.add(job);
       return existing;
     }
-    const queue = new JobQueue(this.#limiter, this.#timers, this.#cooldown);
+    const queue = new JobQueue(route, this.#limiter, this.#timers, this.#cooldown, this.#releases);
     this.#queues.set(name, queue);
     queue.add(job);
     const serving = queue.serve(() => this.#queues.delete(name)).finally(() => this.#serving.delete(serving));
@@ -219,9 +252,14 @@ class LimiterWorker implements JobWorker {
   }
 }
 
-/** The length in front determines the end of the account. */
-function nameOf(account: string, route: string): string {
-  return `${account.length}:${account}${route}`;
+/** A text for an account and a lane, which no other two have. */
+function ownerOf({ account, lane }: LimitRequest): string {
+  return `${nameOf(account)}${lane === undefined ? '-' : nameOf(lane)}`;
+}
+
+/** The length in front determines the end of the name. */
+function nameOf(name: string): string {
+  return `${name.length}:${name}`;
 }
 
 function checkAcquireOptions(options: AcquireOptions): { maxWaitMs: number; signal: AbortSignal | undefined } {

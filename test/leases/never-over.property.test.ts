@@ -2,9 +2,10 @@
 import fc from 'fast-check';
 import { NIGHTLY } from 'headgate-testbed/nightly';
 import { describe, expect, it } from 'vitest';
+import { getOrCreate } from '../../src/base/get-or-create.ts';
 import type { FreshStart } from '../../src/core/block.ts';
 import type { Decision } from '../../src/core/decision.ts';
-import { createWindowSet, type WindowSet } from '../../src/core/window-set.ts';
+import { createWindowSet, type WindowSet, withMaxes } from '../../src/core/window-set.ts';
 import { type Fate, Fleet, type Process, settled } from '../support/leases/fleet.ts';
 
 const LEASE_MS = 64;
@@ -12,7 +13,7 @@ const FRESH: FreshStart = { longestMs: 10_000 };
 const RUNS = NIGHTLY ? 50_000 : 400;
 
 type Step =
-  | { type: 'requests'; process: number; account: string; route: string; cost: number; count: number }
+  | { type: 'requests'; process: number; account: string; route: string; isBulk: boolean; cost: number; count: number }
   | { type: 'settle'; process: number; pick: number; cost: number }
   | { type: 'charge'; process: number; account: string; route: string }
   | { type: 'adjust'; process: number; pick: number }
@@ -35,6 +36,7 @@ const quietSteps = (): fc.WeightedArbitrary<Step>[] => [
       process: processIndex,
       account,
       route,
+      isBulk: fc.boolean(),
       cost: fc.oneof(
         { arbitrary: fc.constant(1), weight: 4 },
         { arbitrary: fc.integer({ min: 2, max: 4 }), weight: 1 },
@@ -128,11 +130,18 @@ const historyOf = (steps: fc.WeightedArbitrary<Step>[]) =>
   });
 type History = typeof historyOf extends (...args: never[]) => fc.Arbitrary<infer Value> ? Value : never;
 
-/** A window instance, and what requests were admitted by it. */
+/** A window instance, and what requests were admitted by it; the same of those of the lane (S28). */
 interface Instance {
   admitted: number;
   max: number;
+  bulk: number;
+  bulkMax: number;
 }
+
+/** Stores cache by the identity of a window set. */
+const inBulk = new WeakMap<WindowSet, WindowSet>();
+const bulkOf = (windowSet: WindowSet): WindowSet =>
+  getOrCreate(inBulk, windowSet, () => withMaxes(windowSet, (max) => Math.floor(max / 2), 'bulk'));
 
 class HistoryOfFleet {
   readonly fleet: Fleet;
@@ -176,7 +185,8 @@ class HistoryOfFleet {
     if (process.state !== 'running') return;
     switch (step.type) {
       case 'requests':
-        for (let i = 0; i < step.count; i++) await this.#request(index, process, step.account, step.route, step.cost);
+        for (let i = 0; i < step.count; i++)
+          await this.#request(index, process, step.account, step.route, step.cost, step.isBulk);
         return;
       case 'settle':
         return this.#settle(process, step.pick, step.cost);
@@ -200,8 +210,15 @@ class HistoryOfFleet {
     return this.#windowSets[index] as WindowSet;
   }
 
-  async #request(index: number, process: Process, account: string, route: string, cost: number): Promise<void> {
-    const windowSet = this.#windowSetOf(index);
+  async #request(
+    index: number,
+    process: Process,
+    account: string,
+    route: string,
+    cost: number,
+    isBulk: boolean,
+  ): Promise<void> {
+    const windowSet = isBulk ? bulkOf(this.#windowSetOf(index)) : this.#windowSetOf(index);
     try {
       const decided = process.store.consume(account, route, windowSet, cost);
       if (!(decided instanceof Promise)) return this.#decided(process, decided);
@@ -222,11 +239,16 @@ class HistoryOfFleet {
     if (decision.trace.some(({ startedAt }) => startedAt === undefined) && !this.#setBack.has(process))
       this.#problems.push({ late: decision.toJSON() });
     for (const key of this.#keysOf(decision)) {
-      const instance = this.#instances.get(key.name) ?? { admitted: 0, max: 0 };
+      const instance = this.#instances.get(key.name) ?? { admitted: 0, max: 0, bulk: 0, bulkMax: 0 };
       instance.admitted += decision.cost;
       instance.max = Math.max(instance.max, key.max);
+      if (decision.lane !== undefined) {
+        instance.bulk += decision.cost;
+        instance.bulkMax = Math.max(instance.bulkMax, key.max);
+      }
       this.#instances.set(key.name, instance);
-      if (instance.admitted > instance.max) this.#problems.push({ over: key.name, ...instance });
+      if (instance.admitted > instance.max || instance.bulk > instance.bulkMax)
+        this.#problems.push({ over: key.name, ...instance });
       if (decision.leased && this.fleet.now >= key.end && !this.#setBack.has(process))
         this.#problems.push({ late: key.name });
     }
@@ -250,6 +272,7 @@ class HistoryOfFleet {
     for (const { name } of this.#keysOf(decision)) {
       const instance = this.#instances.get(name) as Instance;
       instance.admitted -= decision.cost - settling.cost;
+      if (decision.lane !== undefined) instance.bulk -= decision.cost - settling.cost;
     }
     await this.#change(() => process.store.settle(decision, settling.cost));
   }

@@ -46,7 +46,11 @@ describe('a function that returns new objects', () => {
     ['a bigint', [{ max: 60n, durationMs: 1 }], /^limits\(subject\)\[0\]: max must be a non-negative integer/],
     ['NaN', [{ max: Number.NaN, durationMs: 1 }], /^limits\(subject\)\[0\]: max must be/],
     ['a bad window', ['60 per minute'], /^limits\(subject\)\[0\]: a window is max\/duration/],
-    ['a text', '60/1m', /^limits\(subject\): must be a plain object \(expected allMethods, routes or unlimited\)/],
+    [
+      'a text',
+      '60/1m',
+      /^limits\(subject\): must be a plain object \(expected allMethods, routes, unlimited, groups or lanes\)/,
+    ],
     ['an empty list', [], /^limits\(subject\): must have a window/],
   ])('names the fault of %s, each time', async (_, returned, message) => {
     const limiter = limiterOf((() => returned) as never);

@@ -250,6 +250,18 @@ describe('HG_PLAN_NEVER_SEEN and HG_PROVIDER_NEVER_SEEN', () => {
     expect(warnings[0]?.message).toContain('had no plan, so limits.plans never applied');
   });
 
+  it('HG_GROUP_NEVER_SEEN: names each group that no request had', () => {
+    const { limiter, warnings } = watched({
+      limits: { ...LIMITS, groups: { customer: ['9/1s'], team: ['9/1s'], key: ['9/1s'] } },
+    });
+    limiter.consumeSync({ account: 'a', route: 'r', groups: { key: 'k' } });
+    consume(limiter, 2_000);
+    expect(warnings.map(({ code, message }) => [code, /had no group "\w+"/.exec(message)?.[0]])).toEqual([
+      ['HG_GROUP_NEVER_SEEN', 'had no group "customer"'],
+      ['HG_GROUP_NEVER_SEEN', 'had no group "team"'],
+    ]);
+  });
+
   it('are not logged if one request had them, or if only adjustments name them', () => {
     const { limiter, codes } = watched({ limits });
     limiter.consumeSync({ account: 'a', route: 'r', plan: 'pro', provider: 'google' });

@@ -2,7 +2,7 @@ import { channel } from 'node:diagnostics_channel';
 import { DiagLogLevel, diag } from '@opentelemetry/api';
 import { recordTelemetry } from 'headgate-testbed/telemetry';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { createLimiter } from '../../src/index.ts';
+import { createGate, createLimiter } from '../../src/index.ts';
 import { createLeases } from '../../src/limits/index.ts';
 import { type InstrumentOptions, instrument, isInstrumented } from '../../src/otel/instrument.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
@@ -37,6 +37,21 @@ describe('the events of leases', () => {
 });
 
 describe('the events of gates', () => {
+  it('S28: the lane of a request is on its span and in the counter; a request without a lane has no such attribute', async () => {
+    start();
+    const limiter = createLimiter({ limits: { allMethods: ['10/1m'], lanes: { bulk: 0.5 } } });
+    const gate = createGate<{ lane?: string }>({
+      limiter,
+      account: () => 'a',
+      route: () => 'POST /x',
+      lane: ({ lane }) => lane,
+    });
+    const span = await inSpan('bulk', () => gate.enter({ lane: 'bulk' }));
+    expect(span).toMatchObject({ 'headgate.lane': 'bulk', 'headgate.window.max': 5 });
+    expect(await inSpan('none', () => gate.enter({}))).not.toHaveProperty('headgate.lane');
+    expect(of('headgate.decisions').map((attributes) => attributes['headgate.lane'])).toEqual(['bulk', undefined]);
+  });
+
   it('a decision is on the span of its request, and is counted; no account is named', async () => {
     start();
     const { gate } = openGate();

@@ -9,13 +9,18 @@ import { type LimiterWithShadow, withShadow } from '../../src/shadow/shadow.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFakeClock, type FakeClock } from '../../src/testing/fake-clock.ts';
 
-const LIMITS = { allMethods: { windows: ['3/20ms', '5/50ms'], scope: 'account' as const }, routes: { a: ['2/10ms'] } };
+const LIMITS = {
+  allMethods: { windows: ['3/20ms', '5/50ms'], scope: 'account' as const },
+  routes: { a: ['2/10ms'] },
+  lanes: { bulk: 0.5 },
+};
 const RUNS = 1_000;
 /** Accounts share nothing, so a run has a history of each. */
 const ACCOUNTS = Array.from({ length: 10 }, (_, i) => `acc_${i}`);
 
 const account = fc.constantFrom(...ACCOUNTS);
 const route = fc.constantFrom('a', 'b');
+const lane = fc.constantFrom(undefined, 'bulk');
 /** To the edges of windows, beside them, anywhere, far away, and back. */
 const leap = fc.oneof(
   fc.constantFrom(9, 10, 11, 19, 20, 21, 49, 50, 51, 10_000, -1, -20),
@@ -30,7 +35,13 @@ const windows = fc.constantFrom<LimitInput | 'recommended'>(
 const step = fc.oneof(
   {
     weight: 6,
-    arbitrary: fc.record({ do: fc.constant('consume' as const), account, route, cost: fc.integer({ min: 1, max: 3 }) }),
+    arbitrary: fc.record({
+      do: fc.constant('consume' as const),
+      account,
+      route,
+      lane,
+      cost: fc.integer({ min: 1, max: 3 }),
+    }),
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('advance' as const), ms: leap }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('settle' as const), which: fc.nat(20), cost: fc.nat(4) }) },

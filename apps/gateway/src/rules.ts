@@ -15,6 +15,7 @@ import { createKeys } from './admission/keys.ts';
 import { createRoutes } from './admission/routes.ts';
 import type { Shares } from './admission/shares.ts';
 import type { WorkBudget } from './admission/work-budget.ts';
+import { laneChoice } from './config/lanes.ts';
 import type { UpstreamSettings } from './config/schema/upstream.ts';
 import type { Config } from './config/schema.ts';
 import { allUpstreams, DEFAULT_UPSTREAM, upstreamChoice } from './config/upstreams.ts';
@@ -90,6 +91,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     route: ({ route }) => route?.name,
     provider: ({ account }) => account?.provider,
     plan: ({ account }) => account?.plan,
+    lane: Object.keys(config.limits.lanes).length === 0 ? undefined : ({ lane }) => lane,
     cost: (config.decisions ?? config.rateLimitService) && (({ cost }) => cost),
     headers: config.headers,
     // The handler of this gate is the upstream.
@@ -116,6 +118,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     onFailure: parts.onUpstreamFailure,
   };
   const routes = createRoutes(config);
+  const chooseLane = laneChoice(config.limits.lanes);
   const keys = createKeys(config.keys);
   const limitAddress =
     config.perAddress &&
@@ -139,6 +142,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     keys,
     accounts,
     shares,
+    chooseLane,
     maxBodyBytes: config.maxBodyBytes,
     clientTimeoutMs: config.clientTimeoutMs,
     workBudget,
@@ -181,6 +185,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
         admitHead,
         gate: gateOfDoors,
         limiter,
+        chooseLane,
         onRefund: metrics.onRefund,
       }),
     decideRateLimits:

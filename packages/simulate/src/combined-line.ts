@@ -37,6 +37,7 @@ export function combinedParser(find: RouteFinder, names: Names): LineParser {
       order: lines,
       provider: undefined,
       plan: undefined,
+      lane: undefined,
       cost: undefined,
       logged: undefined,
       id: undefined,

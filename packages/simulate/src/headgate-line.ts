@@ -11,6 +11,7 @@ interface LoggedLine {
   readonly account?: unknown;
   readonly provider?: unknown;
   readonly plan?: unknown;
+  readonly lane?: unknown;
   readonly cost?: unknown;
   readonly at?: unknown;
   readonly order?: unknown;
@@ -56,6 +57,7 @@ function request(line: LoggedLine, names: Names, number: number): ParsedLine | u
     order: isExact ? (order as number) : number,
     provider: typeof line.provider === 'string' ? names.get(line.provider) : undefined,
     plan: typeof line.plan === 'string' ? names.get(line.plan) : undefined,
+    lane: typeof line.lane === 'string' ? names.get(line.lane) : undefined,
     cost: isCost(cost) ? cost : undefined,
     logged: decision as 'accepted' | 'rejected',
     id: typeof line.req_id === 'string' ? line.req_id : undefined,
@@ -84,6 +86,7 @@ function settlement({ req_id, at, order, cost = 0 }: LoggedLine): ParsedLine {
     order: order as number,
     provider: undefined,
     plan: undefined,
+    lane: undefined,
     cost: Number.isSafeInteger(cost) && (cost as number) >= 0 ? (cost as number) : 0,
     logged: undefined,
     id: undefined,

@@ -34,6 +34,7 @@ export interface FieldMap {
   readonly remote_user?: string | undefined;
   readonly provider?: string | undefined;
   readonly plan?: string | undefined;
+  readonly lane?: string | undefined;
   readonly cost?: string | undefined;
 }
 
@@ -50,6 +51,7 @@ export const FIELDS = [
   'remote_user',
   'provider',
   'plan',
+  'lane',
   'cost',
 ] as const;
 
@@ -100,6 +102,7 @@ export function jsonParser(map: FieldMap, find: RouteFinder, names: Names): Line
       order: lines,
       provider: nameIn(line, map.provider),
       plan: nameIn(line, map.plan),
+      lane: nameIn(line, map.lane),
       cost: isCost(cost) ? cost : undefined,
       logged: undefined,
       id: undefined,

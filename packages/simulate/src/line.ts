@@ -13,6 +13,7 @@ export interface ReadEvent {
   order: number;
   provider: string | undefined;
   plan: string | undefined;
+  lane: string | undefined;
   cost: number | undefined;
   logged: 'accepted' | 'rejected' | undefined;
   id: string | undefined;

@@ -9,6 +9,8 @@ export interface Policy {
   readonly limits: Limits | WindowSetSource;
   /** Provider and customer's plan of an account. If it returns undefined, the values of the trace count. */
   readonly account?: ((account: string) => AccountLimits | undefined) | undefined;
+  /** Lane of a route (S28), for requests of the trace without one. Undefined: no lane. */
+  readonly lane?: ((route: string) => string | undefined) | undefined;
 }
 
 /** Selects the limits of an account. */
@@ -16,6 +18,9 @@ export interface AccountLimits {
   readonly provider?: string | undefined;
   readonly plan?: string | undefined;
 }
+
+/** What of a request the limits do not have. */
+export type UnknownName = 'unknown_plan' | 'unknown_lane';
 
 /** The largest that a memory store can be: only accounts with active windows take memory. */
 const MAX_KEYS = 16_000_000;
@@ -38,15 +43,17 @@ export class TraceClock implements Clock {
 export class SimulatedPolicy {
   readonly #limiter: Limiter;
   readonly #account: Policy['account'];
+  readonly #lane: Policy['lane'];
 
   /** @throws LimitError, OptionError */
   constructor(policy: Policy, place: string, clock: Clock) {
-    checkOptions(policy, ['limits', 'account'], place);
-    const { limits, account } = policy;
+    checkOptions(policy, ['limits', 'account', 'lane'], place);
+    const { limits, account, lane } = policy;
     const windowSets = isWindowSetSource(limits) ? limits : new WindowSets(limits, `${place}.limits`);
     const store = createUnshardedStore({ maxKeys: MAX_KEYS, clock });
     this.#limiter = createLimiter({ store, limits: windowSets, validate: false });
     this.#account = account;
+    this.#lane = lane;
   }
 
   /** Selects the limits that apply to the request. */
@@ -54,14 +61,14 @@ export class SimulatedPolicy {
     return (this.#account?.(request.account) ?? request).provider;
   }
 
-  /** Undefined if the customer's plan of the request is missing in the limits. */
-  decide(request: TraceRequest): Decision | undefined {
-    const { account, route, cost } = request;
+  /** Says so if the customer's plan or the lane of the request is missing in the limits. */
+  decide(request: TraceRequest): Decision | UnknownName {
+    const { account, route, cost, lane = this.#lane?.(route) } = request;
     const { provider, plan } = this.#account?.(account) ?? request;
     try {
-      return this.#limiter.consumeSync({ account, route, provider, plan, cost });
+      return this.#limiter.consumeSync({ account, route, provider, plan, lane, cost });
     } catch (error) {
-      if (isHeadgateError(error, 'unknown_plan')) return undefined;
+      for (const code of ['unknown_plan', 'unknown_lane'] as const) if (isHeadgateError(error, code)) return code;
       throw error;
     }
   }

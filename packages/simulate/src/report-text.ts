@@ -55,13 +55,14 @@ export function traceLines({ lines, requests, skipped, format }: TraceFigures): 
 }
 
 /** Notes on facts that make the figures of a report less certain. */
-export function noteLines({ trace, lostSettlements, unknownPlans }: SimulationReport): string[] {
+export function noteLines({ trace, lostSettlements, unknownPlans, unknownLanes }: SimulationReport): string[] {
   const notes: readonly (readonly [number, string])[] = [
     [trace.late, 'requests came too late to be sorted: raise the time for sorting'],
     [trace.inexact, 'lines do not say when the limits decided: it is estimated'],
     [trace.changes, 'changes of limits, counters or config are in the log: they are not simulated'],
     [lostSettlements, 'refunds could not be simulated: they came too late, or without their request'],
     [unknownPlans, "requests have a customer's plan that the limits do not have: they are not simulated"],
+    [unknownLanes, 'requests have a lane that the limits do not have: they are not simulated'],
   ];
   return notes.filter(([count]) => count > 0).map(([count, note]) => `Note: ${shownNumber(count)} ${note}`);
 }

@@ -95,4 +95,6 @@ export interface SimulationReport {
   readonly lostSettlements: number;
   /** Requests with a customer's plan that is missing in the limits. They were not simulated. */
   readonly unknownPlans: number;
+  /** Requests with a lane that is missing in the limits. They were not simulated. */
+  readonly unknownLanes: number;
 }

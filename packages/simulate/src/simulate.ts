@@ -3,7 +3,7 @@ import { OptionError } from 'headgate';
 import { checkOptions } from 'headgate/internal';
 import { emptyMatrix, Groups } from './groups.ts';
 import { Headroom } from './headroom.ts';
-import { type Policy, SimulatedPolicy, TraceClock } from './policy.ts';
+import { type Policy, SimulatedPolicy, TraceClock, type UnknownName } from './policy.ts';
 import type { LoggedDifference, LoggedFigures, OutcomeMatrix, SimulationReport } from './report.ts';
 import { Timeline } from './timeline.ts';
 import { emptyFigures, type Trace, type TraceEvent, type TraceRequest } from './trace.ts';
@@ -84,7 +84,7 @@ class Simulation {
   #from: number | undefined;
   #to: number | undefined;
   #lostSettlements = 0;
-  #unknownPlans = 0;
+  readonly #unknown = { unknown_plan: 0, unknown_lane: 0 };
 
   constructor({ current, candidate, onRequest }: SimulateOptions) {
     this.#current = new SimulatedPolicy(current, 'current', this.#clock);
@@ -120,15 +120,16 @@ class Simulation {
       headroom: { current, candidate: hasCandidate ? this.#headroom.candidate.list() : current },
       timeline: this.#timeline.list(),
       lostSettlements: this.#lostSettlements,
-      unknownPlans: this.#unknownPlans,
+      unknownPlans: this.#unknown.unknown_plan,
+      unknownLanes: this.#unknown.unknown_lane,
     };
   }
 
   #decide(request: TraceRequest): void {
     const current = this.#current.decide(request);
     const candidate = this.#candidate === undefined ? current : this.#candidate.decide(request);
-    if (current === undefined || candidate === undefined) {
-      this.#unknownPlans++;
+    if (typeof current === 'string' || typeof candidate === 'string') {
+      this.#unknown[(typeof current === 'string' ? current : candidate) as UnknownName]++;
       return;
     }
     const { account, route, id, logged } = request;

@@ -7,6 +7,7 @@ export interface TraceRequest {
   readonly provider?: string | undefined;
   /** The customer's plan. */
   readonly plan?: string | undefined;
+  readonly lane?: string | undefined;
   /** @default 1 */
   readonly cost?: number | undefined;
   /** The outcome in the log; undefined if the log does not show it. */

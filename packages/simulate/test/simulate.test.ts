@@ -2,6 +2,7 @@ import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type ReadTraceOptions, readTrace, simulate, type TraceRequest } from '../src/index.ts';
+import { noteLines } from '../src/report-text.ts';
 
 const START = Date.UTC(2026, 0, 1, 12);
 const ROUTES = [
@@ -217,6 +218,30 @@ it('provider and plan of an account come from the policy, else from the trace', 
   });
   const unknown = { limits, account: () => ({ plan: 'gone' }) };
   expect(await simulate({ current: unknown, trace })).toMatchObject({ requests: 0, unknownPlans: 3 });
+});
+
+it('S28: the lane of a request comes from the trace, else from the route; a lane that the limits lack is only counted', async () => {
+  const limits = { allMethods: ['4/1m'], lanes: { bulk: 0.5, batch: 0.25 } };
+  const request = { account: 'a', route: 'x' };
+  const trace = [
+    { ...request, at: 1, lane: 'batch' },
+    { ...request, at: 2, lane: 'batch' },
+    { ...request, at: 3 },
+    { ...request, at: 4 },
+  ];
+  const current = { limits };
+  const candidate = { limits, lane: (route: string) => (route === 'x' ? 'bulk' : undefined) };
+  expect((await simulate({ current, candidate, trace })).matrix).toEqual({
+    none: 2,
+    both: 1,
+    onlyCurrent: 0,
+    onlyCandidate: 1,
+  });
+  const report = await simulate({ current: { limits: { allMethods: ['4/1m'] } }, trace });
+  expect(report).toMatchObject({ requests: 2, unknownPlans: 0, unknownLanes: 2 });
+  expect(noteLines(report)).toContain(
+    'Note: 2 requests have a lane that the limits do not have: they are not simulated',
+  );
 });
 
 it.each([

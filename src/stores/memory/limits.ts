@@ -13,6 +13,7 @@ import {
   windowStatus,
 } from '../../core/decision.ts';
 import type { LeaseGrant, ResetTarget, SynchronousLimitStore } from '../../core/ports.ts';
+import type { Slot, SlotReply } from '../../core/slot.ts';
 import { addBeyond, type Counters, isOver, SLOTS_PER_WINDOW, settleWindow } from '../../core/window.ts';
 import type { WindowSet } from '../../core/window-set.ts';
 import { Blocks } from './blocks.ts';
@@ -23,6 +24,7 @@ import { fillOptions, type MemoryStoreOptions, readClock } from './options.ts';
 import { Records, type RecordView } from './records.ts';
 import { SettledReceipts } from './settled-receipts.ts';
 import { HEADER, NOWHERE } from './slab.ts';
+import { SlotTable } from './slots.ts';
 import { indexOfWindow, partOf, partsOf, type WindowSetPart } from './window-set-part.ts';
 
 export type { MemoryStoreOptions } from './options.ts';
@@ -40,9 +42,12 @@ export interface MemoryStoreStats {
 
 /** A bounded, synchronous {@link SynchronousLimitStore} in this process's memory. */
 export interface MemoryStore extends SynchronousLimitStore {
+  undo(decision: Decision): boolean;
   settleOnce(decision: Decision, cost: number, receipt: string, until?: number): boolean;
   lease(account: string, route: string, windowSet: WindowSet, cost: number, requests: number): LeaseGrant;
   charge(account: string, route: string, windowSet: WindowSet, cost: number): readonly WindowStatus[];
+  holdSlot(slot: Slot, leaseMs: number): SlotReply;
+  releaseSlot(slot: Slot): void;
   block(target: BlockTarget, block: Block, fresh?: FreshStart): void;
   unblock(target: BlockTarget): void;
   blocked(target: BlockTarget): Block | undefined;
@@ -99,6 +104,8 @@ class MemoryLimitStore implements MemoryStore {
   #cooldowns: Cooldowns | undefined;
   /** Undefined until the first receipt. */
   #receipts: SettledReceipts | undefined;
+  /** Undefined until the first request in flight. */
+  #slots: SlotTable | undefined;
   #lastWindowSet: WindowSet | undefined;
   /** The part of the last window set, if it is the only one and the route's own, which is usual. */
   #lastPart: WindowSetPart | undefined;
@@ -163,6 +170,10 @@ class MemoryLimitStore implements MemoryStore {
     return this.#settle(decision, cost, readClock(this.#clock)) !== undefined;
   }
 
+  undo(decision: Decision): boolean {
+    return this.#settle(decision, 0, readClock(this.#clock), decision.decidedAt) !== undefined;
+  }
+
   settleOnce(decision: Decision, cost: number, receipt: string, until?: number): boolean {
     const now = readClock(this.#clock);
     if (until !== undefined && now > until) return false;
@@ -188,7 +199,7 @@ class MemoryLimitStore implements MemoryStore {
   }
 
   /** Returns the end of the last instance that was changed; undefined if none was. */
-  #settle(decision: Decision, cost: number, now: number): number | undefined {
+  #settle(decision: Decision, cost: number, now: number, undone?: number): number | undefined {
     if (!decision.takeCharge()) return undefined;
     const { account, route, windowSet, trace } = decision;
     const change = cost - decision.cost;
@@ -198,7 +209,7 @@ class MemoryLimitStore implements MemoryStore {
       for (const window of trace.slice(part.from, part.to)) {
         const at = indexOfWindow(windows, window) * SLOTS_PER_WINDOW;
         const { durationMs, startedAt } = window;
-        if (startedAt !== undefined && settleWindow(counters, at, durationMs, startedAt, change, now))
+        if (startedAt !== undefined && settleWindow(counters, at, durationMs, startedAt, change, now, undone))
           last = Math.max(last ?? now, startedAt + durationMs);
       }
     }
@@ -215,6 +226,15 @@ class MemoryLimitStore implements MemoryStore {
     this.#save(account, route, windowSet, counters, addresses, now);
     this.#records.sweep(ACCOUNTS_PER_SWEEP, now);
     return windows.map((window, i) => windowStatus(window, counters, i * SLOTS_PER_WINDOW, now, 0));
+  }
+
+  holdSlot(slot: Slot, leaseMs: number): SlotReply {
+    this.#slots ??= new SlotTable(this.#maxKeys);
+    return this.#slots.hold(slot, leaseMs, readClock(this.#clock));
+  }
+
+  releaseSlot(slot: Slot): void {
+    this.#slots?.release(slot);
   }
 
   reset({ account, route }: ResetTarget): void {

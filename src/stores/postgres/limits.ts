@@ -3,6 +3,7 @@ import { monotonicClock } from '../../core/clock.ts';
 import { type CooldownCommand, type CooldownReply, numbersOf, PROVIDER } from '../../core/cooldown.ts';
 import { Decision, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
 import type { LeaseGrant, LimitStore, ReadyOptions, ResetTarget } from '../../core/ports.ts';
+import type { Slot, SlotReply } from '../../core/slot.ts';
 import { SLOTS_PER_WINDOW } from '../../core/window.ts';
 import type { WindowSet } from '../../core/window-set.ts';
 import { DEFAULT_MAX_KEYS } from '../memory/options.ts';
@@ -11,6 +12,7 @@ import { createFailover } from '../shared/failover.ts';
 import { KnownBlocks, keepingCooldown } from '../shared/known-blocks.ts';
 import { effectOf } from '../shared/limit-store-options.ts';
 import type { LimitStoreStats, ServerLimitStore } from '../shared/server-limit-store.ts';
+import { holdOnServer } from '../shared/server-slots.ts';
 import { type Receipted, settleOnServer } from '../shared/settlement.ts';
 import { CheckCalls, integerOf, type LimitStoreParts } from './check-calls.ts';
 import type { PostgresClient } from './client.ts';
@@ -19,6 +21,7 @@ import { arrayOf, digest, fromText, toText, ZERO } from './names.ts';
 import { fillOptions, type PostgresStoreOptions } from './options.ts';
 import { isNotExecuted, Server } from './server.ts';
 import { SettleCalls } from './settle-calls.ts';
+import { SlotCalls } from './slot-calls.ts';
 
 export type { PostgresStoreOptions } from './options.ts';
 
@@ -91,11 +94,13 @@ class PostgresLimitStore implements PostgresStore {
   readonly #parts: LimitStoreParts;
   readonly #calls: CheckCalls;
   readonly #settlements: SettleCalls;
+  readonly #slots: SlotCalls;
 
   constructor(parts: LimitStoreParts) {
     this.#parts = parts;
     this.#calls = new CheckCalls(parts);
     this.#settlements = new SettleCalls(parts);
+    this.#slots = new SlotCalls(parts.server);
     this.identity = parts.server.schema.identity;
   }
 
@@ -104,7 +109,7 @@ class PostgresLimitStore implements PostgresStore {
     if (windowSet.windows.length === 0)
       return new Decision(account, route, windowSet, cost, monotonicClock.now(), FITS, []);
     const pair = pairOf(account, route);
-    const denied = this.#parts.denials.get(pair, account, route, windowSet, cost, monotonicClock.now());
+    const denied = this.#denied(pair, account, route, windowSet, cost);
     return denied ?? this.#calls.decide(account, route, windowSet, cost, pair);
   }
 
@@ -119,10 +124,14 @@ class PostgresLimitStore implements PostgresStore {
     if (windowSet.windows.length === 0)
       return { decision: this.consume(account, route, windowSet, cost) as Decision, granted: requests };
     const pair = pairOf(account, route);
-    const denied = this.#parts.denials.get(pair, account, route, windowSet, cost, monotonicClock.now());
+    const denied = this.#denied(pair, account, route, windowSet, cost);
     return denied === undefined
       ? this.#calls.lease(account, route, windowSet, cost, requests, pair)
       : { decision: denied, granted: 0 };
+  }
+
+  knownRejection(account: string, route: string, windowSet: WindowSet, cost: number): Decision | undefined {
+    return this.#denied(pairOf(account, route), account, route, windowSet, cost);
   }
 
   async peek(account: string, route: string, windowSet: WindowSet): Promise<readonly WindowStatus[]> {
@@ -135,23 +144,36 @@ class PostgresLimitStore implements PostgresStore {
     return this.#settle(decision, cost);
   }
 
+  undo(decision: Decision): Promise<boolean> {
+    return this.#settle(decision, undefined);
+  }
+
   settleOnce(decision: Decision, cost: number, receipt: string, until?: number): Promise<boolean> {
     return this.#settle(decision, cost, { receipt, until });
   }
 
-  #settle(decision: Decision, cost: number, receipted?: Receipted): Promise<boolean> {
+  #settle(decision: Decision, cost: number | undefined, receipted?: Receipted): Promise<boolean> {
     const { denials, failover } = this.#parts;
     const { account, route, windowSet } = decision;
     const pair = pairOf(account, route);
     const changed = layoutOf(windowSet).shared ? { account } : { pair };
     return settleOnServer({ denials, failover, isNotExecuted }, decision, cost, changed, (change) =>
-      this.#settlements.settle(decision, change, pair, receipted),
+      this.#settlements.settle(decision, change, cost === undefined, pair, receipted),
     );
   }
 
   async charge(account: string, route: string, windowSet: WindowSet, cost: number): Promise<readonly WindowStatus[]> {
     // Rejections that are cached stay certain: a charge makes no room.
     return windowSet.windows.length === 0 ? [] : this.#calls.charge(account, route, windowSet, cost);
+  }
+
+  holdSlot(slot: Slot, leaseMs: number): Promise<SlotReply> {
+    return holdOnServer(this.#parts.failover, { slot, leaseMs }, this.#slots.run);
+  }
+
+  async releaseSlot(slot: Slot): Promise<void> {
+    this.#parts.failover.releaseSlot(slot);
+    await this.#slots.run({ slot, leaseMs: 0 });
   }
 
   async reset({ account, route }: ResetTarget): Promise<void> {
@@ -213,6 +235,11 @@ class PostgresLimitStore implements PostgresStore {
       degraded: this.#calls.decider.degraded,
       breaker: server.breaker.state,
     };
+  }
+
+  /** The cached rejection of a pair (S20). */
+  #denied(pair: string, account: string, route: string, windowSet: WindowSet, cost: number): Decision | undefined {
+    return this.#parts.denials.get(pair, account, route, windowSet, cost, monotonicClock.now());
   }
 
   /** Runs a statement that can make rejections wrong. */

@@ -9,8 +9,8 @@ import { layoutOf, windowName } from './layout.ts';
 import { arrayOf, digest } from './names.ts';
 
 const SETTLE = `select headgate.settle_1($1::text::uuid[], $2::text::uuid[], $3::text::boolean[], $4::text::boolean[],
-  $5::text::bigint[], $6::text::text[], $7::text::bigint[], $8::text::integer[], $9::text::bigint[],
-  $10::text::bigint[], $11::text::bigint, $12::text::bigint, $13::text::boolean) as settled`;
+  $5::text::bigint[], $6::text::text[], $7::text::bigint[], $8::text::bigint[], $9::text::integer[],
+  $10::text::bigint[], $11::text::bigint[], $12::text::bigint, $13::text::bigint, $14::text::boolean) as settled`;
 
 /** Calls under way at the same time, each on a connection of its own. */
 const MAX_CALLS = 2;
@@ -19,6 +19,8 @@ const MAX_CALLS = 2;
 interface Settlement extends QueuedItem {
   readonly decision: Decision;
   readonly change: number;
+  /** Whether instances are removed that the decision started, once their counts are 0. */
+  readonly isUndone: boolean;
   readonly receipted: Receipted | undefined;
   resolve(isSettled: boolean): void;
   reject(error: unknown): void;
@@ -45,7 +47,7 @@ export class SettleCalls {
    * Adds `change` to the counts that a decision charged. Returns whether one of them was still active.
    * @throws PostgresSetupError, StoreTimeoutError, StoreUnavailableError
    */
-  settle(decision: Decision, change: number, pair: string, receipted?: Receipted): Promise<boolean> {
+  settle(decision: Decision, change: number, isUndone: boolean, pair: string, receipted?: Receipted): Promise<boolean> {
     const keys = keysOf(decision.account, decision.windowSet, pair);
     return traceCall(
       'limits',
@@ -53,7 +55,16 @@ export class SettleCalls {
       this.#parts.server.breaker,
       () =>
         new Promise((resolve, reject) =>
-          this.#queue.add({ keys, addedAt: monotonicClock.now(), decision, change, receipted, resolve, reject }),
+          this.#queue.add({
+            keys,
+            addedAt: monotonicClock.now(),
+            decision,
+            change,
+            isUndone,
+            receipted,
+            resolve,
+            reject,
+          }),
         ),
     );
   }
@@ -80,7 +91,7 @@ function valuesOf(settlements: readonly Settlement[]): string[] {
   const starts = [1];
   const names: string[] = [];
   const started: number[] = [];
-  const rows = settlements.map(({ decision, change, receipted }) => {
+  const rows = settlements.map(({ decision, change, isUndone, receipted }) => {
     const { account, route, windowSet, trace } = decision;
     const { own, shared } = layoutOf(windowSet);
     for (const window of trace) {
@@ -91,7 +102,16 @@ function valuesOf(settlements: readonly Settlement[]): string[] {
     starts.push(names.length + 1);
     // In quotes, so that no receipt can end the element.
     const receipt = receipted === undefined ? 'null' : JSON.stringify(receipted.receipt);
-    return [digest(account), digest(route), own, shared, change, receipt, lastMsOf(receipted)];
+    return [
+      digest(account),
+      digest(route),
+      own,
+      shared,
+      change,
+      receipt,
+      lastMsOf(receipted),
+      isUndone ? decision.decidedAt : 'null',
+    ];
   });
   const columns = (rows[0] as unknown[]).map((_, i) => arrayOf(rows.map((row) => row[i] as string)));
   return [...columns, arrayOf(starts), arrayOf(names), arrayOf(started)];

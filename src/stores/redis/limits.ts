@@ -6,6 +6,7 @@ import { type CooldownCommand, type CooldownReply, numbersOf, PROVIDER } from '.
 import { nameCounters } from '../../core/counters.ts';
 import { Decision, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
 import type { LeaseGrant, LimitStore, ReadyOptions, ResetTarget } from '../../core/ports.ts';
+import type { Slot, SlotReply } from '../../core/slot.ts';
 import { SLOTS_PER_WINDOW } from '../../core/window.ts';
 import { createWindowSet, type WindowSet } from '../../core/window-set.ts';
 import { DEFAULT_MAX_KEYS } from '../memory/options.ts';
@@ -17,6 +18,7 @@ import { effectOf } from '../shared/limit-store-options.ts';
 import { OutageLog } from '../shared/outage-log.ts';
 import { waitUntilReady } from '../shared/ready.ts';
 import type { LimitStoreStats, ServerLimitStore } from '../shared/server-limit-store.ts';
+import { holdOnServer } from '../shared/server-slots.ts';
 import { type Receipted, settleOnServer } from '../shared/settlement.ts';
 import { traceCall } from '../shared/store-tracer.ts';
 import { CheckCalls, type LimitStoreParts } from './check-calls.ts';
@@ -28,6 +30,7 @@ import { fillOptions, type RedisStoreOptions } from './options.ts';
 import { readBlockReply, readCooldownReply, readIntegerReply } from './reply.ts';
 import { createScript, scriptTime } from './script.ts';
 import { isNotExecuted, SettleCalls } from './settle-calls.ts';
+import { SlotCalls } from './slot-calls.ts';
 import { fromUpstash, isUpstash, type UpstashClient } from './upstash.ts';
 
 export type { RedisStoreOptions } from './options.ts';
@@ -101,6 +104,7 @@ class RedisLimitStore implements RedisStore {
   readonly #parts: LimitStoreParts;
   readonly #calls: CheckCalls;
   readonly #settlements: SettleCalls;
+  readonly #slots: SlotCalls;
 
   get identity(): object {
     return this.#parts.identity;
@@ -110,6 +114,7 @@ class RedisLimitStore implements RedisStore {
     this.#parts = parts;
     this.#calls = new CheckCalls(parts);
     this.#settlements = new SettleCalls(parts);
+    this.#slots = new SlotCalls(parts);
   }
 
   consume(account: string, route: string, windowSet: WindowSet, cost: number): Decision | Promise<Decision> {
@@ -117,7 +122,7 @@ class RedisLimitStore implements RedisStore {
     if (windowSet.windows.length === 0)
       return new Decision(account, route, windowSet, cost, monotonicClock.now(), FITS, []);
     const name = this.#parts.names.record(account, route);
-    const denied = this.#parts.denials.get(name, account, route, windowSet, cost, monotonicClock.now());
+    const denied = this.#denied(name, account, route, windowSet, cost);
     return denied ?? this.#calls.decide(account, route, windowSet, cost, this.#keysOf(name, account, windowSet));
   }
 
@@ -132,10 +137,14 @@ class RedisLimitStore implements RedisStore {
     if (windowSet.windows.length === 0)
       return { decision: this.consume(account, route, windowSet, cost) as Decision, granted: requests };
     const name = this.#parts.names.record(account, route);
-    const denied = this.#parts.denials.get(name, account, route, windowSet, cost, monotonicClock.now());
+    const denied = this.#denied(name, account, route, windowSet, cost);
     return denied === undefined
       ? this.#calls.lease(account, route, windowSet, cost, requests, this.#keysOf(name, account, windowSet))
       : { decision: denied, granted: 0 };
+  }
+
+  knownRejection(account: string, route: string, windowSet: WindowSet, cost: number): Decision | undefined {
+    return this.#denied(this.#parts.names.record(account, route), account, route, windowSet, cost);
   }
 
   async peek(account: string, route: string, windowSet: WindowSet): Promise<readonly WindowStatus[]> {
@@ -149,18 +158,22 @@ class RedisLimitStore implements RedisStore {
     return this.#settle(decision, cost);
   }
 
+  undo(decision: Decision): Promise<boolean> {
+    return this.#settle(decision, undefined);
+  }
+
   settleOnce(decision: Decision, cost: number, receipt: string, until?: number): Promise<boolean> {
     return this.#settle(decision, cost, { receipt, until });
   }
 
-  #settle(decision: Decision, cost: number, receipted?: Receipted): Promise<boolean> {
+  #settle(decision: Decision, cost: number | undefined, receipted?: Receipted): Promise<boolean> {
     const { denials, failover, names } = this.#parts;
     const { account, route, windowSet } = decision;
     const name = names.record(account, route);
     const keys = this.#keysOf(name, account, windowSet);
     const changed = windowSet.allMethodsScope === 'account' ? { account } : { pair: name };
     return settleOnServer({ denials, failover, isNotExecuted }, decision, cost, changed, (change) =>
-      this.#settlements.settle(decision, change, keys, names.receipts(account), receipted),
+      this.#settlements.settle(decision, change, cost === undefined, keys, names.receipts(account), receipted),
     );
   }
 
@@ -169,6 +182,15 @@ class RedisLimitStore implements RedisStore {
     // Rejections that are cached stay certain: a charge makes no room.
     const name = this.#parts.names.record(account, route);
     return this.#calls.charge(account, route, windowSet, cost, this.#keysOf(name, account, windowSet));
+  }
+
+  holdSlot(slot: Slot, leaseMs: number): Promise<SlotReply> {
+    return holdOnServer(this.#parts.failover, { slot, leaseMs }, this.#slots.run);
+  }
+
+  async releaseSlot(slot: Slot): Promise<void> {
+    this.#parts.failover.releaseSlot(slot);
+    await this.#slots.run({ slot, leaseMs: 0 });
   }
 
   async reset(target: ResetTarget): Promise<void> {
@@ -283,6 +305,11 @@ class RedisLimitStore implements RedisStore {
   #run<T>(operation: string, send: () => Promise<T>): Promise<T> {
     const { breaker } = this.#parts;
     return traceCall('limits', operation, breaker, () => breaker.run(send));
+  }
+
+  /** The cached rejection of a record (S20). */
+  #denied(name: string, account: string, route: string, windowSet: WindowSet, cost: number): Decision | undefined {
+    return this.#parts.denials.get(name, account, route, windowSet, cost, monotonicClock.now());
   }
 
   #keysOf(name: string, account: string, windowSet: WindowSet): string[] {

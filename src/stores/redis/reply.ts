@@ -63,6 +63,18 @@ export function readSettleReplies(reply: unknown, settlements: number): readonly
   return numbers;
 }
 
+/**
+ * Reads the output of `slots.lua`.
+ * @throws TypeError
+ */
+export function readSlotReplies(reply: unknown, commands: number): readonly string[] {
+  const text = reply instanceof Uint8Array ? new TextDecoder().decode(reply) : reply;
+  const replies = typeof text === 'string' ? text.split(',') : [];
+  if (replies.length !== commands || !replies.every((each) => /^(0|[01](:\d{1,15}){1,2}|-[12])$/.test(each)))
+    throw unexpected(reply);
+  return replies;
+}
+
 /** Reads an integer: the output of `block.lua` when it writes. */
 export function readIntegerReply(reply: unknown): number {
   const text = reply instanceof Uint8Array ? new TextDecoder().decode(reply) : reply;

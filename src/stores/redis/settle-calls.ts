@@ -48,13 +48,15 @@ export class SettleCalls {
 
   /**
    * Adds `change` to the counts that a decision charged. Returns whether one of them was still active.
+   * @param isUndone whether instances are removed that the decision started, once their counts are 0
    * @param keys of its records
    * @param receiptsKey of the settled receipts of its account
    * @throws StoreFullError, StoreTimeoutError, StoreUnavailableError
    */
   async settle(
-    { account, windowSet, trace }: Decision,
+    { account, windowSet, trace, decidedAt }: Decision,
     change: number,
+    isUndone: boolean,
     keys: readonly string[],
     receiptsKey: string,
     receipted?: Receipted,
@@ -67,6 +69,7 @@ export class SettleCalls {
       change,
       receipt,
       lastMsOf(receipted),
+      isUndone ? decidedAt : '',
       ...windows,
     ]);
     const ownKeys = receipt === '' ? keys : [...keys, receiptsKey];
@@ -78,7 +81,7 @@ export class SettleCalls {
       () =>
         new Promise<number>((resolve, reject) => {
           const pending = { account, keys: ownKeys, json, characters, resolve, reject };
-          if (receipt === '') void this.#send([pending]);
+          if (receipt === '' && !isUndone) void this.#send([pending]);
           else this.#batcher.add(pending);
         }),
     );

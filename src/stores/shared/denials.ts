@@ -19,6 +19,8 @@ interface Denial {
   /** When the check was sent, on this process's clock. */
   readonly sentAt: number;
   readonly until: number;
+  /** The rejection of another lane, whose maxes differ (S28). */
+  readonly next: Denial | undefined;
 }
 
 /** The counters or the block that change: those of a pair, of an account, or all. */
@@ -73,14 +75,16 @@ export class Denials {
     cost: number,
     now: number,
   ): Decision | undefined {
-    const denial = this.#byPair.get(key);
-    if (denial === undefined || 'forgottenAt' in denial) return undefined;
+    const first = this.#byPair.get(key);
+    if (first === undefined || 'forgottenAt' in first) return undefined;
+    let denial: Denial | undefined = first;
+    // The max of another window set can differ (S10).
+    while (denial !== undefined && denial.windowSet !== windowSet) denial = denial.next;
+    if (denial === undefined) return undefined;
     if (now >= denial.until || this.#isForgotten(account, denial.sentAt)) {
       this.#byPair.delete(key);
       return undefined;
     }
-    // The max of another window set can differ (S10).
-    if (denial.windowSet !== windowSet) return undefined;
     this.#hits++;
     // The server decided between sending and receiving. Counting from the later one, the wait shown is never too short
     // (S7).
@@ -111,7 +115,8 @@ export class Denials {
     const known = this.#byPair.peek(key);
     if (known !== undefined && 'forgottenAt' in known && sentAt <= known.forgottenAt) return;
     const until = sentAt + Math.min(certainMs, this.#maxMs);
-    this.#byPair.set(key, { windowSet, decidedAt, rejectedBy, counters, block, receivedAt, sentAt, until });
+    const next = known === undefined || 'forgottenAt' in known ? undefined : withoutLane(known, windowSet.lane);
+    this.#byPair.set(key, { windowSet, decidedAt, rejectedBy, counters, block, receivedAt, sentAt, until, next });
   }
 
   /**
@@ -155,4 +160,12 @@ export class Denials {
     this.#forgottenAccounts.clear();
     this.#clearedAt = now;
   }
+}
+
+/** The rejections of other lanes: each lane has one, so there are at most as many as lanes. */
+function withoutLane(denial: Denial | undefined, lane: string | undefined): Denial | undefined {
+  if (denial === undefined) return undefined;
+  const next = withoutLane(denial.next, lane);
+  if (denial.windowSet.lane === lane) return next;
+  return next === denial.next ? denial : { ...denial, next };
 }

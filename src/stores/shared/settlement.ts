@@ -19,20 +19,21 @@ export interface SettlementParts {
 
 /**
  * Settles a decision once. If nothing was changed, the decision can still be settled.
+ * @param cost in the end; undefined: the decision is undone
  * @param changed the counters that it changes
  * @param send adds the change to the counts on the server, and returns whether one of them was still active
  */
 export async function settleOnServer(
   { denials, failover, isNotExecuted }: SettlementParts,
   decision: Decision,
-  cost: number,
+  cost: number | undefined,
   changed: Changed,
   send: (change: number) => Promise<boolean>,
 ): Promise<boolean> {
-  if (decision.degraded) return failover.settle(decision, cost);
+  if (decision.degraded) return cost === undefined ? failover.undo(decision) : failover.settle(decision, cost);
   if (!decision.takeCharge()) return false;
   try {
-    const isSettled = await denials.forgetDuring(changed, () => send(cost - decision.cost));
+    const isSettled = await denials.forgetDuring(changed, () => send((cost ?? 0) - decision.cost));
     if (!isSettled) decision.returnCharge();
     return isSettled;
   } catch (error) {

@@ -4,6 +4,7 @@ import type { GateOptions } from '../../../src/gate/options.ts';
 import { createIdempotency, type Idempotency } from '../../../src/idempotency/idempotency.ts';
 import type { SettingsInput } from '../../../src/idempotency/settings.ts';
 import { createLimiter } from '../../../src/limits/limiter.ts';
+import { partsOf } from '../../../src/limits/limiter-parts.ts';
 import type { Limiter } from '../../../src/limits/ports.ts';
 import { createMemoryClaimStore } from '../../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
@@ -15,6 +16,8 @@ import type { AdapterSubject, SuiteAnswer, SuiteRequest, SuiteServer } from './s
 export interface AdapterFixtureOptions {
   /** @default ['1000/1m'] */
   readonly limit?: string[];
+  /** The most requests of an account at the same time. */
+  readonly inFlight?: number;
   readonly idempotency?: SettingsInput;
   /** Maximum length of a request's body, in bytes. */
   readonly maxBodyBytes?: number;
@@ -86,8 +89,9 @@ export class AdapterFixture {
   handler: Handler = (_, write) => write({ body: 'done' });
   #server: SuiteServer | undefined;
 
-  private constructor({ limit = ['1000/1m'], idempotency = {} }: AdapterFixtureOptions) {
-    this.limiter = createLimiter({ store: createMemoryStore({ clock: this.clock }), limits: { allMethods: limit } });
+  private constructor({ limit = ['1000/1m'], inFlight, idempotency = {} }: AdapterFixtureOptions) {
+    const allMethods = { windows: limit, inFlight };
+    this.limiter = createLimiter({ store: createMemoryStore({ clock: this.clock }), limits: { allMethods } });
     this.idempotency = createIdempotency({ store: createMemoryClaimStore(), ...idempotency });
   }
 
@@ -191,6 +195,11 @@ export class AdapterFixture {
     });
     const send = this.#server?.fetch ?? fetch;
     return send(request);
+  }
+
+  /** How many requests are in flight. */
+  get running(): number | undefined {
+    return partsOf(this.limiter)?.slots()?.size;
   }
 
   /** How many more requests the account `a` may send to the route. */

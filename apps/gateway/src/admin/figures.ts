@@ -97,13 +97,14 @@ function shownDecision(traffic: Traffic, requestId: string) {
   const traced = traffic.find(requestId);
   if (traced === undefined) return undefined;
   const { atMs, decision } = traced;
-  const { account, route, cost, blocked, impossible, trace } = decision;
+  const { account, route, lane = null, cost, blocked, impossible, trace } = decision;
   return {
     req_id: requestId,
     at: new Date(atMs).toISOString(),
     outcome: outcomeOf(decision),
     account,
     route,
+    lane,
     cost,
     blocked: blocked === undefined ? null : { forMs: blocked.forMs, reason: blocked.reason ?? null },
     impossible,

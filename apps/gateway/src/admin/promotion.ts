@@ -68,9 +68,13 @@ export async function promotionOf(
     else left++;
   };
   await inSlices(all.values(), compare);
+  if (textOf(current.lanes) !== textOf(candidate.lanes))
+    object('limits.lanes: the candidate has other lanes, and an adjustment cannot change them.');
   if (hidden > 0) obstacles.push(`${hidden} more like these.`);
   return { changes, left, obstacles };
 }
+
+const textOf = (lanes: LayeredLimits['lanes'] = {}): string => JSON.stringify(Object.entries(lanes).sort());
 
 /** The layers beneath a target's layer, the most specific first; undefined if they differ from account to account. */
 type Beneath = readonly AdjustTarget[] | undefined;

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { fieldValues, tooLarge } from 'headgate/internal';
 import type { MaybePromise } from 'headgate/stores';
+import type { ChooseLane } from '../config/lanes.ts';
 import type { Route } from '../config/routes.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { isRefusal, type Refusal, refuse, refuseBody } from '../exchange/refusal.ts';
@@ -17,6 +18,7 @@ export interface AdmissionOptions extends BodyStageOptions {
   readonly routes: Routes;
   readonly keys: Keys;
   readonly shares: Shares;
+  readonly chooseLane: ChooseLane;
 }
 
 /** The stages in front of the gate. Each stores its results on the exchange, and returns the first refusal. */
@@ -31,7 +33,7 @@ export interface Admission {
 }
 
 export function createAdmission(options: AdmissionOptions): Admission {
-  const { routes, keys, accounts, shares, maxBodyBytes } = options;
+  const { routes, keys, accounts, shares, maxBodyBytes, chooseLane } = options;
   const readBody = createBodyStage(options);
   /** Undefined if the route is not limited, or takes the account from the body. */
   const findAccount = (request: IncomingMessage, target: Target, match: RouteMatch, key: ApiKey) => {
@@ -61,6 +63,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     const account = findAccount(request, target, match, key);
     if (isRefusal(account)) return account;
     exchange.account = account;
+    exchange.lane = chooseLane(route.lane, key.lane);
     return { route, key, target };
   };
   return {

@@ -14,6 +14,8 @@ export interface ApiKey {
   readonly role: Role;
   /** The one scope of a scoped key. */
   readonly scope: string | null;
+  /** The lane of its requests. */
+  readonly lane?: string | undefined;
 }
 
 /** Knows keys by the SHA-256 of their tokens. */

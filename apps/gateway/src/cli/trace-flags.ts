@@ -85,16 +85,17 @@ export async function readLimits(name: string): Promise<Config> {
   return checkConfig({ ...Object.fromEntries(kept), keys }, name);
 }
 
-/** What limits depend on: a key's name, application and plan. The secret may be on another machine. */
+/** What limits depend on: a key's name, application, plan and lane. The secret may be on another machine. */
 function withoutSecret(value: unknown, index: number): object {
-  const { name, application, plan, sha256 } = objectOrEmpty(value);
-  return { name, application, plan, sha256: typeof sha256 === 'string' ? sha256 : digestOfToken(String(index)) };
+  const { name, application, plan, lane, sha256 } = objectOrEmpty(value);
+  return { name, application, plan, lane, sha256: typeof sha256 === 'string' ? sha256 : digestOfToken(String(index)) };
 }
 
-/** The limits of a config, and the provider and plan of each of its accounts. */
+/** The limits of a config, the provider and plan of each of its accounts, and the lane of each of its routes. */
 export function policyOf(config: Config): Policy {
   const accounts = new Map(accountsIn(config).map(({ id, provider, plan }) => [id, { provider, plan }]));
-  return { limits: limitsOf(config), account: (id) => accounts.get(id) };
+  const lanes = new Map(config.routes.map(({ route, lane }) => [route, lane]));
+  return { limits: limitsOf(config), account: (id) => accounts.get(id), lane: (route) => lanes.get(route) };
 }
 
 /**

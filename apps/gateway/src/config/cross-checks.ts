@@ -6,6 +6,7 @@ import { adminIssues } from './admin-checks.ts';
 import { type ConfigIssue, formatPath, issueIf } from './config-error.ts';
 import { corsIssues } from './cors-checks.ts';
 import { arrayOrEmpty, isObject, type JsonObject, objectOrEmpty } from './json.ts';
+import { laneIssues } from './lanes.ts';
 import { limitIssues, namesIn, shadowIssues } from './limit-checks.ts';
 import { descriptorIssues, exposedServiceIssues } from './rate-limit-service-checks.ts';
 import { isOwnField } from './request-fields.ts';
@@ -32,6 +33,7 @@ export function crossChecks(file: JsonObject): ConfigIssue[] {
     ...perAddressIssues(file),
     ...accountIssues(arrayOrEmpty(file.accounts), plansIn(file)),
     ...routeIssues(arrayOrEmpty(file.routes)),
+    ...laneIssues(file),
     ...limitIssues('limits', objectOrEmpty(file.limits), namesIn(file)),
     ...(isObject(file.shadow) ? shadowIssues(objectOrEmpty(file.shadow), file) : []),
     ...upstreamFlaws('upstream', file.upstream),

@@ -3,6 +3,7 @@ import { describe } from 'headgate/internal';
 import { consumerId, consumerOf } from './account-source.ts';
 import { type ConfigIssue, formatPath, issueIf } from './config-error.ts';
 import { arrayOrEmpty, type JsonObject, objectOrEmpty } from './json.ts';
+import { missingLane } from './lanes.ts';
 import { didYouMean } from './suggest.ts';
 import { nameOfKey } from './token-checks.ts';
 
@@ -29,6 +30,7 @@ export function namesIn(file: JsonObject): Names {
  */
 export function shadowIssues({ limits, store }: JsonObject, file: JsonObject): ConfigIssue[] {
   const { plans } = objectOrEmpty(limits);
+  const lane = missingLane(file, objectOrEmpty(limits));
   const known = Object.keys(objectOrEmpty(plans));
   const payers = [...arrayOrEmpty(file.accounts), ...arrayOrEmpty(file.keys)];
   const needed = new Set(payers.map((payer) => objectOrEmpty(payer).plan));
@@ -42,6 +44,10 @@ export function shadowIssues({ limits, store }: JsonObject, file: JsonObject): C
       missing[0] === undefined
         ? undefined
         : `must have ${describe(missing[0])}, which accounts or keys of the file have`,
+    ),
+    ...issueIf(
+      'shadow.limits.lanes',
+      lane === undefined ? undefined : `must have ${describe(lane)}, which routes or keys of the file have`,
     ),
     ...issueIf('shadow.store', store === 'memory' ? shadowStoreFlaw(file) : undefined),
   ];

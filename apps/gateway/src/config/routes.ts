@@ -17,6 +17,8 @@ export interface Route {
   readonly idempotent: RouteIdempotency | undefined;
   /** Whether the config says that it is not idempotent. */
   readonly ignoresKeys?: boolean | undefined;
+  /** The lane of its requests. */
+  readonly lane?: string | undefined;
   /** Name of the upstream for its requests; undefined if the route does not set one. */
   readonly upstream?: string | undefined;
 }
@@ -34,7 +36,7 @@ export interface RouteIdempotency {
 
 /** The routes of a checked config. */
 export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idempotency'>): Route[] {
-  return routes.map(({ route, account, public: isPublic, idempotent, upstream }) => {
+  return routes.map(({ route, account, public: isPublic, idempotent, lane, upstream }) => {
     const own = typeof idempotent !== 'object' ? {} : idempotent;
     const {
       required = false,
@@ -49,6 +51,7 @@ export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idemp
       isPublic,
       idempotent: idempotent ? { settings, lateAnswerMs, required, compares } : undefined,
       ignoresKeys: idempotent === false,
+      lane,
       upstream,
     };
   });

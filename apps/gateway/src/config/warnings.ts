@@ -3,6 +3,7 @@ import { isLimited, isNamed } from './account-source.ts';
 import { type ConfigIssue, formatPath } from './config-error.ts';
 import { withoutSecrets } from './hide-secrets.ts';
 import { idempotencyWarnings } from './idempotency-warnings.ts';
+import { laneWarnings } from './lanes.ts';
 import { layerWarnings } from './layer-warnings.ts';
 import { layerHasWindows } from './limits.ts';
 import { isLoopback } from './loopback.ts';
@@ -77,6 +78,7 @@ export function warningsFor(config: Config): ConfigIssue[] {
     ...layerWarnings(config),
     ...idempotencyWarnings(config),
     ...secondsWarnings(config),
+    ...laneWarnings(config),
     ...warnIf(
       config.store === 'memory' && routes.some(({ idempotent }) => Boolean(idempotent)),
       'store',

@@ -6,6 +6,7 @@ import type { AddressStage } from '../admission/address-stage.ts';
 import type { Admission } from '../admission/admission.ts';
 import type { Keys } from '../admission/keys.ts';
 import type { Shares } from '../admission/shares.ts';
+import type { ChooseLane } from '../config/lanes.ts';
 import { routesOf, settingsIn } from '../config/routes.ts';
 import type { Config } from '../config/schema.ts';
 import type { Exchange } from '../exchange/exchange.ts';
@@ -27,6 +28,7 @@ export interface DecisionRulesOptions {
   readonly admitHead: Admission['admitHead'];
   readonly gate: Rules['gate'];
   readonly limiter: Limiter;
+  readonly chooseLane: ChooseLane;
   readonly claims: ClaimStore;
   readonly onIdempotency: (event: IdempotencyEvent) => void;
   readonly onRefund: (route: string) => void;
@@ -50,14 +52,14 @@ export function createDecisionRules(options: DecisionRulesOptions): Rules {
 }
 
 function operationsOf(
-  { config, accounts, gate, onIdempotency: onEvent, ...parts }: DecisionRulesOptions,
+  { config, accounts, gate, chooseLane, onIdempotency: onEvent, ...parts }: DecisionRulesOptions,
   settle: Settle,
 ) {
   const settings = new Map(routesOf(config).map((route) => [route.name, route.idempotent?.settings]));
   return [
     ...limitOperations({
       ...parts,
-      findSubject: createSubjects(config, accounts),
+      findSubject: createSubjects(config, accounts, chooseLane),
       accounts,
       settle,
       enter: (exchange) => gate.enter(exchange, exchange.id),

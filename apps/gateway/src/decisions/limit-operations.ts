@@ -125,6 +125,7 @@ export function limitOperations(options: LimitOperationsOptions): DecisionOperat
         exchange.route = found.route;
         exchange.account = found.account;
         exchange.cost = body.cost;
+        exchange.lane = found.lane;
         const refusal = setClaim(found, body.idempotency, caller);
         if (refusal !== undefined) return refusal;
         if (found.address === undefined || limitAddress === undefined) return enter(exchange);
@@ -147,13 +148,13 @@ export function limitOperations(options: LimitOperationsOptions): DecisionOperat
       async run(body, { key, exchange }) {
         const found = findSubject(body, key, exchange);
         if (isRefusal(found)) return found;
-        const { account, route } = found;
+        const { account, route, lane } = found;
         exchange.route = route;
         exchange.account = account;
         if (account === undefined) return { windows: [], blocked: null };
         const { id, provider, plan } = account;
         const [windows, block] = await Promise.all([
-          limiter.peek({ account: id, route: route.name, provider, plan }),
+          limiter.peek({ account: id, route: route.name, provider, plan, lane }),
           blocksOf(limiter, account).then((read) => read(route.name)),
         ]);
         // Without a window nothing is checked, so a block does not reject either.

@@ -118,7 +118,7 @@ class RunningCall {
       return rejected({ outcome: 'rejected', shown }, NO_FIELDS, isShadow);
     }
     const id = randomUUID();
-    const entry = await this.options.gate.enter({ route, account, cost, idempotent: undefined }, id);
+    const entry = await this.options.gate.enter({ route, account, cost, lane: route.lane, idempotent: undefined }, id);
     this.options.onDecided(id);
     if (entry.kind === 'proceed') {
       this.#passages.push(entry);
@@ -150,7 +150,13 @@ class RunningCall {
 
   async #peek({ route, account }: DescriptorSubject) {
     const { id = '', provider, plan } = account ?? {};
-    const windows = await this.options.limiter.peek({ account: id, route: route.name, provider, plan });
+    const windows = await this.options.limiter.peek({
+      account: id,
+      route: route.name,
+      provider,
+      plan,
+      lane: route.lane,
+    });
     return { hasRoom: windows.every(({ remaining }) => remaining > 0), shown: leastOf(windows) };
   }
 }

@@ -4,6 +4,7 @@ import { type Accounts, accountOfAddress } from '../admission/accounts.ts';
 import type { ApiKey } from '../admission/keys.ts';
 import { named } from '../api/schemas.ts';
 import { isConsumer } from '../config/account-source.ts';
+import type { ChooseLane } from '../config/lanes.ts';
 import { type Route, routesOf } from '../config/routes.ts';
 import type { Account, Config } from '../config/schema.ts';
 import type { Exchange } from '../exchange/exchange.ts';
@@ -26,10 +27,14 @@ export const subject = {
     .describe(
       'The address of the client, if the route counts by it. With `perAddress` of the config it is limited there, too',
     ),
+  lane: named(
+    'A lane of `limits.lanes`. If the route or the key has a lane too, the smallest share applies',
+  ).optional(),
 };
 
 /** Those properties. */
 export interface NamedSubject {
+  readonly lane?: string | undefined;
   readonly route: string;
   readonly account?: string | undefined;
   readonly address?: string | undefined;
@@ -42,6 +47,8 @@ export interface KnownSubject {
   readonly account: Account | undefined;
   /** The address of the client in its usual form, if it is given. */
   readonly address: string | undefined;
+  /** Undefined without one. */
+  readonly lane: string | undefined;
 }
 
 /** Finds what a body names, or refuses it. */
@@ -49,8 +56,9 @@ export type FindSubject = (given: NamedSubject, key: ApiKey, exchange: Exchange)
 
 /** Creates the function that finds the route and the account of a body, by the rules of requests that are forwarded. */
 export function createSubjects(
-  config: Pick<Config, 'routes' | 'idempotency' | 'clientAddress'>,
+  config: Pick<Config, 'routes' | 'idempotency' | 'clientAddress' | 'limits'>,
   accounts: Accounts,
+  chooseLane: ChooseLane,
 ): FindSubject {
   const routes = new Map(routesOf(config).map((route) => [route.name, route]));
   const nameOf = createClientIp({ ipv6Prefix: config.clientAddress.ipv6Prefix, validate: false });
@@ -83,7 +91,10 @@ export function createSubjects(
     if (given.address !== undefined && address === undefined)
       return invalid('address', 'must be an address, such as "192.0.2.1"');
     const account = accountOf(route, given, address, key, exchange);
-    return isRefusal(account) ? account : { route, account, address };
+    if (isRefusal(account)) return account;
+    if (given.lane !== undefined && !Object.hasOwn(config.limits.lanes, given.lane))
+      return invalid('lane', 'limits.lanes of the config has no such lane');
+    return { route, account, address, lane: chooseLane(given.lane, route.lane, key.lane) };
   };
 }
 

@@ -34,6 +34,8 @@ export interface Subject {
   readonly route: Route | undefined;
   readonly account: Account | undefined;
   readonly cost: number;
+  /** A lane of the limits; undefined without one. */
+  readonly lane: string | undefined;
   readonly idempotent: { readonly request: IdempotentRequest } | undefined;
 }
 
@@ -55,6 +57,8 @@ export interface Exchange extends Subject {
   door: Door | undefined;
   /** How much of each window the request uses. */
   cost: number;
+  /** The lane of its route or of its key: that with the smaller share. */
+  lane: string | undefined;
   /** Gives the gateway's own answers the form that the asking proxy understands. */
   shape: ((reply: Reply) => Reply) | undefined;
   /** Undefined if nothing is traced. */
@@ -109,6 +113,7 @@ export function createExchange(
     target: request.url ?? '',
     door: undefined,
     cost: 1,
+    lane: undefined,
     shape: undefined,
     trace: undefined,
     route: undefined,

@@ -145,6 +145,7 @@ function fieldsOf(decision: Decision, { order, at }: Place, account: Account | u
   return (
     (provider === undefined ? '' : `"provider":${JSON.stringify(provider)},`) +
     (plan === undefined ? '' : `"plan":${JSON.stringify(plan)},`) +
+    (decision.lane === undefined ? '' : `"lane":${JSON.stringify(decision.lane)},`) +
     `"cost":${decision.cost},"at":${at},"order":${order},` +
     (decision.degraded ? '"degraded":true,' : '') +
     (decision.blocked === undefined ? '' : '"blocked":true,')

@@ -95,10 +95,11 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     new Counter({ name: `headgate_${name}`, help, labelNames, registers });
   const decisions = counter(
     'decisions_total',
-    'Decisions by route, limit shown in the headers (block: a block rejected), and outcome',
+    'Decisions by route, limit shown in the headers (block: a block rejected), outcome, and lane if the request has one',
     'route',
     'limit',
     'outcome',
+    'lane',
   );
   const requests = counter(
     'requests_total',
@@ -273,9 +274,10 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     onEvent(event) {
       switch (event.type) {
         case 'decision': {
-          const { route, shown, blocked } = event.decision;
+          const { route, lane, shown, blocked } = event.decision;
           const limit = shown?.limit ?? (blocked === undefined ? 'none' : 'block');
-          decisions.inc({ route, limit, outcome: outcomeOf(event.decision) });
+          const labels = { route, limit, outcome: outcomeOf(event.decision) };
+          decisions.inc(lane === undefined ? labels : { ...labels, lane });
           break;
         }
         case 'provider_rejected':

@@ -32,6 +32,11 @@ export function withAddresses(store: LimitStore, addresses: LimitStore): LimitSt
       () =>
       (account, ...rest) =>
         (storeOf(account) as Required<LimitStore>).charge(account, ...rest),
+    undo: () => (decision) => (storeOf(decision.account) as Required<LimitStore>).undo(decision),
+    knownRejection:
+      () =>
+      (account, ...rest) =>
+        storeOf(account).knownRejection?.(account, ...rest),
     settle: () => (decision, cost) => storeOf(decision.account).settle(decision, cost),
     reset: () => (target) => {
       const stores = target.account === undefined ? [store, addresses] : [storeOf(target.account)];

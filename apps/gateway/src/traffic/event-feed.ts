@@ -247,9 +247,9 @@ function dataOf(what: Happening['what']): object {
   if (what.type === 'state') return what.event;
   if (what.type === 'decision') {
     const { requestId, decision } = what.event;
-    const { account, route, cost, blocked } = decision;
+    const { account, route, lane, cost, blocked } = decision;
     const why = blocked === undefined ? { tightest: tightestOf(decision) } : { blocked };
-    return { req_id: requestId, account, route, cost, outcome: outcomeOf(decision), ...why };
+    return { req_id: requestId, account, route, lane, cost, outcome: outcomeOf(decision), ...why };
   }
   if (what.type === 'shadow') {
     const { requestId, decision } = what.event;

@@ -122,6 +122,7 @@ describe('the process', () => {
           name: sha256(TOKEN).slice(0, 12),
           application: 'app_1',
           plan: null,
+          lane: null,
           role: 'account',
           scope: null,
           sha256: expect.stringMatching(/^\w{8}$/),

@@ -231,7 +231,7 @@ describe('a candidate of the config', () => {
 });
 
 describe('what a promotion cannot say', () => {
-  it('a scope, and a limit of a provider beneath which the layers differ', async () => {
+  it('a scope, lanes, and a limit of a provider beneath which the layers differ', async () => {
     await start({
       accounts: [{ id: 'acc_1', application: 'app_1', provider: 'mock', plan: 'pro' }],
       limits: {
@@ -242,12 +242,17 @@ describe('what a promotion cannot say', () => {
       },
     });
     const { value } = await put({
-      limits: { default: { allMethods: ['10/1m'] }, plans: { pro: { allMethods: ['25/1m'] } } },
+      limits: {
+        default: { allMethods: ['10/1m'] },
+        plans: { pro: { allMethods: ['25/1m'] } },
+        lanes: { bulk: 0.9 },
+      },
     });
     expect(value.promotion.obstacles).toEqual([
       'limits.default.allMethods: an adjustment keeps the scope "account", the candidate has "route".',
       'limits.plans["pro"].allMethods: an adjustment keeps the scope "account", the candidate has "route".',
       'limits.providers["mock"].allMethods: the candidate has no such limit, and an adjustment cannot remove it.',
+      'limits.lanes: the candidate has other lanes, and an adjustment cannot change them.',
     ]);
     expect(value.promotion.changes).toEqual([
       { target: { account: 'acc_1' }, before: ['40/1m'], windows: ['25/1m'], version: 0 },

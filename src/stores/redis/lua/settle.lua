@@ -12,6 +12,8 @@
                the change: the cost in the end minus the cost that was charged
                the receipt of the decision, '' without one
                the last millisecond in which it may change something
+               when the decision was made, if it is undone: instances that started then and whose count becomes 0 are
+               removed (S31); else ''
                then for each window its name in the record's head (limit and duration, see consume.lua), and when the
                instance started
 
@@ -19,7 +21,8 @@
       the number of windows that were settled; 0 if the receipt was settled before, or if it is too late
       -1 if there is no room for the receipt: nothing was changed
       -2 or less if headgate did not write one of its keys: -1 minus the number of the key
-    It creates no record and changes no expiry of one: a count is overwritten in place.
+    It creates no record and changes no expiry of one: a count is overwritten in place. An instance that is removed
+    is given a start with which it is over at any time.
 
   Settled receipts: a sorted set. The score of each is the time from which on it changes nothing anyway: the last window
   that was settled with it is over, or it is too late for it (S37, S32).
@@ -61,10 +64,11 @@ end
     change  is added to the counts
     starts  for each name of a window the starts of its instances that were charged
     mark    instances that started by then are over
+    undone  instances that started then are removed if their count becomes 0; '' if none
   Output: the number of windows that were settled, and when the last of them ends; nil if headgate did not write the
     record
 ]]
-local function settleRecord(key, packed, change, starts, mark)
+local function settleRecord(key, packed, change, starts, mark, undone)
   local bar = string.find(packed, '|', 1, true)
   if not bar then return nil end
   local at, settled, ends = bar + 1, 0, now
@@ -78,7 +82,8 @@ local function settleRecord(key, packed, change, starts, mark)
     local over = start + tonumber(string.sub(name, 2))
     if isCharged and start <= now and now < over and start > mark then
       local after = math.min(LARGEST_INTEGER, math.max(0, count + change))
-      redis.call('SETRANGE', key, at + 7, struct.pack('<d', after))
+      if after == 0 and start == undone then start = -LARGEST_INTEGER end
+      redis.call('SETRANGE', key, at - 1, struct.pack('<dd', start, after))
       settled, ends = settled + 1, math.max(ends, over)
     end
     at = at + BYTES_PER_WINDOW
@@ -103,7 +108,7 @@ end
 
 -- Settles one decision, whose keys begin after `before`. Returns what the reply says about it, and an error of the server.
 local function settle(settlement, before)
-  local records, ownWindows, change, receipt, lastMs = unpack(settlement, 1, 5)
+  local records, ownWindows, change, receipt, lastMs, undone = unpack(settlement, 1, 6)
   local receipts = receipt ~= '' and KEYS[before + records + 1]
   if now > lastMs then return 0 end
   if receipts then
@@ -113,9 +118,9 @@ local function settle(settlement, before)
   local mark, total, ends, foreign = markOf(KEYS[before + 1]), 0, now, nil
   for record = 1, records do
     local starts = {}
-    for i = 6, #settlement, 2 do
+    for i = 7, #settlement, 2 do
       local name = settlement[i]
-      if ((i - 4) / 2 <= ownWindows) == (record == 1) then
+      if ((i - 5) / 2 <= ownWindows) == (record == 1) then
         starts[name] = starts[name] or {}
         table.insert(starts[name], settlement[i + 1])
       end
@@ -126,7 +131,7 @@ local function settle(settlement, before)
       if not string.find(packed.err, '^WRONGTYPE') then return 0, packed end
       settled = nil
     elseif packed then
-      settled, recordEnds = settleRecord(key, packed, change, starts, mark)
+      settled, recordEnds = settleRecord(key, packed, change, starts, mark, undone)
     end
     if settled then
       total, ends = total + settled, math.max(ends, recordEnds)

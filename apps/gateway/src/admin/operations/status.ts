@@ -85,6 +85,7 @@ const key = z.object({
   name: z.string().describe('Its account is `key:` and this name'),
   application: z.string(),
   plan: z.string().nullable(),
+  lane: z.string().nullable(),
   role: z.enum(['service', 'account', 'scoped']),
   scope: z.string().nullable(),
   sha256: z.string().describe('The first 8 digits'),
@@ -145,15 +146,18 @@ export function statusOperations(context: AdminContext): Operation[] {
       answer: z.object({ keys: z.array(key), next }),
       run({ query }) {
         const page = pageOf(config().keys, query);
-        const keys = page.entries.map(({ name, application, plan = null, role, scope, sha256, expiresAt = null }) => ({
-          name,
-          application,
-          plan,
-          role,
-          scope,
-          sha256: sha256.slice(0, 8),
-          expiresAt: expiresAt === null ? null : new Date(expiresAt).toISOString(),
-        }));
+        const keys = page.entries.map(
+          ({ name, application, plan = null, lane = null, role, scope, sha256, expiresAt = null }) => ({
+            name,
+            application,
+            plan,
+            lane,
+            role,
+            scope,
+            sha256: sha256.slice(0, 8),
+            expiresAt: expiresAt === null ? null : new Date(expiresAt).toISOString(),
+          }),
+        );
         return { keys, next: page.next };
       },
     }),

@@ -60,6 +60,7 @@ const decision = z.object({
   outcome: z.enum(OUTCOMES),
   account: z.string(),
   route: z.string(),
+  lane: z.string().nullable(),
   cost: z.int(),
   blocked: z
     .object({ forMs: z.int().describe('How much longer it would have lasted'), reason: z.string().nullable() })

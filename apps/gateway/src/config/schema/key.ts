@@ -15,6 +15,11 @@ const keyAsWritten = z.strictObject({
   plan: name
     .optional()
     .describe('What the customer pays for: selects one of limits.plans for routes that count by key or application'),
+  lane: name
+    .optional()
+    .describe(
+      'A lane of limits.lanes: requests with the key may use only the share of that lane. If the route has a lane too, the smaller share applies',
+    ),
   role: z.enum(['service', 'account', 'scoped']).default('account'),
   scope: name.nullable().default(null).describe('The one scope of a scoped key'),
   expiresAt: expiresAt.describe('From this time on the key is refused. Without it the key never expires'),

@@ -69,6 +69,12 @@ export const limits = z.strictObject(
     plans: z.record(z.string(), layer).default({}),
     providers: z.record(z.string(), layer).default({}),
     accounts: z.record(z.string(), layer).default({}),
+    lanes: z
+      .record(z.string(), z.number().gt(0).max(1))
+      .default({})
+      .describe(
+        'Lanes, and the share of each max that their requests may use, as in { "bulk": 0.9 }. The rest is left to requests without a lane',
+      ),
   },
   { error: suchAs(`{ "default": ${SHARED} }`) },
 );

@@ -24,5 +24,10 @@ export const route = z.strictObject({
     .default(false)
     .describe('Whether its requests need no API key. It counts by address or not at all, and is not idempotent'),
   idempotent: z.union([z.boolean(), routeIdempotency], { error: 'must be true, false or an object' }).optional(),
+  lane: name
+    .optional()
+    .describe(
+      'A lane of limits.lanes: its requests may use only the share of that lane. If the key has a lane too, the smaller share applies',
+    ),
   upstream: name.optional().describe('Name of an upstream of upstreams, or default. It wins over that of the provider'),
 });

@@ -7,7 +7,8 @@ import { targetText } from './target.ts';
 import { windowName } from './verdict.ts';
 import type { ShownWindow } from './window-bar.tsx';
 
-interface DecisionData extends Omit<Decision, 'trace' | 'blocked' | 'impossible'> {
+interface DecisionData extends Omit<Decision, 'trace' | 'blocked' | 'impossible' | 'lane'> {
+  readonly lane?: string;
   readonly tightest?: Omit<ShownWindow, 'used'>;
   readonly blocked?: { readonly forMs: number; readonly reason?: string };
 }
@@ -91,12 +92,13 @@ function DecisionText({
   page: string | undefined;
   onTrace: (requestId: string) => void;
 }) {
-  const { req_id, outcome, account, route, cost, tightest, blocked } = data;
+  const { req_id, outcome, account, route, lane, cost, tightest, blocked } = data;
   return (
     <>
       <span>
         <span class={`badge ${OUTCOMES[outcome] ?? ''}`}>{outcome}</span>{' '}
         {account !== page && <a href={href('accounts', account)}>{account}</a>} {route}
+        {lane !== undefined && `, lane ${lane}`}
         {cost > 1 && `, cost ${cost}`}
         {blocked && (
           <span class="soft">

@@ -28,6 +28,12 @@ export function TraceDialog({ requestId, onClose }: { requestId: string; onClose
             </dd>
             <dt>Route</dt>
             <dd>{value.route}</dd>
+            {value.lane !== null && (
+              <>
+                <dt>Lane</dt>
+                <dd>{value.lane}</dd>
+              </>
+            )}
             <dt>Cost</dt>
             <dd>{value.cost}</dd>
             <dt>req_id</dt>

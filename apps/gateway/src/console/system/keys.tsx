@@ -29,13 +29,14 @@ export function Keys() {
                 <th>Application</th>
                 <th>Account</th>
                 <th>Plan</th>
+                <th>Lane</th>
                 <th>Role</th>
                 <th>Scope</th>
                 <th>Expires</th>
               </tr>
             </thead>
             <tbody>
-              {value.keys.map(({ name, sha256, application, plan, role, scope, expiresAt }) => (
+              {value.keys.map(({ name, sha256, application, plan, lane, role, scope, expiresAt }) => (
                 <tr key={`${sha256} ${application}`}>
                   <td>
                     <code>{sha256}</code>
@@ -43,6 +44,7 @@ export function Keys() {
                   <td>{application}</td>
                   <td>key:{name}</td>
                   <td>{plan ?? '–'}</td>
+                  <td>{lane ?? '–'}</td>
                   <td>{role}</td>
                   <td>{scope ?? '–'}</td>
                   <td>
