@@ -5,10 +5,12 @@ import type { IdempotencyEvent } from 'headgate/idempotency';
 import type { ShadowDecision } from 'headgate/shadow';
 import type { LimitStore } from 'headgate/stores';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { getOrCreate } from '../base/get-or-create.ts';
 import type { ListenerName } from '../config/tls-files.ts';
 import type { Door } from '../exchange/exchange.ts';
 import { UPSTREAM_CAUSES, type UpstreamCause } from '../exchange/upstream-failure.ts';
 import { type ConfigMetrics, createConfigMetrics } from './config-metrics.ts';
+import { FrequentCounter } from './frequent-counter.ts';
 import { measuredStore } from './measured-store.ts';
 import type { ScrapedMetric } from './store-metrics.ts';
 import { version } from './version.ts';
@@ -93,7 +95,9 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
   }).set({ version }, 1);
   const counter = (name: string, help: string, ...labelNames: string[]) =>
     new Counter({ name: `headgate_${name}`, help, labelNames, registers });
-  const decisions = counter(
+  const frequent = (name: string, help: string, ...labelNames: string[]) =>
+    new FrequentCounter({ name: `headgate_${name}`, help, labelNames, registers });
+  const decisions = frequent(
     'decisions_total',
     'Decisions by route, limit shown in the headers (block: a block rejected), outcome, and lane if the request has one',
     'route',
@@ -101,7 +105,7 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     'outcome',
     'lane',
   );
-  const requests = counter(
+  const requests = frequent(
     'requests_total',
     'Answered requests by route ("none": no route matched) and status (a class such as 4xx if the status has no name)',
     'route',
@@ -199,6 +203,8 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     buckets: SLOW,
     registers,
   });
+  const upstreamOf = observers(upstreamSeconds);
+  const storeOf = observers(storeSeconds);
   const certificates = new Gauge({
     name: 'headgate_tls_certificate_expiry_timestamp_seconds',
     help: 'When the certificate of a listener expires, in seconds since 1970',
@@ -276,8 +282,7 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
         case 'decision': {
           const { route, lane, shown, blocked } = event.decision;
           const limit = shown?.limit ?? (blocked === undefined ? 'none' : 'block');
-          const labels = { route, limit, outcome: outcomeOf(event.decision) };
-          decisions.inc(lane === undefined ? labels : { ...labels, lane });
+          decisions.inc(route, limit, outcomeOf(event.decision), lane);
           break;
         }
         case 'provider_rejected':
@@ -295,13 +300,13 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
       }
     },
     onAddress: (decision) => addressDecisions.inc({ outcome: outcomeOf(decision) }),
-    onRequest: (route, status) => requests.inc({ route: route ?? 'none', status: statusLabel(status) }),
+    onRequest: (route, status) => requests.inc(route ?? 'none', statusLabel(status)),
     onRefund: (route) => refunds.inc({ route }),
     onDoorRequest: (door, status) =>
       doorRequests.inc({ door, status: typeof status === 'number' ? statusLabel(status) : status }),
     onDescriptor: (domain, outcome) => descriptors.inc({ domain, outcome }),
     onUpstreamFailure: (upstream, cause) => upstreamErrors.inc({ upstream, cause }),
-    onUpstream: (route, seconds) => upstreamSeconds.observe({ route }, seconds),
+    onUpstream: (route, seconds) => upstreamOf(route).observe(seconds),
     onCertificate: (listener, expiresAtMs) => certificates.set({ listener }, expiresAtMs / 1_000),
     onAdminRequest: (operation = 'none', status) => adminRequests.inc({ operation, status: String(status) }),
     onAdminAuthFailure: () => adminFailures.inc(),
@@ -313,7 +318,7 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     onShadowMissed: (what) => shadowMissed[what].inc(),
     measured: (store, onCall) =>
       measuredStore(store, (operation, seconds) => {
-        storeSeconds.observe({ operation }, seconds);
+        storeOf(operation).observe(seconds);
         onCall?.(seconds);
       }),
   };
@@ -322,6 +327,12 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
 function outcomeOf({ accepted, degraded }: Decision): 'accepted' | 'rejected' | 'degraded' {
   if (degraded) return 'degraded';
   return accepted ? 'accepted' : 'rejected';
+}
+
+/** The observers of a histogram with one label, by the label's value. */
+function observers(histogram: Histogram): (value: string) => Histogram.Internal<string> {
+  const byValue = new Map<string, Histogram.Internal<string>>();
+  return (value) => getOrCreate(byValue, value, () => histogram.labels(value));
 }
 
 /** An upstream may answer with any number. Each label is a series, so a status without a name counts by its class. */

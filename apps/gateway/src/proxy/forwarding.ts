@@ -10,10 +10,11 @@ import type { UpstreamSpan } from '../exchange/request-trace.ts';
 import type { UpstreamCause, UpstreamFailure } from '../exchange/upstream-failure.ts';
 import { type AnswerSink, DiscardedAnswer, StreamedAnswer } from './answer-sink.ts';
 import type { ConnectionPool } from './connection-pool.ts';
+import { fieldReader, providerFields } from './provider-fields.ts';
 import type { ResponseHead } from './response-reader.ts';
 import { capturedFrom, StoredAnswer } from './stored-answer.ts';
 import { causeOf } from './upstream-cause.ts';
-import { answerFields, fieldReader, providerFields } from './upstream-fields.ts';
+import { answerFields } from './upstream-fields.ts';
 import {
   BODY_TIMEOUT,
   isUpstreamError,
@@ -64,6 +65,8 @@ export class Forwarding implements UpstreamListener {
   #isFinished = false;
   /** Status of the upstream's response, once its head arrived. */
   #status: number | undefined;
+  /** The rest of the response gets a time limit if it does not come with its head. */
+  #needsAnswerTimer = false;
   /** The client got a 504, and the forwarding continues. */
   #hasTimedOut = false;
   #abandoned: Promise<Reply | undefined> | undefined;
@@ -84,12 +87,12 @@ export class Forwarding implements UpstreamListener {
     exchange.forwarding = true;
     const { response } = exchange;
     if (this.#recording === undefined) exchange.release = () => this.#stop();
-    response.once('close', () => {
+    exchange.onClosed = () => {
       if (!this.#isSent) this.#stop();
       else if (this.#recording !== undefined) this.#stopIfUnneeded();
       // If the gateway's own answer was sent in full, a response of the upstream may still be discarded.
       else if (!response.writableFinished) this.#stop();
-    });
+    };
     this.body = this.#openBody();
     if (this.body instanceof Readable) this.body.on('error', (error) => this.#fail(error));
   }
@@ -144,7 +147,7 @@ export class Forwarding implements UpstreamListener {
       this.#stop();
       return;
     }
-    if (!this.#hasTimedOut) this.#timer = setTimeout(() => this.#onAnswerTimeout(), this.#options.answerMs);
+    this.#needsAnswerTimer = !this.#hasTimedOut;
     const { decision } = this.#passage;
     // A 429 that is passed on is about the provider's limits.
     const isLimited = status !== 429 && decision !== undefined && (decision.degraded || decision.shown !== undefined);
@@ -157,6 +160,14 @@ export class Forwarding implements UpstreamListener {
     if (this.#isFinished) return;
     if (!this.#sink.data(chunk)) this.#request?.pause();
     this.#stopIfUnneeded();
+  }
+
+  /** @internal For {@link UpstreamRequest}. */
+  onMore(): void {
+    if (this.#isFinished || this.#status === undefined) return;
+    if (this.#needsAnswerTimer) this.#timer = setTimeout(() => this.#onAnswerTimeout(), this.#options.answerMs);
+    this.#needsAnswerTimer = false;
+    if (!this.#sink.flush()) this.#request?.pause();
   }
 
   /** @internal For {@link UpstreamRequest}. */
