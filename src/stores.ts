@@ -47,6 +47,14 @@ export {
   type OnOrphan,
   unexpired as claimRecordAt,
 } from './core/claim.ts';
+export {
+  type CooldownChange,
+  type CooldownCommand,
+  type CooldownMark,
+  type CooldownReply,
+  changeCooldown,
+  type StartCooldown,
+} from './core/cooldown.ts';
 export { charge, countFitting, Decision, evaluate, FITS, type WindowStatus, windowStatus } from './core/decision.ts';
 export type {
   ClaimId,
@@ -60,6 +68,7 @@ export type {
   ResetTarget,
   SynchronousLimitStore,
 } from './core/ports.ts';
+export { IN_FLIGHT_LIMITS, type InFlight, type Slot, type SlotReply } from './core/slot.ts';
 export { addBeyond, type Counters, NEVER, SLOTS_PER_WINDOW, settleWindow } from './core/window.ts';
 export {
   type AllMethodsScope,

@@ -34,7 +34,8 @@ const LIBRARY: Record<string, readonly string[]> = {
   // Of stores, the memory store: an address is counted there unless the user says otherwise.
   address: ['base', 'core', 'limits', 'gate', 'stores'],
   adapters: ['base', 'core', 'http', 'gate', 'address'],
-  client: ['base', 'core'],
+  // Of http, retry-after.
+  client: ['base', 'core', 'http'],
   otel: ['base', 'core', 'gate'],
   testing: ['base', 'core', 'http', 'gate', 'limits', 'shared-limits', 'idempotency', 'stores'],
 };
@@ -218,7 +219,7 @@ const HOUSES: Readonly<Record<string, House>> = {
 const MOST_INTERNAL = 40;
 
 /** The most lines, those of the scripts in Lua and SQL included, and rooms of the library. */
-const MOST_LINES = 38_374;
+const MOST_LINES = 41_140;
 const MOST_ROOMS = 17;
 
 /** Packages that a room of the library may use at run time. All others, frameworks included, may only be imported as types. */

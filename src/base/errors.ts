@@ -172,7 +172,7 @@ export class StoreFullError extends HeadgateError {
   /** @param what the store is full of */
   constructor(
     readonly maxKeys: number,
-    what: 'keys' | 'settled receipts' = 'keys',
+    what: 'keys' | 'settled receipts' | 'requests in flight' = 'keys',
   ) {
     const advice = what === 'keys' ? ': raise maxKeys (active keys are never evicted)' : ', and are never evicted';
     super('store_full', `the store is full with ${maxKeys} ${what}, and those that it checked are active${advice}`);

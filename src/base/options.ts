@@ -19,10 +19,10 @@ export function isPlainObject(value: unknown): value is object {
 export function readByName<T, V>(
   values: Readonly<Record<string, T>> | undefined,
   place: string,
-  read: (value: T, place: string) => V,
+  read: (value: T, place: string, name: string) => V,
 ): Map<string, V> {
   if (values !== undefined && !isPlainObject(values)) throw new OptionError(place, values, 'must be a plain object');
-  return new Map(Object.entries(values ?? {}).map(([name, value]) => [name, read(value, placeIn(place, name))]));
+  return new Map(Object.entries(values ?? {}).map(([name, value]) => [name, read(value, placeIn(place, name), name)]));
 }
 
 /** Name in error messages of a property whose name is free. */

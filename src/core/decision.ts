@@ -1,6 +1,7 @@
 import { OptionError } from '../base/errors.ts';
 import type { Block } from './block.ts';
 import type { LimitName } from './limit.ts';
+import type { InFlightStatus } from './slot.ts';
 import { add, type Counters, fits, isOver, NEVER, SLOTS_PER_WINDOW } from './window.ts';
 import type { NamedWindow, WindowSet } from './window-set.ts';
 
@@ -87,6 +88,14 @@ export function charge(windowSet: WindowSet, counters: Counters, at: number, cos
   return started;
 }
 
+declare global {
+  // As in TypeScript's library and in the types of Node: not every program has one of them.
+  interface SymbolConstructor {
+    readonly dispose: unique symbol;
+    readonly asyncDispose: unique symbol;
+  }
+}
+
 /**
  * Whether a request was accepted, and if not, which window rejected it. Immutable (S19). `shown` and `trace` are
  * computed when they are read, from numbers that were copied when the store decided. Refund it with
@@ -108,6 +117,13 @@ export class Decision {
   declare readonly degraded: boolean;
   /** Every configured window, whether it was checked or not. */
   declare readonly windowSet: WindowSet;
+  /**
+   * `using decision = await limiter.consume(…)` calls `limiter.release(decision)` at the end of its scope (S29). Only on a
+   * platform that has the symbol.
+   */
+  declare readonly [Symbol.dispose]: () => void;
+  /** The same for `await using`, which waits for the store. */
+  declare readonly [Symbol.asyncDispose]: () => Promise<void>;
   readonly #rejectedBy: number;
   readonly #counters: ArrayLike<number>;
   #isUnsettled: boolean;
@@ -185,6 +201,14 @@ export class Decision {
   }
 
   /**
+   * How many requests were in flight, this one included, of the limit that has the least room for more; of a rejection,
+   * of the limit that had no room (S29). Undefined if no limit has `inFlight`, or if something else rejected the request.
+   */
+  get inFlight(): InFlightStatus | undefined {
+    return undefined;
+  }
+
+  /**
    * Whether the process decided by itself, from units that it had charged in the store before (S32). What other
    * processes used meanwhile is not in `remaining`.
    */
@@ -229,9 +253,10 @@ export class Decision {
 
   /** All readable fields, for logs. */
   toJSON(): object {
-    const { accepted, degraded, leased, account, route, lane, cost, decidedAt, shown, trace, impossible, blocked } =
-      this;
-    return { accepted, degraded, leased, account, route, lane, cost, decidedAt, shown, trace, impossible, blocked };
+    const { accepted, degraded, leased, account, route, lane, cost, decidedAt, shown, trace, impossible } = this;
+    const { blocked, inFlight } = this;
+    const state = { accepted, degraded, leased, account, route, lane, cost, decidedAt, shown, trace, impossible };
+    return { ...state, blocked, inFlight };
   }
 
   /** Of the last window of each limit the one with the least remaining; if they are equal, the route's. */

@@ -10,10 +10,13 @@ const METHODS: MethodTable<LimitStore> = {
   settleOnce: true,
   lease: true,
   charge: true,
+  holdSlot: true,
+  releaseSlot: true,
   reset: true,
   block: true,
   unblock: true,
   blocked: true,
+  cooldown: true,
   ready: true,
   close: true,
 };

@@ -12,7 +12,9 @@ import type {
   HeldReply,
   NotedStep,
 } from './claim.ts';
+import type { CooldownCommand, CooldownReply } from './cooldown.ts';
 import type { Decision, WindowStatus } from './decision.ts';
+import type { Slot, SlotReply } from './slot.ts';
 import type { WindowSet } from './window-set.ts';
 
 /** Counters to delete: of an account, of a route of every account, of one route of one account, or (neither) all. */
@@ -111,7 +113,17 @@ export interface LimitStore {
    * @returns every window after that, as `peek` returns it
    */
   charge?(account: string, route: string, windowSet: WindowSet, cost: number): MaybePromise<readonly WindowStatus[]>;
-  /** Deletes counters (S14). Blocks stay. */
+  /**
+   * Takes a slot for a request in flight, or renews its lease, as one atomic step (S29). In each limit that counts it:
+   * removes the slots whose lease is over, and keeps the slot if it is there. If every limit without it has room, it is
+   * added to them; else to none. A store implements both methods of slots or none.
+   * @param leaseMs how long the slot lasts from now on, in milliseconds, unless it is renewed or released: at most 24
+   * hours. The caller checked it, and the limits: integers from 0 to 1,000,000. With 0, the slot is only counted
+   */
+  holdSlot?(slot: Slot, leaseMs: number): MaybePromise<SlotReply>;
+  /** Gives a slot back. Without it, nothing is changed. */
+  releaseSlot?(slot: Slot): MaybePromise<void>;
+  /** Deletes counters (S14). Blocks and slots stay. */
   reset(target: ResetTarget): MaybePromise<void>;
   /**
    * Blocks an account, or one of its routes (S21). It replaces the block of the same target. `consume` then returns a
@@ -127,6 +139,12 @@ export interface LimitStore {
    * later. Undefined without one.
    */
   blocked?(target: BlockTarget): MaybePromise<Block | undefined>;
+  /**
+   * Starts, tries or ends the cooldown of exactly this target, as `core/cooldown.ts` says, in one atomic step (S30). Its
+   * block is a block like any other. The mark beside it rejects no request. A store that implements it implements blocks,
+   * too. The caller checked the command.
+   */
+  cooldown?(target: BlockTarget, command: CooldownCommand): MaybePromise<CooldownReply>;
   /** Waits until the store's server answers, and then decides without delay. Absent if there is no server. */
   ready?(options?: ReadyOptions): MaybePromise<void>;
   /** Closes the store's own resources, never an object that was passed to it. */
@@ -138,6 +156,8 @@ export interface SynchronousLimitStore extends Synchronous<LimitStore> {
   readonly synchronous: true;
   /** Like `lease` of {@link LimitStore}, without a promise. */
   lease?(account: string, route: string, windowSet: WindowSet, cost: number, count: number): LeaseGrant;
+  /** Like `holdSlot` of {@link LimitStore}, without a promise. */
+  holdSlot?(slot: Slot, leaseMs: number): SlotReply;
 }
 
 /** Identifies a claim by two strings of any content (I2). Two different pairs never share a claim. */

@@ -1,4 +1,5 @@
 import type { Limit, LimitName, LimitWindow } from './limit.ts';
+import type { InFlight } from './slot.ts';
 
 /**
  * A window of a window set. (limit, durationMs) identifies it, so a changed `max` applies to the existing count (S10).
@@ -34,6 +35,8 @@ export interface WindowSet {
   readonly shows: ShownWindow;
   /** The lane that may use so much of each window (S28). Undefined for requests without a lane. */
   readonly lane?: string | undefined;
+  /** The most requests at the same time (S29). For the limiter: stores count only windows by it. */
+  readonly inFlight?: InFlight | undefined;
 }
 
 /** Whether a request is counted in windows that all routes of its account share. */
@@ -51,6 +54,7 @@ export function createWindowSet(
   allMethodsScope: AllMethodsScope = 'route',
   shows: ShownWindow = 'last',
   lane?: string,
+  inFlight?: InFlight,
 ): WindowSet {
   const windows = Object.freeze([...named('route', routeLimit), ...named('all-methods', allMethods)]);
   return Object.freeze({
@@ -61,14 +65,22 @@ export function createWindowSet(
     allMethodsScope,
     shows,
     lane,
+    inFlight,
   });
 }
 
-/** The same windows with other maxes, so with the same counters (S10). */
+/**
+ * The same windows with other maxes, so with the same counters (S10). At least one request may be in flight, because a
+ * part of one is none at all.
+ */
 export function withMaxes(windowSet: WindowSet, maxOf: (max: number) => number, lane = windowSet.lane): WindowSet {
-  const { routeWindows, allMethodsScope, shows } = windowSet;
-  const windows = windowSet.windows.map((window) => ({ ...window, max: maxOf(window.max) }));
-  return createWindowSet(windows.slice(0, routeWindows), windows.slice(routeWindows), allMethodsScope, shows, lane);
+  const { windows, allMethodsScope, shows, inFlight } = windowSet;
+  const limitOf = (name: LimitName): Limit =>
+    windows.filter(({ limit }) => limit === name).map((window) => ({ ...window, max: maxOf(window.max) }));
+  const mostOf = (max: number | undefined): number | undefined =>
+    max === undefined ? undefined : Math.min(max, Math.max(1, maxOf(max)));
+  const most = inFlight && { route: mostOf(inFlight.route), allMethods: mostOf(inFlight.allMethods) };
+  return createWindowSet(limitOf('route'), limitOf('all-methods'), allMethodsScope, shows, lane, most);
 }
 
 /** A share of a max, rounded down. Exact: 0.29 of 100 is 29, although 0.29 * 100 is less in binary fractions. */

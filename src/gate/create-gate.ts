@@ -4,6 +4,7 @@ import { createMisuseLog } from '../core/misuse.ts';
 import { MISSING_KEY_DETAIL } from '../http/idempotency-key.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';
 import type { Claim } from '../idempotency/claim.ts';
+import { Cooldown, cooldownSettings } from '../limits/cooldown.ts';
 import { type Access, resolveAccess } from './access.ts';
 import { GateEntries } from './entries.ts';
 import { GateEmitter } from './events.ts';
@@ -60,8 +61,10 @@ class StagedGate<Request> implements Gate<Request> {
     this.#options = options;
     this.#checks = checks;
     this.#events = new GateEmitter(options.onEvent, createLogger(options.logger));
-    this.#entries = new GateEntries(options, this.#events, checks);
-    this.#limits = new LimitStage(options, this.#entries, checks);
+    const settings = cooldownSettings(options.cooldown);
+    const cooldown = settings && new Cooldown(options.limiter, settings);
+    this.#entries = new GateEntries(options, this.#events, checks, cooldown);
+    this.#limits = new LimitStage(options, this.#entries, checks, cooldown);
     const { idempotency, isOutcome = isNotRejection, keepsField } = options;
     this.#idempotency = idempotency && new IdempotencyStage({ idempotency, isOutcome, keepsField });
   }
@@ -196,13 +199,28 @@ class StagedGate<Request> implements Gate<Request> {
         return entry.kind === 'answer' ? entry : entry.withMarks(BYPASSED);
       }
       case 'claimed':
-        try {
-          const entry = await this.#limits.enter(request, requestId, known);
-          return await this.#dispatch(stage, opened.claim, keyed, problem, entry, request, requestId);
-        } catch (error) {
-          await opened.claim.abandon();
-          throw error;
-        }
+        return this.#enterClaimed(stage, opened.claim, keyed, request, requestId, known);
+    }
+  }
+
+  async #enterClaimed(
+    stage: IdempotencyStage,
+    claim: Claim,
+    keyed: FingerprintedRequest,
+    request: Request,
+    requestId: string,
+    known: KnownRequest,
+  ): Promise<GateAnswer | GatePassage> {
+    let entry: GateAnswer | GatePassage | undefined;
+    try {
+      entry = await this.#limits.enter(request, requestId, known);
+      const problem = this.#entries.problemFor(request, requestId);
+      return await this.#dispatch(stage, claim, keyed, problem, entry, request, requestId);
+    } catch (error) {
+      await claim.abandon();
+      // Nobody else ends a passage that no adapter got.
+      if (entry?.kind === 'proceed') await entry.abandon();
+      throw error;
     }
   }
 

@@ -1,9 +1,11 @@
 import { type HeadgateErrorCode, isHeadgateError, OptionError } from '../base/errors.ts';
 import { isPromise } from '../base/maybe-promise.ts';
+import { PROVIDER } from '../core/cooldown.ts';
 import type { Decision } from '../core/decision.ts';
 import type { ErrorStatus, ErrorType } from '../http/error-types.ts';
 import { createProblem, problemReply, type Reply } from '../http/problem.ts';
 import { type HeaderFields, rateLimitFields } from '../http/rate-limit-fields.ts';
+import type { Cooldown } from '../limits/cooldown.ts';
 import { OF_ACCOUNT } from '../limits/joint-decision.ts';
 import { problemOfBody } from './body-problem.ts';
 import type { GateEmitter, RefusedEvent, SkippedEvent } from './events.ts';
@@ -41,8 +43,15 @@ export class GateEntries<Request> {
   readonly #options: GateOptions<Request>;
   readonly #events: GateEmitter;
   readonly #checks: GateChecks | undefined;
+  readonly #cooldown: Cooldown | undefined;
 
-  constructor(options: GateOptions<Request>, events: GateEmitter, checks: GateChecks | undefined) {
+  constructor(
+    options: GateOptions<Request>,
+    events: GateEmitter,
+    checks: GateChecks | undefined,
+    cooldown?: Cooldown | undefined,
+  ) {
+    this.#cooldown = cooldown;
     this.#options = options;
     this.#events = events;
     this.#checks = checks;
@@ -59,7 +68,8 @@ export class GateEntries<Request> {
     if (decision.impossible && !decision.degraded)
       return this.answer(422, 'api/cost_exceeds_limit', NEVER_FITS_DETAIL, request, id, headers, decision);
     const detail = rejectionDetail(decision, headers, (group) => this.#describe(group, id));
-    return this.answer(429, 'api/too_many_requests', detail, request, id, headers, decision);
+    const type = decision.blocked?.reason === PROVIDER ? 'provider/too_many_requests' : 'api/too_many_requests';
+    return this.answer(429, type, detail, request, id, headers, decision);
   }
 
   /**
@@ -176,22 +186,28 @@ export class GateEntries<Request> {
   }
 
   #createPassage(requestId: string, decision: Decision | undefined, headers: HeaderFields): GatePassage {
-    return new GatePassage(decision, headers, requestId, this.#options, this.#events, this.#checks);
+    return new GatePassage(decision, headers, requestId, this.#options, this.#events, this.#checks, this.#cooldown);
   }
 }
 
 /** @param describeGroup the words for a group */
 function rejectionDetail(
-  { blocked, shown, parts, rejectedBy = OF_ACCOUNT }: Decision,
+  { blocked, inFlight, shown, parts, rejectedBy = OF_ACCOUNT }: Decision,
   headers: HeaderFields,
   describeGroup: (name: string) => string,
 ): string {
   const retry = 'retry-after' in headers ? `in ${headers['retry-after']} s` : 'later';
   const group = parts === undefined || rejectedBy === OF_ACCOUNT ? undefined : describeGroup(rejectedBy);
+  if (inFlight !== undefined) {
+    const { running, max } = inFlight;
+    return `${running} of at most ${max} requests${group === undefined ? '' : ` of ${group}`} are running; retry when one has ended.`;
+  }
   if (blocked === undefined) {
     const state = (shown?.remaining ?? 0) > 0 ? 'has not enough left for this request' : 'is used up';
     return `The rate limit ${group === undefined ? '' : `of ${group} `}${state}; retry ${retry}.`;
   }
-  const detail = `Requests like this one are blocked for ${group ?? 'this account'}; retry ${retry}.`;
+  const owner = group ?? 'this account';
+  if (blocked.reason === PROVIDER) return `The provider takes no more requests of ${owner} now; retry ${retry}.`;
+  const detail = `Requests like this one are blocked for ${owner}; retry ${retry}.`;
   return blocked.reason === undefined ? detail : `${detail} Reason: ${blocked.reason}`;
 }

@@ -2,6 +2,7 @@ import { builtinModule } from '../base/builtin-module.ts';
 import { Emitter } from '../base/emitter.ts';
 import type { Decision } from '../core/decision.ts';
 import type { Refusal } from '../idempotency/refusal.ts';
+import type { CooldownReport } from '../limits/cooldown.ts';
 
 /** A limit accepted or rejected a request. */
 export interface DecisionEvent {
@@ -67,6 +68,16 @@ export interface ProviderRejectedEvent {
 }
 
 /**
+ * The provider's answer to a request changed the cooldown of its account (S30). `started`: its requests are rejected for
+ * `forMs`. `ended`: the provider accepted the first request after that.
+ */
+export interface CooldownEvent extends CooldownReport {
+  readonly type: 'cooldown';
+  readonly requestId: string;
+  readonly decision: Decision;
+}
+
+/**
  * A resolver, the cache hook, `partitionKey`, `describe`, `answer` or the store failed. The request got a 500 or 503; or it had its answer, and
  * only its charge could not be settled. The failure is also written to the gate's `logger`.
  */
@@ -90,8 +101,10 @@ export interface FailureEvent {
     | 'limits'
     | 'refund'
     | 'settle'
+    | 'release'
     | 'finalCost'
     | 'providerAnswers'
+    | 'cooldown'
     | 'partitionKey'
     | 'describe'
     | 'answer';
@@ -106,6 +119,7 @@ export type GateEvent =
   | RefundEvent
   | SettledEvent
   | ProviderRejectedEvent
+  | CooldownEvent
   | IdempotencyOutcomeEvent
   | FailureEvent;
 

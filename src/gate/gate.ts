@@ -2,6 +2,7 @@ import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { Decision } from '../core/decision.ts';
 import type { Reply } from '../http/problem.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';
+import type { CooldownReport, ProviderResponse } from '../limits/cooldown.ts';
 import type { ResponseRecording } from './recording.ts';
 import type { RejectionError } from './rejection-error.ts';
 import type { RouteOptions } from './route-options.ts';
@@ -25,8 +26,8 @@ export interface GateOutcome {
 }
 
 /**
- * The gate lets the request through. The adapter must call exactly one of `settle` and `abandon`, once. Later calls
- * change nothing.
+ * The gate lets the request through. The adapter must call exactly one of `settle` and `abandon`, once, and `end` when
+ * the response has ended. Later calls change nothing.
  */
 export interface Passage {
   readonly kind: 'proceed';
@@ -67,6 +68,16 @@ export interface Passage {
    */
   noteOutcome(note: unknown): void;
   /**
+   * Reports the provider's answer to this request, for a gate with `cooldown`: a 429, or a 503 with `retry-after`, pauses
+   * the account; any other answer to the first request after a pause ends it. Then the status of the handler's own response
+   * no longer matters for that. Report every answer.
+   * @param response of `fetch`, or an object with `status` and `headers`
+   * @returns what changed; undefined if nothing did
+   * @throws (rejects with) OptionError without `cooldown`, and for anything that is no response. A failure of the store is
+   * an event, and logged
+   */
+  cooldown(response: ProviderResponse): Promise<CooldownReport | undefined>;
+  /**
    * Call it if the effect of a dispatched request may have happened, or not, such as after a time-out. The gate then
    * neither stores the response nor releases the key: a retry finds an orphan, for which `onOrphan` decides. Resolves once
    * the store knows, or does not answer. Never rejects.
@@ -78,13 +89,21 @@ export interface Passage {
    * stored under the key. Never rejects.
    */
   abandon(): Promise<Reply | undefined>;
+  /** True if the request counts as in flight until `end` or `abandon` is called (S29). */
+  readonly holdsSlot?: boolean | undefined;
+  /**
+   * Call it when the response has ended, or the client is gone: the request is in flight no more (S29). Never rejects.
+   */
+  end?(): MaybePromise<void>;
 }
 
 /** The headers of a response that a request got after the gate had let it through. */
 export interface Settlement {
   /** Headers to add to the response. Without rate-limit fields if another gate of the request shows its own (S6). */
   readonly headers: HeaderFields;
-  /** True if the provider itself answered 429: remove all rate-limit headers, also the provider's (S16). */
+  /**
+   * True if the provider itself answered 429: remove the fields of {@link NUMBER_FIELD_NAMES}, also the provider's (S16).
+   */
   readonly stripRateLimit: boolean;
 }
 

@@ -3,7 +3,9 @@
  * @module headgate/gate
  */
 
+export type { CooldownOptions, CooldownReport, ProviderResponse } from '../limits/cooldown.ts';
 export {
+  type CooldownEvent,
   type DecisionEvent,
   type FailureEvent,
   GATE_CHANNEL,
@@ -18,7 +20,7 @@ export {
 export type { GateAnswer, GateEntry, GateOutcome, GateReply, Passage, Settlement } from './gate.ts';
 export type { IdempotentRequest } from './idempotent-request.ts';
 export type { NoAccountAnswer, OnNoAccount } from './no-account.ts';
-export type { HandlerRejection, HandlerResponse } from './options.ts';
+export type { HandlerRejection, HandlerResponse, ProviderAnswers } from './options.ts';
 export type { AnswerContext, AnswerFunction, Rejection } from './own-answer.ts';
 export type { CapturedResponse, ResponseRecording } from './recording.ts';
 export { type RejectionError, rejectionOf } from './rejection-error.ts';

@@ -1,6 +1,7 @@
 import { CostError, OptionError } from '../base/errors.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { EVERY_ROUTE } from '../core/window-set.ts';
+import type { Cooldown } from '../limits/cooldown.ts';
 import type { Groups } from '../limits/groups.ts';
 import type { GateEntries } from './entries.ts';
 import type { GateAnswer } from './gate.ts';
@@ -25,10 +26,17 @@ export class LimitStage<Request> {
   readonly #options: RouteGateOptions<Request>;
   readonly #entries: GateEntries<Request>;
   readonly #checks: GateChecks | undefined;
+  readonly #cooldown: Cooldown | undefined;
   /** Undefined if a request without an account passes. */
   readonly #noAccount: NoAccountRefusal | undefined;
 
-  constructor(options: RouteGateOptions<Request>, entries: GateEntries<Request>, checks: GateChecks | undefined) {
+  constructor(
+    options: RouteGateOptions<Request>,
+    entries: GateEntries<Request>,
+    checks: GateChecks | undefined,
+    cooldown: Cooldown | undefined,
+  ) {
+    this.#cooldown = cooldown;
     this.#options = options;
     this.#entries = entries;
     this.#checks = checks;
@@ -127,7 +135,8 @@ export class LimitStage<Request> {
         requestId,
         new StageError('cached', new OptionError('cached', isCached, BAD_CACHED)),
       );
-    const { limiter, limits, route: routeOption } = this.#options;
+    const { limits, route: routeOption } = this.#options;
+    const limiter = this.#cooldown ?? this.#options.limiter;
     // The limiter must not take the name of every route for a route.
     const named = routeOption === undefined ? undefined : route;
     const limited = { account, route: named, provider, plan, groups, lane, cost, limits };

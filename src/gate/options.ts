@@ -7,6 +7,7 @@ import type { ProblemMediaType } from '../http/problem.ts';
 import { type RateLimitFields, rateLimitStyles } from '../http/rate-limit-fields.ts';
 import type { KeepField } from '../http/stored-response.ts';
 import type { KeyOpener } from '../idempotency/idempotency.ts';
+import { type CooldownOptions, cooldownSettings } from '../limits/cooldown.ts';
 import type { Groups } from '../limits/groups.ts';
 import { groupsOf, layerFields, needsRoute, partsOf } from '../limits/limiter-parts.ts';
 import type { Limiter } from '../limits/ports.ts';
@@ -25,10 +26,14 @@ export interface HandlerResponse {
   header(name: string): string | undefined;
 }
 
-/** A 429 that comes from behind a gate, as `providerAnswers` sees it. */
-export interface HandlerRejection extends HandlerResponse {
-  readonly status: 429;
-}
+/**
+ * A rejection that comes from behind a gate, as `providerAnswers` sees it: a 429; with `cooldown` also another status
+ * that it lists, and a 503 with `retry-after`.
+ */
+export type HandlerRejection = HandlerResponse;
+
+/** Whether an answer is the provider's, and whether it keeps the fields that look like the gate's. */
+export type ProviderAnswers = boolean | 'pass';
 
 /** Options of {@link createGate}. `Request` is what the adapter passes, e.g. Node's `IncomingMessage`. */
 export interface GateOptions<Request> {
@@ -142,12 +147,22 @@ export interface GateOptions<Request> {
    */
   readonly partitionKey?: ((subject: Pick<Rejection, 'account' | 'route'>) => string | undefined) | undefined;
   /**
-   * Whether a 429 from behind the gate is the provider's own answer: then every rate-limit field is removed from it,
-   * because no client may take the provider's limit for yours. If false, the 429 of a handler, or of a limiter of its
-   * own, passes untouched. A function decides per response; it must not be asynchronous (S16).
+   * Whether a 429 from behind the gate is the provider's own answer: then `x-ratelimit-limit`, `-remaining`, `-reset`,
+   * `ratelimit` and `ratelimit-policy` are removed from it, because no client may take the provider's limit for yours. Its
+   * `retry-after` and other fields stay. `'pass'`: it is the provider's, and keeps every field. If false, the 429 of a
+   * handler, or of a limiter of its own, passes untouched. A function decides per response; it must not be asynchronous
+   * (S16).
+   * @default false; true with `cooldown`
+   */
+  readonly providerAnswers?: ProviderAnswers | ((response: HandlerRejection) => ProviderAnswers) | undefined;
+  /**
+   * Pauses an account whose provider answers 429, or 503 with `retry-after`: its requests get 429
+   * `provider/too_many_requests` until then, in every process that shares the store. Afterwards the first request goes
+   * alone (S30). The gate sees the answers of its handler that are the provider's (`providerAnswers`). A handler that
+   * calls its provider itself reports the answer: `passageOf(request)?.cooldown(response)`.
    * @default false
    */
-  readonly providerAnswers?: boolean | ((response: HandlerRejection) => boolean) | undefined;
+  readonly cooldown?: boolean | CooldownOptions | undefined;
   /**
    * Media type of the gate's own error responses.
    * @default 'application/json'
@@ -216,6 +231,7 @@ const OTHERS = [
   'requireKey',
   'headers',
   'providerAnswers',
+  'cooldown',
   'problemMediaType',
   'rejection',
 ];
@@ -247,13 +263,22 @@ export function checkGateOptions<Request>(options: GateOptions<Request>, hasRout
   checkIdempotency(options);
   checkFunctions(options, FUNCTIONS);
   const { providerAnswers = false } = options;
-  if (typeof providerAnswers !== 'boolean' && typeof providerAnswers !== 'function') {
-    throw new OptionError('providerAnswers', providerAnswers, 'must be true, false or a function of the response');
+  if (!isProviderAnswers(providerAnswers) && typeof providerAnswers !== 'function') {
+    throw new OptionError(
+      'providerAnswers',
+      providerAnswers,
+      "must be true, false, 'pass' or a function of the response",
+    );
   }
+  cooldownSettings(options.cooldown);
   noAccountRefusal(options.onNoAccount);
   createMisuseLog(options);
   checkAnswers(options);
   checkOneOf('problemMediaType', problemMediaType, MEDIA_TYPES);
+}
+
+export function isProviderAnswers(value: unknown): value is ProviderAnswers {
+  return typeof value === 'boolean' || value === 'pass';
 }
 
 /** @throws OptionError */

@@ -12,7 +12,17 @@ import { forEachField } from '../http/raw-fields.ts';
  */
 export type Rejection = Pick<
   Decision,
-  'account' | 'route' | 'cost' | 'decidedAt' | 'degraded' | 'rejectedBy' | 'shown' | 'trace' | 'impossible' | 'blocked'
+  | 'account'
+  | 'route'
+  | 'cost'
+  | 'decidedAt'
+  | 'degraded'
+  | 'rejectedBy'
+  | 'shown'
+  | 'trace'
+  | 'impossible'
+  | 'blocked'
+  | 'inFlight'
 >;
 
 /** Facts for an `answer` function beside the error object. */

@@ -1,5 +1,5 @@
 import { OptionError } from '../base/errors.ts';
-import { isPromise } from '../base/maybe-promise.ts';
+import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import type { Decision } from '../core/decision.ts';
 import { hasSharedCount } from '../core/window-set.ts';
 import type { Reply } from '../http/problem.ts';
@@ -7,15 +7,23 @@ import type { HeaderFields } from '../http/rate-limit-fields.ts';
 import { NotDispatchedError } from '../idempotency/not-dispatched.ts';
 import { refuse } from '../idempotency/note.ts';
 import { RolledBackError } from '../idempotency/rolled-back.ts';
+import {
+  type Cooldown,
+  type CooldownReport,
+  fieldsOf,
+  type ProviderResponse,
+  type ReadField,
+} from '../limits/cooldown.ts';
 import { checkCost } from '../limits/limiter.ts';
 import type { Limiter } from '../limits/ports.ts';
 import type { GateEmitter } from './events.ts';
 import type { GateOutcome, Passage, Settlement } from './gate.ts';
-import type { GateOptions } from './options.ts';
+import { type GateOptions, isProviderAnswers, type ProviderAnswers } from './options.ts';
 import type { CapturedResponse, ResponseRecording } from './recording.ts';
 
 const NOT_ENDED = 'the response broke off, or is longer than maxKeptBytes and did not end by then';
 const SUCCESS_AFTER_ABANDON = 'the handler called abandon(), and answered a success after it';
+const NO_COOLDOWN = 'must be given to the gate: without it, nothing is paused';
 const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 const noField = (): undefined => undefined;
 
@@ -30,6 +38,8 @@ export class GatePassage implements Passage {
   #stack: GatePassage[] | undefined;
   /** Another gate rejected the request: the response shows that window. */
   #isHidden = false;
+  /** The handler reported the provider's answer. */
+  #isReported = false;
   recording: ResponseRecording | undefined;
   isRecorded = false;
   #releaseClaim: (() => Promise<Reply | undefined>) | undefined;
@@ -42,10 +52,11 @@ export class GatePassage implements Passage {
     readonly decision: Decision | undefined,
     public headers: HeaderFields,
     readonly requestId: string,
-    private readonly options: Pick<GateOptions<never>, 'limiter' | 'providerAnswers' | 'finalCost'>,
+    private readonly options: Pick<GateOptions<never>, 'limiter' | 'providerAnswers' | 'finalCost' | 'cooldown'>,
     private readonly events: GateEmitter,
     /** Looks for signs of a mistake. */
     private readonly checks?: { finalCost(cost: unknown, status: number): void } | undefined,
+    private readonly pauses?: Cooldown | undefined,
   ) {}
 
   /**
@@ -180,18 +191,22 @@ export class GatePassage implements Passage {
   }
 
   settle(outcome: GateOutcome): Settlement {
-    const { status, cached = false, fromGate = false } = outcome;
+    const { status, cached = false, fromGate = false, header = noField } = outcome;
+    const isRefusal = status === 429 || this.pauses?.isRefusal(status, header);
+    const provider = !fromGate && isRefusal ? this.#isProviders(outcome) : false;
     if (this.#state === 'open') {
       this.#state = 'settled';
+      // Only of a refusal is it known whose it is. Any other answer came past the provider.
+      if (isRefusal ? provider !== false : this.#isPastProvider(outcome)) this.#reportOnce(status, header);
       if (cached) void this.#settleCharge(0);
       else if (!fromGate) this.#applyFinalCost(outcome);
       // The handler was not reached, so a retry must be able to run it (I6).
       if (fromGate) this.#releasing = this.#releaseClaim?.();
     }
     if (status !== 429) return { headers: this.#isShown() ? this.headers : this.marks, stripRateLimit: false };
-    if (fromGate || !this.#isProviders(outcome)) return { headers: this.marks, stripRateLimit: false };
+    if (provider === false) return { headers: this.marks, stripRateLimit: false };
     this.events.emit({ type: 'provider_rejected', requestId: this.requestId, decision: this.decision });
-    return { headers: this.marks, stripRateLimit: true };
+    return { headers: this.marks, stripRateLimit: provider !== 'pass' };
   }
 
   abandon(): Promise<Reply | undefined> {
@@ -217,23 +232,75 @@ export class GatePassage implements Passage {
     return (this.#state !== 'abandoned' && hasFields ? this.decision?.shown?.remaining : undefined) ?? Infinity;
   }
 
-  /** Whether a 429 from behind the gate is the provider's own (S16). */
-  #isProviders({ header = noField }: GateOutcome): boolean {
-    const { providerAnswers = false } = this.options;
-    if (typeof providerAnswers === 'boolean') return providerAnswers;
+  async cooldown(response: ProviderResponse): Promise<CooldownReport | undefined> {
+    const field = fieldsOf(response);
+    const pausing = (this.#stack ?? [this]).filter(({ pauses }) => pauses !== undefined);
+    if (pausing.length === 0) throw new OptionError('cooldown', undefined, NO_COOLDOWN);
+    const reports = await Promise.all(
+      pausing.map((one) => {
+        one.#isReported = true;
+        return one.#report(response.status, field);
+      }),
+    );
+    return reports.find((report) => report !== undefined);
+  }
+
+  #isPastProvider({ cached, fromGate }: GateOutcome): boolean {
+    return !(cached || fromGate || this.options.providerAnswers === false);
+  }
+
+  #reportOnce(status: number, field: ReadField): void {
+    if (this.pauses !== undefined && !this.#isReported) void this.#report(status, field);
+  }
+
+  /** Never rejects. */
+  async #report(status: number, field: ReadField): Promise<CooldownReport | undefined> {
+    const { decision, requestId, pauses } = this;
+    if (decision === undefined) return undefined;
     try {
-      const answer: unknown = providerAnswers({ status: 429, header });
+      const report = await pauses?.report(decision, status, field);
+      if (report !== undefined) this.events.emit({ type: 'cooldown', requestId, decision, ...report });
+      return report;
+    } catch (error) {
+      this.events.emitFailure({ requestId, stage: 'cooldown', error });
+      return undefined;
+    }
+  }
+
+  /** Whether a 429, or another refusal, from behind the gate is the provider's own (S16, S30). */
+  #isProviders({ status, header = noField }: GateOutcome): ProviderAnswers {
+    const { providerAnswers = this.pauses !== undefined } = this.options;
+    if (typeof providerAnswers !== 'function') return providerAnswers;
+    try {
+      const answer: unknown = providerAnswers({ status, header });
       // An asynchronous function is a mistake. An unhandled rejection would end the process.
       if (isPromise(answer)) answer.then(undefined, noField);
-      return answer === true;
+      return isProviderAnswers(answer) ? answer : false;
     } catch (error) {
       this.events.emitFailure({ requestId: this.requestId, stage: 'providerAnswers', error });
       return false;
     }
   }
 
+  get holdsSlot(): boolean {
+    return this.decision?.inFlight !== undefined;
+  }
+
+  end(): MaybePromise<void> {
+    // A release that was made before changes nothing.
+    if (this.decision !== undefined && this.holdsSlot) return this.#releaseSlot(this.decision);
+  }
+
+  async #releaseSlot(decision: Decision): Promise<void> {
+    try {
+      await this.options.limiter.release(decision);
+    } catch (error) {
+      this.events.emitFailure({ requestId: this.requestId, stage: 'release', error });
+    }
+  }
+
   async #abandon(): Promise<Reply | undefined> {
-    const [instead] = await Promise.all([this.#releaseClaim?.(), this.#settleCharge(0)]);
+    const [instead] = await Promise.all([this.#releaseClaim?.(), this.#settleCharge(0), this.end()]);
     return instead;
   }
 

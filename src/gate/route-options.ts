@@ -19,6 +19,7 @@ export interface RouteOptions<Request>
       | 'groups'
       | 'cached'
       | 'finalCost'
+      | 'cooldown'
       | 'answer'
       | 'rejection'
     >
@@ -51,7 +52,7 @@ export interface RouteGateOptions<Request> extends GateOptions<Request> {
   readonly limits?: Limit | undefined;
 }
 
-const OTHERS = ['onNoAccount', 'finalCost', 'limits', 'idempotency', 'requireKey', 'rejection', 'answer'];
+const OTHERS = ['onNoAccount', 'finalCost', 'cooldown', 'limits', 'idempotency', 'requireKey', 'rejection', 'answer'];
 /** The names of the options of a route. */
 export const ROUTE_OPTIONS: readonly string[] = [...RESOLVERS, ...OTHERS];
 

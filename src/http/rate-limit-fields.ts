@@ -24,7 +24,7 @@ const POLICY_NAMES = /* @__PURE__ */ new WeakMap<WindowSet, readonly string[]>()
 
 /**
  * How each style writes a decision. `reset` is the time until the shown window ends, in whole seconds. The names of a
- * style's fields must also be in {@link RATE_LIMIT_FIELD_NAMES}: otherwise they would stay on a provider's own 429
+ * style's fields must also be in {@link NUMBER_FIELD_NAMES}: otherwise they would stay on a provider's own 429
  * (S16).
  */
 const STYLES: Readonly<Record<RateLimitStyle, FieldWriter>> = {
@@ -57,15 +57,20 @@ export type RateLimitFields = RateLimitStyle | readonly RateLimitStyle[];
 /** Every style, for checks and messages. */
 export const RATE_LIMIT_STYLES = /* @__PURE__ */ Object.keys(STYLES) as readonly RateLimitStyle[];
 
-/** Every field name that describes our limits. They are removed from an answer that is about the provider's (S16). */
-export const RATE_LIMIT_FIELD_NAMES = [
+/**
+ * The fields that a client would take for our numbers. They are removed from a provider's own 429, which keeps its
+ * `retry-after` (S16).
+ */
+export const NUMBER_FIELD_NAMES = [
   'x-ratelimit-limit',
   'x-ratelimit-remaining',
   'x-ratelimit-reset',
   'ratelimit',
   'ratelimit-policy',
-  'retry-after',
 ] as const;
+
+/** Every field name that describes our limits. */
+export const RATE_LIMIT_FIELD_NAMES = [...NUMBER_FIELD_NAMES, 'retry-after'] as const;
 
 const NO_FIELDS: HeaderFields = /* @__PURE__ */ Object.freeze({});
 

@@ -63,6 +63,7 @@ export class LeaseStore {
         (block) =>
         (target, ...rest) =>
           this.#during(target, () => block(target, ...rest)),
+      cooldown: (cooldown) => (target, command) => this.#during(target, () => cooldown(target, command)),
     });
     return Object.assign(store, { close: () => after(this.close(), () => this.#store.close?.()) });
   }

@@ -3,7 +3,7 @@ import { checkOptions } from '../base/options.ts';
 import type { Block, BlockTarget } from '../core/block.ts';
 
 /** A year. For longer, or for ever, an application has to remember the account itself: then it can deny the request. */
-const LONGEST_MS = 365 * 86_400_000;
+export const LONGEST_BLOCK_MS = 365 * 86_400_000;
 /** Longest reason, in UTF-16 units. */
 const MAX_REASON = 200;
 
@@ -21,8 +21,12 @@ export interface BlockOptions extends Block {
 export function checkBlock(block: object): Required<BlockOptions> {
   checkOptions(block, ['forMs', 'reason', 'reset'], 'block');
   const { forMs, reason, reset = false } = block as { forMs: unknown; reason: unknown; reset: unknown };
-  if (!Number.isSafeInteger(forMs) || (forMs as number) < 1 || (forMs as number) > LONGEST_MS)
-    throw new OptionError('block.forMs', forMs, `must be an integer of milliseconds from 1 to ${LONGEST_MS} (a year)`);
+  if (!Number.isSafeInteger(forMs) || (forMs as number) < 1 || (forMs as number) > LONGEST_BLOCK_MS)
+    throw new OptionError(
+      'block.forMs',
+      forMs,
+      `must be an integer of milliseconds from 1 to ${LONGEST_BLOCK_MS} (a year)`,
+    );
   if (reason !== undefined && (typeof reason !== 'string' || reason.length > MAX_REASON))
     throw new OptionError('block.reason', reason, `must be a text of at most ${MAX_REASON} characters`);
   if (typeof reset !== 'boolean') throw new OptionError('block.reset', reset, 'must be true or false');

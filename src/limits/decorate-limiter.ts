@@ -9,6 +9,7 @@ const METHODS: MethodTable<Limiter> = {
   usage: true,
   refund: true,
   settle: true,
+  release: true,
   charge: true,
   reset: true,
   block: true,

@@ -22,6 +22,8 @@ export function joinWindowSets(parts: readonly DecisionPart[]): WindowSet {
   let before = NO_WINDOWS;
   for (const { decision, subject } of parts) {
     const { windowSet } = decision;
+    // Such as the part of the requests in flight.
+    if (windowSet.windows.length === 0) continue;
     const bySubject = getOrCreate(known, windowSet, () => new Map<string, Joined>());
     const { windowSet: both, further } = getOrCreate(bySubject, subject, () => ({
       windowSet: before === NO_WINDOWS && subject === ACCOUNT ? windowSet : joinTwo(before, windowSet, subject),
@@ -33,11 +35,12 @@ export function joinWindowSets(parts: readonly DecisionPart[]): WindowSet {
   return before;
 }
 
-function joinTwo(before: WindowSet, { windows }: WindowSet, subject: string): WindowSet {
+function joinTwo(before: WindowSet, { windows, lane }: WindowSet, subject: string): WindowSet {
   const named = windows.map((window) => (subject === ACCOUNT ? window : Object.freeze({ ...window, group: subject })));
   const all = Object.freeze([...before.windows, ...named]);
   return Object.freeze({
     ...before,
+    lane,
     windows: all,
     durations: Float64Array.from(all, ({ durationMs }) => durationMs),
     maxes: Float64Array.from(all, ({ max }) => max),

@@ -2,8 +2,10 @@ import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import type { Block } from '../core/block.ts';
 import { Decision, type DecisionPart, FITS, type WindowStatus } from '../core/decision.ts';
 import type { LimitStore } from '../core/ports.ts';
+import type { InFlightStatus } from '../core/slot.ts';
 import type { WindowSet } from '../core/window-set.ts';
 import { joinWindowSets } from './joined-window-sets.ts';
+import type { HeldSlot } from './slots.ts';
 
 /** The part of a request whose windows are the account's own. Any other part is of a group, by its name. */
 export const OF_ACCOUNT = 'account';
@@ -143,8 +145,20 @@ export class JointDecision extends Decision {
     this.#rejecting = rejecting;
   }
 
+  /** Those with windows. */
   override get parts(): readonly DecisionPart[] {
-    return this.#parts;
+    return this.#parts.filter(({ decision }) => !('slot' in decision));
+  }
+
+  /** The slots that the request holds in flight, until they are released (S29). */
+  get slots(): readonly HeldSlot[] {
+    return this.#parts.flatMap(({ decision }) => (decision as { readonly slot?: HeldSlot }).slot ?? []);
+  }
+
+  override get inFlight(): InFlightStatus | undefined {
+    if (this.#rejecting !== undefined) return this.#rejecting.decision.inFlight;
+    const all = this.#parts.flatMap(({ decision }) => decision.inFlight ?? []);
+    return all.sort((one, other) => one.max - one.running - (other.max - other.running))[0];
   }
 
   override get rejectedBy(): string | undefined {

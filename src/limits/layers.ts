@@ -5,17 +5,27 @@ import type { AdjustTarget } from '../core/adjustment.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
 import { type AllMethodsScope, createWindowSet, type WindowSet } from '../core/window-set.ts';
 import { checkGroupName } from './groups.ts';
+import { checkInFlight, hasInFlight, type InFlightInput, mostInFlight } from './in-flight.ts';
 import { type Lanes, parseLanes } from './lanes.ts';
 
 /** The limit that applies to all routes, and the scope of its counters. */
-export interface ScopedLimitInput {
-  /** The windows, as in `['60/1m', '5000/1d']`. */
-  readonly windows: LimitInput;
+export interface ScopedLimitInput extends InFlightInput {
+  /**
+   * The windows, as in `['60/1m', '5000/1d']`. Beside `inFlight` they can be left out: then they come from a less specific
+   * layer.
+   */
+  readonly windows?: LimitInput | undefined;
   /**
    * `route`: each route of an account is counted apart (S1). `account`: all routes of an account share one counter.
    * @default the scope of the layer that this one replaces, and `route` if that has none
    */
   readonly scope?: AllMethodsScope | undefined;
+}
+
+/** The own limit of a route: its windows, and how many of its requests may be in flight. */
+export interface RouteLimitInput extends InFlightInput {
+  /** The windows. Beside `inFlight` they can be left out: then they come from a less specific layer. */
+  readonly windows?: LimitInput | undefined;
 }
 
 /**
@@ -26,7 +36,7 @@ export interface LimitSet {
   /** Applies to every route. */
   readonly allMethods?: LimitInput | ScopedLimitInput | undefined;
   /** Additional limits per route, as in `{ 'POST /api/v1/emails': ['10/1m', '200/1d'] }`. */
-  readonly routes?: Readonly<Record<string, LimitInput>> | undefined;
+  readonly routes?: Readonly<Record<string, LimitInput | RouteLimitInput>> | undefined;
   /**
    * Says that requests are not limited, in place of windows. Limits without any window are an error otherwise. Only for
    * the limits of every account: a layer of a provider or an account removes a limit with `[]`.
@@ -89,6 +99,8 @@ interface AllMethods {
 export interface LimitLayer {
   readonly allMethods: AllMethods | undefined;
   routeLimit(route: string): Limit | undefined;
+  /** The most requests in flight; false removes the bound of less specific layers, undefined leaves it. */
+  inFlight?(route: string | undefined): number | false | undefined;
   /** Routes with their own limit in this layer. `routeLimit` returns the limit of any other route. */
   readonly routes: Iterable<string>;
 }
@@ -118,6 +130,8 @@ interface BesideLayers {
 interface CheckedLimits extends BesideLayers {
   readonly allMethods: AllMethods | undefined;
   readonly routes: ReadonlyMap<string, Limit>;
+  /** The most requests in flight, by route; the key of All methods is undefined. */
+  readonly inFlight?: ReadonlyMap<string | undefined, number | false> | undefined;
   /** Whether the user said that this layer limits nothing. */
   readonly isUnlimited: boolean;
 }
@@ -169,7 +183,9 @@ export class Layer implements LimitLayer {
    */
   needsRoute(inherited: AllMethodsScope): boolean {
     const { windows = NO_LIMIT, scope = inherited } = this.allMethods ?? {};
-    return this.isUnlimited || this.#routes.size > 0 || (scope === 'route' && windows.length > 0);
+    const { inFlight } = this.#initial;
+    const namesRoute = this.#routes.size > 0 || hasInFlight(inFlight, (route) => route !== undefined);
+    return this.isUnlimited || namesRoute || (scope === 'route' && windows.length > 0);
   }
 
   /** This layer without any adjustment. */
@@ -196,8 +212,19 @@ export class Layer implements LimitLayer {
     return this.#routes.get(route);
   }
 
+  inFlight(route: string | undefined): number | false | undefined {
+    return this.#initial.inFlight?.get(route);
+  }
+
+  /** Whether this layer bounds the requests in flight. */
+  get boundsInFlight(): boolean {
+    return hasInFlight(this.#initial.inFlight, (_, most) => most !== false);
+  }
+
   get routes(): Iterable<string> {
-    return this.#routes.keys();
+    const { inFlight } = this.#initial;
+    if (inFlight === undefined) return this.#routes.keys();
+    return new Set([...this.#routes.keys(), ...[...inFlight.keys()].filter((route) => route !== undefined)]);
   }
 
   /** This layer with new limits. Once no limit is adjusted, it is the initial layer itself. */
@@ -240,9 +267,17 @@ export function parseLayer(
   for (const name of ['groups', 'lanes'] as const)
     if (besides !== undefined && set[name] !== undefined)
       throw new OptionError(`${place}.${name}`, set[name], NOT_IN_LAYER);
+  const inFlight = new Map<string | undefined, number | false>();
+  const ownLimits = new Map<string, Limit>();
+  readByName(routes, `${place}.routes`, (given: LimitInput | RouteLimitInput, at, route) => {
+    const windows = takeInFlight(given, at, route, inFlight);
+    if (windows !== undefined) ownLimits.set(route, parseLimit(windows, Array.isArray(given) ? at : `${at}.windows`));
+  });
   const layer = new Layer({
-    routes: readByName(routes, `${place}.routes`, parseLimit),
-    allMethods: allMethods === undefined ? undefined : parseAllMethods(allMethods, `${place}.allMethods`, scope),
+    routes: ownLimits,
+    allMethods:
+      allMethods === undefined ? undefined : parseAllMethods(allMethods, `${place}.allMethods`, scope, inFlight),
+    inFlight: inFlight.size === 0 ? undefined : inFlight,
     isUnlimited: unlimited === true,
     ...(besides ?? parseBeside(set, place)),
   });
@@ -250,6 +285,8 @@ export function parseLayer(
     throw new OptionError(`${place}.unlimited`, unlimited, 'must be true, or absent');
   if (layer.isUnlimited && layer.hasWindows)
     throw new OptionError(`${place}.unlimited`, unlimited, 'must not be given beside windows');
+  if (layer.isUnlimited && layer.boundsInFlight)
+    throw new OptionError(`${place}.unlimited`, unlimited, 'must not be given beside inFlight');
   return layer;
 }
 
@@ -309,8 +346,8 @@ function longestOf(limits: readonly Limit[]): number {
  * was replaced: stores cache by the identity of a window set.
  */
 export class WindowSetFactory {
-  /** By the route's own limit, which is rare, then by the limit of All methods. */
-  readonly #windowSets = new WeakMap<Limit, WeakMap<Limit, Map<AllMethodsScope, WindowSet>>>();
+  /** By the route's own limit, which is rare, then by the limit of All methods, then by everything else. */
+  readonly #windowSets = new WeakMap<Limit, WeakMap<Limit, Map<string, WindowSet>>>();
 
   /** @param layers the most specific first */
   createWindowSet(layers: readonly LimitLayer[], route: string): WindowSet {
@@ -318,23 +355,59 @@ export class WindowSetFactory {
     const allMethods = firstDefined(layers, (layer) => layer.allMethods)?.windows ?? NO_LIMIT;
     const scope = firstDefined(layers, (layer) => layer.allMethods?.scope) ?? 'route';
     const ofRouteLimit = getOrCreate(this.#windowSets, routeLimit, () => new WeakMap());
-    const byScope = getOrCreate(ofRouteLimit, allMethods, () => new Map());
-    return getOrCreate(byScope, scope, () => createWindowSet(routeLimit, allMethods, scope));
+    const others = getOrCreate(ofRouteLimit, allMethods, () => new Map());
+    const inFlight = mostInFlight(
+      firstDefined(layers, (layer) => layer.inFlight?.(route)),
+      firstDefined(layers, (layer) => layer.inFlight?.(undefined)),
+    );
+    return getOrCreate(others, `${scope} ${inFlight?.route} ${inFlight?.allMethods}`, () =>
+      createWindowSet(routeLimit, allMethods, scope, 'last', undefined, inFlight),
+    );
   }
 }
 
+/** Undefined without windows: then they come from a less specific layer. */
 function parseAllMethods(
   input: LimitInput | ScopedLimitInput,
   place: string,
   inherited: AllMethodsScope | undefined,
-): AllMethods {
+  inFlight: Map<string | undefined, number | false>,
+): AllMethods | undefined {
+  const windows = takeInFlight(input, place, undefined, inFlight, ['scope']);
   if (Array.isArray(input)) return { windows: parseLimit(input, place), scope: inherited };
-  if (!isPlainObject(input)) throw new OptionError(place, input, 'must be an array of windows, or { windows, scope }');
-  checkOptions(input, ['windows', 'scope'], place);
-  const { windows, scope = inherited } = input as unknown as ScopedLimitInput;
+  const { scope = inherited } = input as ScopedLimitInput;
   if (scope !== inherited && scope !== 'route' && scope !== 'account')
     throw new OptionError(`${place}.scope`, scope, "must be 'route' or 'account'");
-  return { windows: parseLimit(windows, `${place}.windows`), scope };
+  if (windows !== undefined) return { windows: parseLimit(windows, `${place}.windows`), scope };
+  if ('scope' in input)
+    throw new OptionError(`${place}.scope`, scope, 'needs windows: inFlight always counts all routes');
+  return undefined;
+}
+
+/**
+ * Notes `inFlight` of a limit. Returns its windows.
+ * @param further names that the limit may have
+ * @throws OptionError
+ */
+function takeInFlight(
+  input: LimitInput | RouteLimitInput,
+  place: string,
+  route: string | undefined,
+  inFlight: Map<string | undefined, number | false>,
+  further: readonly string[] = [],
+): LimitInput | undefined {
+  if (Array.isArray(input)) return input;
+  const names = ['windows', ...further, 'inFlight'];
+  if (!isPlainObject(input)) {
+    if (route !== undefined) parseLimit(input, place);
+    throw new OptionError(place, input, `must be an array of windows, or { ${names.join(', ')} }`);
+  }
+  checkOptions(input, names, place);
+  const { windows, inFlight: most } = input as RouteLimitInput;
+  if (most !== undefined) inFlight.set(route, checkInFlight(most, `${place}.inFlight`));
+  // Without both, it would be read as a limit, and limit nothing.
+  else if (windows === undefined) parseLimit(windows as never, `${place}.windows`);
+  return windows;
 }
 
 function merge(
@@ -356,14 +429,15 @@ function firstDefined<T>(layers: readonly LimitLayer[], read: (layer: LimitLayer
 
 const NOT_IN_LAYER = 'must be beside default, plans, providers and accounts: it is the same for every layer';
 const NO_WINDOWS =
-  "must have a window, such as ['60/1m'] or { allMethods: ['60/1m'] }; { unlimited: true } says that requests are not limited";
+  "must have a window, such as ['60/1m'] or { allMethods: ['60/1m'] }, or inFlight; { unlimited: true } says that requests are not limited";
 
 /**
  * Refuses limits that limit nothing, unless they say so: a forgotten or misplaced limit looks the same.
  * @throws OptionError
  */
 export function checkLimited(layers: readonly Layer[], given: unknown, place: string): void {
-  if (!layers.some((layer) => layer.hasWindows || layer.isUnlimited)) throw new OptionError(place, given, NO_WINDOWS);
+  if (!layers.some((layer) => layer.hasWindows || layer.boundsInFlight || layer.isUnlimited))
+    throw new OptionError(place, given, NO_WINDOWS);
 }
 
 /** The limit of a layer that a target names. */

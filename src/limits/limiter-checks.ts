@@ -97,7 +97,7 @@ function expectationsOf({
     },
     isLimited && {
       code: 'HG_NOTHING_LIMITED',
-      isMet: (_, { windows }) => windows.length > 0,
+      isMet: (_, { windows, inFlight }) => windows.length > 0 || inFlight !== undefined,
       instead: 'met no window, so none was limited',
     },
   ];

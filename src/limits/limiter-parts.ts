@@ -2,6 +2,7 @@ import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { LimitStore } from '../core/ports.ts';
 import type { WindowSet } from '../core/window-set.ts';
 import type { Limiter } from './ports.ts';
+import type { Slots } from './slots.ts';
 import type { LayerField, Subject, WindowSetSource } from './window-set-source.ts';
 
 /** What a limiter is made of. */
@@ -10,6 +11,8 @@ interface LimiterParts {
   readonly windowSets: WindowSetSource;
   /** Like `windowSet` of the limiter, and waits for a promise of the function `limits`. */
   readonly resolve: (subject: Subject) => MaybePromise<WindowSet>;
+  /** Undefined while no request in flight was counted. */
+  readonly slots: () => Slots | undefined;
 }
 
 /** Under this name a limiter keeps its parts, also if two copies of the package are loaded (ESM and CJS). */

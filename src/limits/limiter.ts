@@ -27,6 +27,8 @@ import { LimiterChecks } from './limiter-checks.ts';
 import { withParts } from './limiter-parts.ts';
 import type { Limiter, LimiterOptions, LimitRequest, ReadReceipt, Receipts } from './ports.ts';
 import { receiptIdOf } from './receipts.ts';
+import { blockPart, makeDisposable, releaseSlots, slotPart } from './slot-part.ts';
+import { Slots } from './slots.ts';
 import { checkUsageSubject, distinctRoutes, type Usage, type UsageSubject, usageOf } from './usage.ts';
 import { ROUTE_NEEDED } from './window-set-cache.ts';
 import { isWindowSetSource, type NamedRoutes, type Subject, type WindowSetSource } from './window-set-source.ts';
@@ -42,8 +44,8 @@ import { resolveWindowSet, WindowSets } from './window-sets.ts';
  * @throws LimitError, OptionError with the place of the fault
  */
 export function createLimiter(options: LimiterOptions): Limiter {
-  checkOptions(options, ['store', 'limits', 'receipts', 'leases', 'validate', 'logger'], 'options');
-  const { limits, receipts, leases } = options;
+  checkOptions(options, ['store', 'limits', 'receipts', 'leases', 'inFlight', 'validate', 'logger'], 'options');
+  const { limits, receipts, leases, inFlight, logger } = options;
   // A store that is undefined by mistake would let each process count for itself, in silence.
   const store = 'store' in options ? options.store : createMemoryStore();
   if (store === undefined) throw new OptionError('store', store, NO_STORE);
@@ -66,8 +68,16 @@ export function createLimiter(options: LimiterOptions): Limiter {
     windowSets.onHidden = (target) => checks.hidden(target);
   }
   const decider = leases?.addTo(store) ?? store;
-  const limiter = new StoreLimiter(decider, windowSets, receipts, checks);
-  const whole = withParts(limiter, { store: decider, windowSets, resolve: limiter.resolve });
+  makeDisposable();
+  let made: Slots | undefined;
+  const slots = (): Slots => {
+    made ??= new Slots(decider, inFlight, logger);
+    return made;
+  };
+  // A mistake shows at the start, as far as it is known there that requests in flight are bounded.
+  if (inFlight !== undefined || (windowSets instanceof WindowSets && windowSets.boundsInFlight)) slots();
+  const limiter = new StoreLimiter(decider, windowSets, receipts, checks, slots);
+  const whole = withParts(limiter, { store: decider, windowSets, resolve: limiter.resolve, slots: () => made });
   return receipts === undefined ? whole : receipts.addTo(whole);
 }
 
@@ -84,6 +94,7 @@ class StoreLimiter implements Limiter {
   readonly #windowSets: WindowSetSource;
   readonly #receipts: Receipts | undefined;
   readonly #checks: LimiterChecks | undefined;
+  readonly #slots: () => Slots;
   readonly #mayWait: boolean;
   #closed = false;
 
@@ -96,11 +107,13 @@ class StoreLimiter implements Limiter {
     windowSets: WindowSetSource,
     receipts: Receipts | undefined,
     checks: LimiterChecks | undefined,
+    slots: () => Slots,
   ) {
     this.#store = store;
     this.#windowSets = windowSets;
     this.#receipts = receipts;
     this.#checks = checks;
+    this.#slots = slots;
     this.#mayWait = windowSets instanceof WindowSets && windowSets.mayWait;
   }
 
@@ -182,6 +195,11 @@ class StoreLimiter implements Limiter {
     if (read.counters !== undefined && counters !== undefined && read.counters !== counters)
       throw new ReceiptError(`is of the counters "${read.counters}", and the store of this limiter has "${counters}"`);
     return read;
+  }
+
+  release(decision: Decision): Promise<boolean> {
+    if (typeof decision?.takeCharge === 'function') return Promise.resolve(releaseSlots(decision));
+    return Promise.reject(new OptionError('decision', decision, 'must be what consume() returned'));
   }
 
   async charge(request: LimitRequest, further?: unknown): Promise<readonly WindowStatus[]> {
@@ -270,29 +288,34 @@ class StoreLimiter implements Limiter {
     if (this.#windowSets.groups !== undefined) checkNoGroup(account);
     this.#checks?.decides(request, route, windowSet);
     const decided =
-      groups === undefined
+      groups === undefined && windowSet.inFlight === undefined
         ? this.#store.consume(account, route, windowSet, cost)
-        : this.#decideWithGroups(request, windowSet, resolve);
+        : this.#decideParts(request, windowSet, resolve);
     if (this.#checks?.areUnread) this.#checks.decided(decided);
     return decided;
   }
 
-  /** Asks about the account and each of its groups at the same time (S31). */
-  #decideWithGroups(request: LimitRequest, windowSet: WindowSet, resolve: Resolve): MaybePromise<Decision> {
+  /** Asks about the account and each of its groups, and about their requests in flight, at the same time (S29, S31). */
+  #decideParts(request: LimitRequest, windowSet: WindowSet, resolve: Resolve): MaybePromise<Decision> {
     const { account, route: named, lane, cost = 1 } = request;
     const route = named ?? EVERY_ROUTE;
-    const groups = accountsOf(request.groups);
+    const groups = request.groups === undefined ? [] : accountsOf(request.groups);
     const resolved = groups.map(([, group]) => resolve({ account: group, route: named, lane }));
     const decide = (windowSets: readonly WindowSet[]): MaybePromise<Decision> => {
       const { groups: known } = this.#windowSets;
       for (const [name] of groups) if (!known?.includes(name)) throw unknownGroup(name, known);
-      const parts = groups.map(([name, group], i) =>
-        storePart(this.#store, name, group, route, windowSets[i] as WindowSet, cost),
-      );
-      return decideJointly({ account, route, cost }, [
-        storePart(this.#store, OF_ACCOUNT, account, route, windowSet, cost),
-        ...parts,
-      ]);
+      const subjects = [
+        [OF_ACCOUNT, account, route, windowSet, cost] as const,
+        ...groups.map(([name, group], i) => [name, group, route, windowSets[i] as WindowSet, cost] as const),
+      ];
+      const windows = subjects.map((subject) => {
+        const { windows, inFlight } = subject[3];
+        const part = windows.length === 0 && inFlight !== undefined ? blockPart : storePart;
+        return part(this.#store, ...subject);
+      });
+      const slots = subjects.flatMap((subject) => slotPart(this.#slots, ...subject) ?? []);
+      // Windows come first: their rejection names a time.
+      return decideJointly({ account, route, cost }, [...windows, ...slots]);
     };
     return resolved.some(isPromise) ? Promise.all(resolved).then(decide) : decide(resolved as WindowSet[]);
   }

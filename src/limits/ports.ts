@@ -8,6 +8,7 @@ import type { WindowSet } from '../core/window-set.ts';
 import type { Leases } from '../leases/ports.ts';
 import type { BlockOptions } from './blocks.ts';
 import type { Groups } from './groups.ts';
+import type { InFlightOptions } from './slots.ts';
 import type { Usage, UsageSubject } from './usage.ts';
 import type { Limits, Subject, WindowSetSource } from './window-set-source.ts';
 
@@ -52,6 +53,11 @@ export interface LimiterOptions {
    * @default none: every decision is the store's
    */
   readonly leases?: Leases | undefined;
+  /**
+   * How slots of requests in flight are held, for limits with `inFlight` (S29).
+   * @default a lease of a minute, and at most an hour per request
+   */
+  readonly inFlight?: InFlightOptions | undefined;
   /**
    * Whether signs of a mistake are logged, once each, such as a route of `limits` that no request names.
    * `docs/misuse.md` lists them.
@@ -126,6 +132,13 @@ export interface Limiter {
    * then, because the store may have changed the counts. A receipt can be tried again
    */
   settle(decision: Decision | string, cost: number): Promise<boolean>;
+  /**
+   * Says that the request of an accepted decision ended: it is in flight no more (S29). Limits without `inFlight` need no
+   * call. Gates, their adapters and the gateway call it.
+   * @returns whether this call gave a slot back: false if there was none, or if it was given back before. It never
+   * rejects: if the store does not answer, the call is repeated while the lease of the slot lasts
+   */
+  release(decision: Decision): Promise<boolean>;
   /**
    * Charges every window of the subject, also if the cost does not fit: a penalty (S35). It decides nothing. If the
    * store's server is away, `onStoreFailure` says what happens, as for `consume`: `local` charges the counters of this

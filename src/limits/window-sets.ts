@@ -69,6 +69,8 @@ export class WindowSets implements WindowSetSource {
   readonly namedAccounts: readonly string[] = [];
   /** Whether every request should meet a window: not if `limits` is a function, or says that it is unlimited. */
   readonly isLimited: boolean = false;
+  /** Whether a limit bounds the requests in flight, as far as that is known. */
+  readonly boundsInFlight: boolean = false;
   /** Every limit of every layer, without adjustments. None if `limits` is a function. */
   readonly limits: readonly Limit[] = [];
   /** Names of the groups, of a function those that it returned so far. Undefined without groups, which saves a check. */
@@ -99,6 +101,7 @@ export class WindowSets implements WindowSetSource {
       this.#windowSetsByRouteLimits = limits.#windowSetsByRouteLimits;
       this.needsRoute = limits.needsRoute;
       this.layerFields = limits.layerFields;
+      this.boundsInFlight = limits.boundsInFlight;
       this.groups = limits.groups;
       this.longestMs = limits.longestMs;
       this.onUnknownProvider = limits.onUnknownProvider;
@@ -138,6 +141,7 @@ export class WindowSets implements WindowSetSource {
     this.layerFields = LAYER_FIELDS.filter((_, i) => named[i]?.size);
     this.namedAccounts = [...(this.#accounts?.keys() ?? [])];
     this.isLimited = !this.#default.isUnlimited;
+    this.boundsInFlight = layers.some((layer) => layer.boundsInFlight);
     this.limits = layers.flatMap((layer) => layer.limits);
     for (const layer of layers) this.#note(layer);
     this.#defaultWindowSets = this.#cacheOf(this.#default);

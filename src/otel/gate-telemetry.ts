@@ -11,6 +11,7 @@ const LATE_STAGES: readonly FailureEvent['stage'][] = [
   'settle',
   'finalCost',
   'providerAnswers',
+  'cooldown',
   'partitionKey',
   'answer',
 ];
@@ -21,6 +22,7 @@ export class GateTelemetry {
   readonly #decisions: Counter;
   readonly #claims: Counter;
   readonly #providerRejections: Counter;
+  readonly #cooldowns: Counter;
   readonly #refunds: Counter;
   /** Spans of requests that a gate decided. A second gate that does not limit them says nothing about them. */
   readonly #decided = new WeakSet<Span>();
@@ -37,6 +39,7 @@ export class GateTelemetry {
       '{response}',
       "429 answers of the provider's own limits, by route",
     );
+    this.#cooldowns = counter('cooldowns', '{change}', "Cooldowns by a provider's answer, by route and state");
     this.#refunds = counter('refunds', '{charge}', 'Refunded charges, by route');
   }
 
@@ -59,6 +62,9 @@ export class GateTelemetry {
         break;
       case 'provider_rejected':
         this.#providerRejections.add(1, routeOf(event.decision));
+        break;
+      case 'cooldown':
+        this.#cooldowns.add(1, { ...routeOf(event.decision), 'headgate.cooldown.state': event.state });
         break;
       case 'refund':
         if (event.refunded) this.#refunds.add(1, routeOf(event.decision));

@@ -3,11 +3,13 @@ import type { LimitStore } from '../core/ports.ts';
 import { createArbitraries } from './arbitraries.ts';
 import { assertEqual } from './assert-equal.ts';
 import { BLOCK_CASES } from './block-cases.ts';
+import { COOLDOWN_CASES } from './cooldown-cases.ts';
 import { createFakeClock, type FakeClock } from './fake-clock.ts';
 import { HistoryRun } from './history-run.ts';
 import { LEASE_CASES } from './lease-cases.ts';
 import { remainingOf, windowSet } from './limit-cases.ts';
 import { SETTLE_CASES } from './settle-cases.ts';
+import { SLOT_CASES } from './slot-cases.ts';
 
 /** The functions of a test runner that the suite needs; vitest, jest, mocha and node:test offer them. */
 export interface SuiteRunner {
@@ -83,7 +85,13 @@ export function limitStoreSuite({ describe, it }: SuiteRunner, fc: typeof FastCh
         assertEqual(await remainingOf(store, tight), [3, 0]);
       }));
 
-    for (const [rule, run] of Object.entries({ ...SETTLE_CASES, ...LEASE_CASES, ...BLOCK_CASES }))
+    for (const [rule, run] of Object.entries({
+      ...SETTLE_CASES,
+      ...LEASE_CASES,
+      ...BLOCK_CASES,
+      ...COOLDOWN_CASES,
+      ...SLOT_CASES,
+    }))
       it(rule, () => withStore(run));
 
     it(

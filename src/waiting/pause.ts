@@ -8,6 +8,11 @@ import type { WindowSet } from '../core/window-set.ts';
 const DEGRADED_PAUSE_MS = 1_000;
 /** A block may be lifted long before it is over, by any process. So the store is asked again after this time. */
 const BLOCKED_PAUSE_MS = 60_000;
+/**
+ * Nobody knows when a request in flight ends. In this process a release ends the pause; for those of other processes, the
+ * store is asked again after a random part of this time, so that the processes do not ask all at once.
+ */
+const IN_FLIGHT_PAUSE_MS = 1_000;
 
 /** How long the jobs of a queue wait before the first of them asks again. */
 export class Pause {
@@ -21,6 +26,8 @@ export class Pause {
     private readonly windowSet: WindowSet,
     private readonly window: WindowStatus | undefined,
     readonly asksAt = until,
+    /** Whether it ends when a request in flight of this process ends (S29). */
+    readonly endsWithRelease = false,
   ) {}
 
   /**
@@ -32,6 +39,10 @@ export class Pause {
    */
   static after(decision: Decision, cost: number, now: number, roundingMs: number): Pause | undefined {
     const { blocked, degraded, windowSet } = decision;
+    if (decision.inFlight !== undefined && !decision.accepted) {
+      const asksAt = now + Math.ceil(IN_FLIGHT_PAUSE_MS * (0.25 + 0.75 * Math.random()));
+      return new Pause(now + 1, windowSet, undefined, asksAt, true);
+    }
     if (blocked !== undefined) {
       const waitMs = degraded ? Math.min(blocked.forMs, DEGRADED_PAUSE_MS) : blocked.forMs + roundingMs;
       return new Pause(now + waitMs, windowSet, undefined, now + Math.min(waitMs, BLOCKED_PAUSE_MS));
@@ -58,6 +69,11 @@ export class Pause {
     });
     return this.until + Math.max(...waits);
   }
+}
+
+/** How many requests like this one may still run at the same time, as far as an accepted decision says so. */
+export function slotsAfter({ inFlight }: Decision): number {
+  return inFlight === undefined ? Number.POSITIVE_INFINITY : inFlight.max - inFlight.running;
 }
 
 /** The cost that still fits into every window of an accepted decision. */

@@ -1,9 +1,12 @@
 import type { Decision } from '../core/decision.ts';
 import type { Timers } from '../core/timers.ts';
 import type { NamedWindow, WindowSet } from '../core/window-set.ts';
+import type { Cooldown } from '../limits/cooldown.ts';
+import { groupAccount } from '../limits/groups.ts';
 import type { Limiter, LimitRequest } from '../limits/ports.ts';
 import { NeverFitsError, WaitTooLongError } from './errors.ts';
-import { Pause, roomAfter } from './pause.ts';
+import { Pause, roomAfter, slotsAfter } from './pause.ts';
+import type { Releases, Waiter } from './releases.ts';
 
 /** One call of `acquire` that waits for its decision. */
 export interface Job {
@@ -36,12 +39,18 @@ interface Answers {
 /**
  * The jobs of one account and route, first in, first out. Only the first job asks. If its decision shows room for more,
  * as many of the following jobs as fit ask at once, which a store can decide in one call. If a window is full, no
- * job asks until it is over.
+ * job asks until it is over; if as many requests run as may run, until one has ended.
  */
-export class JobQueue {
+export class JobQueue implements Waiter {
   readonly #jobs = new Set<Job>();
   readonly #limiter: Limiter;
+  readonly #cooldown: Cooldown | undefined;
   readonly #timers: Timers;
+  readonly #releases: Releases;
+  /** The accounts and groups whose releases end a pause. */
+  readonly #watched = new Set<string>();
+  /** Whether a request in flight ended since the last job asked. */
+  #isReleased = false;
   /** The sum of the costs of all jobs. */
   #cost = 0;
   /** The window set of all jobs; undefined if there are several. */
@@ -49,9 +58,23 @@ export class JobQueue {
   #pause: Pause | undefined;
   #endPause: (() => void) | undefined;
 
-  constructor(limiter: Limiter, timers: Timers) {
+  /** @param route of all its jobs */
+  constructor(
+    readonly route: string,
+    limiter: Limiter,
+    timers: Timers,
+    cooldown: Cooldown | undefined,
+    releases: Releases,
+  ) {
     this.#limiter = limiter;
+    this.#cooldown = cooldown;
     this.#timers = timers;
+    this.#releases = releases;
+  }
+
+  released(): void {
+    this.#isReleased = true;
+    if (this.#pause?.endsWithRelease) this.#endPause?.();
   }
 
   /** Adds a job as the last one. Rejects it at once if it is known to wait too long. */
@@ -68,11 +91,14 @@ export class JobQueue {
     if (!this.#jobs.delete(job)) return false;
     this.#cost -= job.cost;
     // A cheaper job, or one with other limits, may fit before the pause is over.
-    if (wasFirst && (this.#first === undefined || !areAlike(this.#first, job))) {
-      this.#pause = undefined;
-      this.#endPause?.();
-    }
+    if (wasFirst && (this.#first === undefined || !areAlike(this.#first, job))) this.resume();
     return true;
+  }
+
+  /** Ends the pause: the first job asks now. */
+  resume(): void {
+    this.#pause = undefined;
+    this.#endPause?.();
   }
 
   /** Rejects every job. */
@@ -87,6 +113,9 @@ export class JobQueue {
   async serve(onEmpty: () => void): Promise<void> {
     let asking = 1;
     for (let first = this.#first; first !== undefined; first = this.#first) {
+      // In the last place: a queue that has waited longer asks first.
+      if (first.windowSet.inFlight !== undefined) this.#watch(first.request.account);
+      this.#isReleased = false;
       const answers = await this.#ask(first, asking);
       const receivedAt = this.#timers.now();
       await this.#deliver(first, answers);
@@ -97,10 +126,22 @@ export class JobQueue {
       if (next === undefined || known === undefined || !areAlike(next, first)) continue;
       // A store on a server uses its own clock. Both are rounded down.
       this.#pause = Pause.after(known, next.cost, receivedAt, this.#limiter.synchronous ? 0 : 1);
-      if (this.#pause === undefined) asking = Math.min(MAX_ASKING, Math.floor(roomAfter(known) / next.cost));
-      else await this.#wait(this.#pause);
+      if (this.#pause === undefined) {
+        const room = Math.min(Math.floor(roomAfter(known) / next.cost), slotsAfter(known));
+        asking = Math.max(1, Math.min(MAX_ASKING, room));
+      } else {
+        if (this.#pause.endsWithRelease) this.#watch(rejectingAccount(known, next.request));
+        await this.#wait(this.#pause);
+      }
     }
+    for (const account of this.#watched) this.#releases.leave(account, this);
+    this.#watched.clear();
     onEmpty();
+  }
+
+  #watch(account: string): void {
+    this.#watched.add(account);
+    this.#releases.wait(account, this);
   }
 
   get #first(): Job | undefined {
@@ -113,7 +154,7 @@ export class JobQueue {
     const asked: Promise<Decision>[] = [];
     for (const job of this.#jobs) {
       if (asked.length >= most || !areAlike(job, first)) break;
-      asked.push(this.#limiter.consume(job.request));
+      asked.push((this.#cooldown ?? this.#limiter).consume(job.request));
     }
     const settled = await Promise.allSettled(asked);
     const decisions = settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
@@ -134,7 +175,9 @@ export class JobQueue {
     for (const { impossible, cost, shown } of rejected)
       if (impossible) this.#settleFirst(asked, (job) => job.reject(new NeverFitsError(cost, shown?.max ?? 0)));
     // A charge that cannot be refunded is over with its window.
-    await Promise.allSettled(unused.map((decision) => this.#limiter.refund(decision)));
+    await Promise.allSettled(
+      unused.flatMap((decision) => [this.#limiter.refund(decision), this.#limiter.release(decision)]),
+    );
   }
 
   /** Settles and removes the first job if it is like `asked`. */
@@ -154,8 +197,12 @@ export class JobQueue {
       // The first job was rejected, and the next one may fit now.
       if (this.#pause !== pause) return;
     }
+    // A job whose time is over then must not wait for the next question.
+    const deadlines = pause.endsWithRelease ? [...this.#jobs].map(({ deadline }) => deadline) : [];
+    const asksAt = deadlines.reduce((first, deadline) => Math.min(first, deadline), pause.asksAt);
+    if (pause.endsWithRelease && this.#isReleased) this.#pause = undefined;
     // A timer may be early, and cannot be set for more than 24.8 days.
-    for (let ms = pause.asksAt - this.#timers.now(); ms > 0 && this.#pause === pause; ) {
+    for (let ms = asksAt - this.#timers.now(); ms > 0 && this.#pause === pause; ) {
       await new Promise<void>((resolve) => {
         // Callers wait for their jobs, so the process must not exit before.
         const cancel = this.#timers.after(ms, resolve, false);
@@ -164,7 +211,8 @@ export class JobQueue {
           resolve();
         };
       });
-      ms = pause.asksAt - this.#timers.now();
+      if (pause.endsWithRelease && this.#isReleased) break;
+      ms = asksAt - this.#timers.now();
     }
     this.#pause = undefined;
     this.#endPause = undefined;
@@ -185,6 +233,12 @@ function fullest(decisions: readonly Decision[]): Decision | undefined {
     (least, decision) => (least === undefined || roomAfter(decision) < roomAfter(least) ? decision : least),
     undefined,
   );
+}
+
+/** The account or the group whose requests in flight rejected a request. */
+function rejectingAccount({ rejectedBy }: Decision, { account, groups = {} }: LimitRequest): string {
+  const group = rejectedBy === undefined ? undefined : groups[rejectedBy];
+  return rejectedBy === undefined || group === undefined ? account : groupAccount(rejectedBy, group);
 }
 
 /** @throws NeverFitsError if a window of the window set can never fit the cost */

@@ -1,14 +1,24 @@
 import { ClosedError, OptionError } from '../base/errors.ts';
-import { isPromise } from '../base/maybe-promise.ts';
+import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkMethods, checkOptions } from '../base/options.ts';
+import type { BlockTarget } from '../core/block.ts';
 import type { Decision } from '../core/decision.ts';
 import { createSystemTimers, type Timers } from '../core/timers.ts';
 import { EVERY_ROUTE } from '../core/window-set.ts';
+import {
+  Cooldown,
+  type CooldownOptions,
+  type CooldownReport,
+  cooldownSettings,
+  fieldsOf,
+  type ProviderResponse,
+} from '../limits/cooldown.ts';
 import { checkCost } from '../limits/limiter.ts';
-import { windowSetOf } from '../limits/limiter-parts.ts';
+import { partsOf, windowSetOf } from '../limits/limiter-parts.ts';
 import type { Limiter, LimitRequest } from '../limits/ports.ts';
 import { QueueFullError } from './errors.ts';
 import { checkFits, type Job, JobQueue } from './queue.ts';
+import { Releases } from './releases.ts';
 
 /** Options of {@link createJobWorker}. */
 export interface JobWorkerOptions {
@@ -18,6 +28,11 @@ export interface JobWorkerOptions {
    * @default 1_000
    */
   readonly maxQueue?: number | undefined;
+  /**
+   * How long `cooldown()` pauses an account, and what it pauses (S30).
+   * @default the account on the route, as long as the provider asks for
+   */
+  readonly cooldown?: CooldownOptions | undefined;
   /**
    * Clock and timers, for tests.
    * @default the platform's
@@ -42,8 +57,9 @@ export interface JobWorker {
   /** Jobs that wait now, those that ask the store included. */
   readonly waiting: number;
   /**
-   * Resolves with an accepted decision, as soon as the job fits its windows. In one process, the jobs of one
-   * account, lane and route are served in the order of their calls. There is no order across processes.
+   * Resolves with an accepted decision, as soon as the job fits its windows, and may run beside the others. In one
+   * process, the jobs of one account, lane and route are served in the order of their calls. There is no order across
+   * processes.
    *
    * It rejects with the reason of `signal` if that is aborted, and with the store's errors if its failure policy is
    * to refuse. Other policies decide, and the decision is marked `degraded`.
@@ -52,6 +68,31 @@ export interface JobWorker {
    * UnknownLaneError, CostError, LimitError, OptionError. Nothing was charged then
    */
   acquire(request: LimitRequest, options?: AcquireOptions): Promise<Decision>;
+  /**
+   * Reports the provider's answer to a job. A 429, or a 503 with `retry-after`, pauses the account on this route, in every
+   * process that shares the store: jobs wait, and gates answer 429. Afterwards the first job goes alone, and the others
+   * follow when an answer that is no refusal is reported, or after 10 seconds. So report every answer (S30).
+   * @param request the decision of `acquire`, so that a late answer to an earlier job changes nothing; or its account and
+   * route
+   * @param response of `fetch`, or an object with `status` and `headers`
+   * @returns what changed; undefined if nothing did
+   * @throws (rejects with) OptionError (also if the store cannot do this), SubjectError, ClosedError, and the store's errors
+   */
+  cooldown(
+    request: Pick<LimitRequest, 'account' | 'route'>,
+    response: ProviderResponse,
+  ): Promise<CooldownReport | undefined>;
+  /**
+   * Acquires, runs a job, and releases its slot when the job has ended, also if it failed (S29). With `acquire` alone, a
+   * job of limits with `inFlight` calls `limiter.release(decision)` itself.
+   * @returns what the job returned
+   * @throws as `acquire`, and what the job throws
+   */
+  run<Result>(
+    request: LimitRequest,
+    job: (decision: Decision) => MaybePromise<Result>,
+    options?: AcquireOptions,
+  ): Promise<Result>;
   /**
    * Rejects every waiting job with `ClosedError`, and refunds charges that are under way. Later calls reject. The
    * limiter stays open: close it afterwards.
@@ -72,13 +113,17 @@ export interface JobWorker {
 export function createJobWorker(limiter: Limiter, options: JobWorkerOptions = {}): JobWorker {
   if (typeof limiter?.consume !== 'function' || typeof limiter.windowSet !== 'function')
     throw new OptionError('limiter', limiter, 'must be what createLimiter() returned');
-  checkOptions(options, ['maxQueue', 'timers'], 'options');
+  checkOptions(options, ['maxQueue', 'cooldown', 'timers'], 'options');
   const { maxQueue = 1_000, timers = createSystemTimers() } = options;
   checkMethods('timers', timers, ['now', 'after'], ', as a clock with timers does');
   if (!Number.isSafeInteger(maxQueue) || maxQueue < 1)
     throw new OptionError('options.maxQueue', maxQueue, 'must be a positive integer');
-  return new LimiterWorker(limiter, maxQueue, timers);
+  const canCool = partsOf(limiter)?.store.cooldown !== undefined;
+  const settings = cooldownSettings(options.cooldown ?? canCool);
+  return new LimiterWorker(limiter, maxQueue, timers, settings && new Cooldown(limiter, settings, timers));
 }
+
+const NO_COOLDOWN = 'needs a limiter of createLimiter(), and a store with cooldown()';
 
 class LimiterWorker implements JobWorker {
   readonly #limiter: Limiter;
@@ -90,12 +135,16 @@ class LimiterWorker implements JobWorker {
   /** Jobs that wait, by account and lane. */
   readonly #waitingOf = new Map<string, number>();
   #waiting = 0;
+  readonly #cooldown: Cooldown | undefined;
+  readonly #releases: Releases;
   #closed = false;
 
-  constructor(limiter: Limiter, maxQueue: number, timers: Timers) {
+  constructor(limiter: Limiter, maxQueue: number, timers: Timers, cooldown: Cooldown | undefined) {
+    this.#cooldown = cooldown;
     this.#limiter = limiter;
     this.#maxQueue = maxQueue;
     this.#timers = timers;
+    this.#releases = new Releases(() => partsOf(limiter)?.slots());
   }
 
   get waiting(): number {
@@ -137,10 +186,36 @@ class LimiterWorker implements JobWorker {
     }
   }
 
+  async cooldown(
+    request: Pick<LimitRequest, 'account' | 'route'>,
+    response: ProviderResponse,
+  ): Promise<CooldownReport | undefined> {
+    if (this.#closed) throw new ClosedError('the worker');
+    if (this.#cooldown === undefined) throw new OptionError('cooldown', undefined, NO_COOLDOWN);
+    const report = await this.#cooldown.report(Object(request), response?.status, fieldsOf(response));
+    if (report?.state === 'ended') this.#resume(report.target);
+    return report;
+  }
+
+  async run<Result>(
+    request: LimitRequest,
+    job: (decision: Decision) => MaybePromise<Result>,
+    options?: AcquireOptions,
+  ): Promise<Result> {
+    if (typeof job !== 'function') throw new OptionError('job', job, 'must be a function');
+    const decision = await this.acquire(request, options);
+    try {
+      return await job(decision);
+    } finally {
+      await this.#limiter.release(decision);
+    }
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     for (const queue of this.#queues.values()) queue.clear(() => new ClosedError('the worker'));
     await Promise.all(this.#serving);
+    this.#releases.close();
   }
 
   #count(owner: string, jobs: 1 | -1): void {
@@ -148,6 +223,12 @@ class LimiterWorker implements JobWorker {
     const ofOwner = (this.#waitingOf.get(owner) ?? 0) + jobs;
     if (ofOwner === 0) this.#waitingOf.delete(owner);
     else this.#waitingOf.set(owner, ofOwner);
+  }
+
+  #resume({ account, route }: BlockTarget): void {
+    const owner = nameOf(account);
+    for (const [name, queue] of this.#queues)
+      if (name.startsWith(owner) && (route === undefined || route === queue.route)) queue.resume();
   }
 
   /**
@@ -162,7 +243,7 @@ class LimiterWorker implements JobWorker {
       existing.add(job);
       return existing;
     }
-    const queue = new JobQueue(this.#limiter, this.#timers);
+    const queue = new JobQueue(route, this.#limiter, this.#timers, this.#cooldown, this.#releases);
     this.#queues.set(name, queue);
     queue.add(job);
     const serving = queue.serve(() => this.#queues.delete(name)).finally(() => this.#serving.delete(serving));
@@ -171,9 +252,14 @@ class LimiterWorker implements JobWorker {
   }
 }
 
-/** A text for an account and a lane, which no other two have. The length in front determines the end of each. */
+/** A text for an account and a lane, which no other two have. */
 function ownerOf({ account, lane }: LimitRequest): string {
-  return `${account.length}:${account}${lane === undefined ? '-' : `${lane.length}:${lane}`}`;
+  return `${nameOf(account)}${lane === undefined ? '-' : nameOf(lane)}`;
+}
+
+/** The length in front determines the end of the name. */
+function nameOf(name: string): string {
+  return `${name.length}:${name}`;
 }
 
 function checkAcquireOptions(options: AcquireOptions): { maxWaitMs: number; signal: AbortSignal | undefined } {

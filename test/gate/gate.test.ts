@@ -289,7 +289,7 @@ describe('after the handler', () => {
 
   it.each([0, 'yes', null])('providerAnswers cannot be %j', (wrong) => {
     expect(() => gateOf({ providerAnswers: wrong as never })).toThrow(
-      /^providerAnswers: must be true, false or a function of the response, got /,
+      /^providerAnswers: must be true, false, 'pass' or a function of the response, got /,
     );
   });
 

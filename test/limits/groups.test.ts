@@ -164,7 +164,7 @@ it.each([
   [{ groups: { customer: [] } }, 'limits.groups["customer"]: must have a window'],
   [{ groups: { account: ['1/1m'] } }, 'limits.groups: must be 1 to 32 letters, digits, _ and -, begin with a letter'],
   [{ groups: { 'a:b': ['1/1m'] } }, 'limits.groups: must be 1 to 32 letters'],
-  [{ groups: { a: { groups: { b: ['1/1m'] } } } }, 'limits.groups["a"].groups: must be beside default, and not in a'],
+  [{ groups: { a: { groups: { b: ['1/1m'] } } } }, 'limits.groups["a"].groups: must be beside default, plans'],
 ])('S31: refuses the limits %j', (groups, message) => {
   expect(() => createLimiter({ limits: { allMethods: ['5/1m'], ...groups } as never })).toThrow(message);
   expect(() => createLimiter({ limits: { default: ['5/1m'], ...groups } as never })).toThrow(message);

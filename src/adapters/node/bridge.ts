@@ -77,6 +77,7 @@ function leaveGate<Result>(entry: GateEntry, exchange: NodeExchange<Result>): Ma
   if (exchange.turnBack !== undefined) return exchange.turnBack(entry);
   const { recording } = entry;
   response[PASSAGE] = entry;
+  if (entry.holdsSlot) endWithResponse(response, entry);
   forgetBody(response.req, recording !== undefined);
   if (recording === undefined) {
     addFields(response, entry);
@@ -97,6 +98,13 @@ function outcomeOf(response: Marks, status: number): GateOutcome {
     cached: response[FROM_CACHE] === true,
     fromGate: response[ANSWER] === 0 || response[ANSWER] === status,
   };
+}
+
+/** A request is in flight until its response was handed to the operating system, or its connection or stream is closed. */
+function endWithResponse(response: ServerResponse, passage: Passage): void {
+  const end = (): void => void passage.end?.();
+  if (response.writableFinished || isGone(response)) end();
+  else response.once('finish', end).once('close', end);
 }
 
 /** Adds the gate's fields when the head is written. */

@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { GateOutcome, Passage } from '../../gate/gate.ts';
-import { type HeaderFields, RATE_LIMIT_FIELD_NAMES } from '../../http/rate-limit-fields.ts';
+import { type HeaderFields, NUMBER_FIELD_NAMES } from '../../http/rate-limit-fields.ts';
 import { forEachField } from '../../http/raw-fields.ts';
 import { streamOf } from './http.ts';
 
@@ -26,8 +26,8 @@ export function settleHead(
     header: (name) => headerOf(response, given, name),
     ...outcome,
   });
-  if (stripRateLimit) for (const name of RATE_LIMIT_FIELD_NAMES) response.removeHeader(name);
-  const replaced = stripRateLimit ? RATE_LIMIT_FIELD_NAMES : Object.keys(headers);
+  if (stripRateLimit) for (const name of NUMBER_FIELD_NAMES) response.removeHeader(name);
+  const replaced = stripRateLimit ? NUMBER_FIELD_NAMES : Object.keys(headers);
   return withFields(headers, replaced, Array.isArray(given) ? fromPairs(given) : given);
 }
 

@@ -3,11 +3,12 @@ import type { Gate, GateEntry, Passage } from '../../gate/gate.ts';
 import type { CapturedResponse, ResponseRecording } from '../../gate/recording.ts';
 import type { RejectionError } from '../../gate/rejection-error.ts';
 import type { Reply } from '../../http/problem.ts';
-import { type HeaderFields, RATE_LIMIT_FIELD_NAMES } from '../../http/rate-limit-fields.ts';
+import { type HeaderFields, NUMBER_FIELD_NAMES } from '../../http/rate-limit-fields.ts';
 import { forgetBody } from '../shared/request.ts';
 import { type Captured, captureAnswer } from './capture.ts';
 import { checkWebRequest } from './http.ts';
 import { createResponse, isResponse, type ResponseBody } from './response.ts';
+import { watchedBody } from './watched-body.ts';
 
 // Stored on the request itself: it is the only object that every handler gets.
 const PASSAGE = Symbol('headgate.passage');
@@ -96,16 +97,19 @@ function leaveGate(entry: GateEntry, exchange: WebExchange): MaybePromise<unknow
   request[PASSAGE] = entry;
   forgetBody(request, true);
   if (entry.recording !== undefined) return proceedRecorded(entry, entry.recording, exchange);
+  // A runtime may leave the body of a client that disconnected unread.
+  if (entry.holdsSlot) request.signal?.addEventListener('abort', () => endPassage(entry, exchange), { once: true });
   const failed = (error: unknown): never => {
-    if (isThrownResponse(error, exchange)) throw settle(error, entry, exchange);
+    if (isThrownResponse(error, exchange)) throw finish(error, entry, exchange);
     entry.settle({ status: exchange.results?.thrown(error, exchange.request).status ?? 500 });
+    endPassage(entry, exchange);
     throw error;
   };
   try {
     const result = exchange.proceed();
     return isPromise(result)
-      ? result.then((value) => settle(responseOf(value, exchange), entry, exchange), failed)
-      : settle(responseOf(result, exchange), entry, exchange);
+      ? result.then((value) => finish(responseOf(value, exchange), entry, exchange), failed)
+      : finish(responseOf(result, exchange), entry, exchange);
   } catch (error) {
     return failed(error);
   }
@@ -121,10 +125,30 @@ interface Result {
   readonly isThrown: boolean;
 }
 
+/** A request is in flight until its whole response is stored, and sent if it is a stream. */
 async function proceedRecorded(
   passage: Passage,
   recording: ResponseRecording,
   exchange: WebExchange,
+): Promise<unknown> {
+  let rest: Promise<void> | undefined;
+  const end = (): void => endPassage(passage, exchange);
+  try {
+    return await runRecorded(passage, recording, exchange, (pending) => {
+      rest = pending;
+    });
+  } finally {
+    if (rest === undefined) end();
+    else rest.then(end, end);
+  }
+}
+
+/** @param onRest called with the promise of what continues after the response */
+async function runRecorded(
+  passage: Passage,
+  recording: ResponseRecording,
+  exchange: WebExchange,
+  onRest: (rest: Promise<void>) => void,
 ): Promise<unknown> {
   const { request, waitUntil, results } = exchange;
   if (request.signal?.aborted) {
@@ -154,6 +178,7 @@ async function proceedRecorded(
   }
   const { instead, body, rest } = captured;
   if (rest !== undefined) waitUntil?.(rest);
+  if (rest !== undefined) onRest(rest);
   if (instead !== undefined) return answer(instead, exchange);
   return leave({ value: body === undefined ? response : withBody(response, body as ResponseBody), isThrown });
 }
@@ -208,6 +233,27 @@ function answer(reply: Reply, exchange: WebExchange): unknown {
   return exchange.answer === undefined ? createResponse(reply, exchange.request.method) : exchange.answer(reply);
 }
 
+/** Settles a passage, and ends it when the body of the response was read to its end, or will be read no more. */
+function finish(value: unknown, passage: Passage, exchange: WebExchange): unknown {
+  const response = settle(value, passage, exchange);
+  if (!passage.holdsSlot) return response;
+  const { method } = exchange.request;
+  const end = (): void => endPassage(passage, exchange);
+  const body = isResponse(response) && !isUpgrade(response) && method !== 'HEAD' ? response.body : null;
+  if (body === null || body.locked) {
+    end();
+    return response;
+  }
+  return withBody(response as Response, watchedBody(body, end));
+}
+
+/** The work of ending it may continue after the response. */
+function endPassage(passage: Passage, { waitUntil }: WebExchange): void {
+  if (!passage.holdsSlot) return;
+  const ending = passage.end?.();
+  if (isPromise(ending)) waitUntil?.(ending);
+}
+
 /** Settles a passage now that its response is known, and adds the gate's fields to the response. */
 function settle(response: unknown, passage: Passage, exchange: WebExchange): unknown {
   const request: MarkedRequest = exchange.request;
@@ -219,7 +265,7 @@ function settle(response: unknown, passage: Passage, exchange: WebExchange): unk
     header: (name) => (isResponse(response) ? (response.headers.get(name) ?? undefined) : undefined),
   });
   if (!isResponse(response) || isUpgrade(response)) return response;
-  return editHeaders(response, headers, stripRateLimit ? RATE_LIMIT_FIELD_NAMES : NONE);
+  return editHeaders(response, headers, stripRateLimit ? NUMBER_FIELD_NAMES : NONE);
 }
 
 /** Sets and removes fields. An immutable response, such as a redirect or a result of `fetch()`, is copied. */

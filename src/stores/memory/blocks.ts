@@ -63,6 +63,12 @@ export class Blocks {
     return found === undefined || found.until <= now ? undefined : { forMs: found.until - now, reason: found.reason };
   }
 
+  /** The block of exactly this target. */
+  exact({ account, route }: BlockTarget, now: number): Block | undefined {
+    const found = this.#byAccount.get(account)?.get(route);
+    return found === undefined || found.until <= now ? undefined : { forMs: found.until - now, reason: found.reason };
+  }
+
   /** Checks up to `maxAccounts` accounts, in rounds over all of them, and deletes their blocks that are over. */
   #sweep(maxAccounts: number, now: number): void {
     let left = Math.min(maxAccounts, this.#byAccount.size);

@@ -2,6 +2,7 @@ import { ClockError, StoreFullError } from '../../base/errors.ts';
 import type { Block, BlockTarget, FreshStart } from '../../core/block.ts';
 import { BlockedDecision } from '../../core/blocked-decision.ts';
 import type { Clock } from '../../core/clock.ts';
+import type { CooldownCommand, CooldownReply } from '../../core/cooldown.ts';
 import {
   charge,
   countFitting,
@@ -12,15 +13,18 @@ import {
   windowStatus,
 } from '../../core/decision.ts';
 import type { LeaseGrant, ResetTarget, SynchronousLimitStore } from '../../core/ports.ts';
+import type { Slot, SlotReply } from '../../core/slot.ts';
 import { addBeyond, type Counters, isOver, SLOTS_PER_WINDOW, settleWindow } from '../../core/window.ts';
 import type { WindowSet } from '../../core/window-set.ts';
 import { Blocks } from './blocks.ts';
+import { Cooldowns } from './cooldowns.ts';
 import { copyCounters, emptyCounters, WINDOWS_PER_LITERAL } from './counters.ts';
 import type { RecordName } from './names.ts';
 import { fillOptions, type MemoryStoreOptions, readClock } from './options.ts';
 import { Records, type RecordView } from './records.ts';
 import { SettledReceipts } from './settled-receipts.ts';
 import { HEADER, NOWHERE } from './slab.ts';
+import { SlotTable } from './slots.ts';
 import { indexOfWindow, partOf, partsOf, type WindowSetPart } from './window-set-part.ts';
 
 export type { MemoryStoreOptions } from './options.ts';
@@ -42,9 +46,12 @@ export interface MemoryStore extends SynchronousLimitStore {
   settleOnce(decision: Decision, cost: number, receipt: string, until?: number): boolean;
   lease(account: string, route: string, windowSet: WindowSet, cost: number, requests: number): LeaseGrant;
   charge(account: string, route: string, windowSet: WindowSet, cost: number): readonly WindowStatus[];
+  holdSlot(slot: Slot, leaseMs: number): SlotReply;
+  releaseSlot(slot: Slot): void;
   block(target: BlockTarget, block: Block, fresh?: FreshStart): void;
   unblock(target: BlockTarget): void;
   blocked(target: BlockTarget): Block | undefined;
+  cooldown(target: BlockTarget, command: CooldownCommand): CooldownReply;
   /** Returns at once, because there is no server. */
   ready(): void;
   /** Returns the current figures. */
@@ -93,8 +100,12 @@ class MemoryLimitStore implements MemoryStore {
   #records: Records;
   /** Undefined until the first block, which saves a look-up per request. */
   #blocks: Blocks | undefined;
+  /** Undefined until the first cooldown. */
+  #cooldowns: Cooldowns | undefined;
   /** Undefined until the first receipt. */
   #receipts: SettledReceipts | undefined;
+  /** Undefined until the first request in flight. */
+  #slots: SlotTable | undefined;
   #lastWindowSet: WindowSet | undefined;
   /** The part of the last window set, if it is the only one and the route's own, which is usual. */
   #lastPart: WindowSetPart | undefined;
@@ -217,6 +228,15 @@ class MemoryLimitStore implements MemoryStore {
     return windows.map((window, i) => windowStatus(window, counters, i * SLOTS_PER_WINDOW, now, 0));
   }
 
+  holdSlot(slot: Slot, leaseMs: number): SlotReply {
+    this.#slots ??= new SlotTable(this.#maxKeys);
+    return this.#slots.hold(slot, leaseMs, readClock(this.#clock));
+  }
+
+  releaseSlot(slot: Slot): void {
+    this.#slots?.release(slot);
+  }
+
   reset({ account, route }: ResetTarget): void {
     if (account !== undefined && route !== undefined) this.#records.remove(account, route);
     else if (account !== undefined) this.#records.removeWhere(account, () => true);
@@ -239,6 +259,12 @@ class MemoryLimitStore implements MemoryStore {
 
   blocked(target: BlockTarget): Block | undefined {
     return this.#blocks?.find(target, readClock(this.#clock));
+  }
+
+  cooldown(target: BlockTarget, command: CooldownCommand): CooldownReply {
+    this.#blocks ??= new Blocks(this.#maxKeys);
+    this.#cooldowns ??= new Cooldowns(this.#blocks, this.#maxKeys);
+    return this.#cooldowns.run(target, command, readClock(this.#clock));
   }
 
   /** Does nothing, because there is no server to wait for. */

@@ -1,23 +1,27 @@
 import type { Block, BlockTarget, FreshStart } from '../../core/block.ts';
 import { monotonicClock } from '../../core/clock.ts';
+import { type CooldownCommand, type CooldownReply, numbersOf, PROVIDER } from '../../core/cooldown.ts';
 import { Decision, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
 import type { LeaseGrant, LimitStore, ReadyOptions, ResetTarget } from '../../core/ports.ts';
+import type { Slot, SlotReply } from '../../core/slot.ts';
 import { SLOTS_PER_WINDOW } from '../../core/window.ts';
 import type { WindowSet } from '../../core/window-set.ts';
 import { DEFAULT_MAX_KEYS } from '../memory/options.ts';
 import { type Changed, Denials } from '../shared/denials.ts';
 import { createFailover } from '../shared/failover.ts';
-import { KnownBlocks } from '../shared/known-blocks.ts';
+import { KnownBlocks, keepingCooldown } from '../shared/known-blocks.ts';
 import { effectOf } from '../shared/limit-store-options.ts';
 import type { LimitStoreStats, ServerLimitStore } from '../shared/server-limit-store.ts';
+import { holdOnServer } from '../shared/server-slots.ts';
 import { type Receipted, settleOnServer } from '../shared/settlement.ts';
 import { CheckCalls, integerOf, type LimitStoreParts } from './check-calls.ts';
 import type { PostgresClient } from './client.ts';
 import { layoutOf } from './layout.ts';
-import { digest, fromText, toText, ZERO } from './names.ts';
+import { arrayOf, digest, fromText, toText, ZERO } from './names.ts';
 import { fillOptions, type PostgresStoreOptions } from './options.ts';
 import { isNotExecuted, Server } from './server.ts';
 import { SettleCalls } from './settle-calls.ts';
+import { SlotCalls } from './slot-calls.ts';
 
 export type { PostgresStoreOptions } from './options.ts';
 
@@ -52,6 +56,8 @@ const RESET_ACCOUNT = resetPage('account = $1::text::uuid and ($2::text is null 
 const RESET_PAIR = 'delete from headgate.counters where account = $1::text::uuid and route = $2::text::uuid';
 const BLOCK = `select headgate.block_1($1::text::uuid, $2::text::uuid, $3::text::bigint, $4::text, $5::text::bigint,
   $6::text::boolean)`;
+const COOLDOWN = `select state, pause_ms::text as ms from headgate.cooldown_1($1::text::uuid, $2::text::uuid,
+  $3::text::uuid, $4::text, $5::text, $6::text::bigint[], $7::text::bigint)`;
 const UNBLOCK = 'delete from headgate.blocks where account = $1::text::uuid and route = $2::text::uuid';
 const BLOCKED = `select (ends - now)::text as ms, reason
   from headgate.blocks, (select coalesce($4::text::bigint, headgate.clock_1()) as now) as clock
@@ -88,11 +94,13 @@ class PostgresLimitStore implements PostgresStore {
   readonly #parts: LimitStoreParts;
   readonly #calls: CheckCalls;
   readonly #settlements: SettleCalls;
+  readonly #slots: SlotCalls;
 
   constructor(parts: LimitStoreParts) {
     this.#parts = parts;
     this.#calls = new CheckCalls(parts);
     this.#settlements = new SettleCalls(parts);
+    this.#slots = new SlotCalls(parts.server);
     this.identity = parts.server.schema.identity;
   }
 
@@ -159,6 +167,15 @@ class PostgresLimitStore implements PostgresStore {
     return windowSet.windows.length === 0 ? [] : this.#calls.charge(account, route, windowSet, cost);
   }
 
+  holdSlot(slot: Slot, leaseMs: number): Promise<SlotReply> {
+    return holdOnServer(this.#parts.failover, { slot, leaseMs }, this.#slots.run);
+  }
+
+  async releaseSlot(slot: Slot): Promise<void> {
+    this.#parts.failover.releaseSlot(slot);
+    await this.#slots.run({ slot, leaseMs: 0 });
+  }
+
   async reset({ account, route }: ResetTarget): Promise<void> {
     if (account !== undefined && route !== undefined) {
       await this.#changing({ pair: pairOf(account, route) }, 'reset', RESET_PAIR, [digest(account), digest(route)]);
@@ -190,6 +207,17 @@ class PostgresLimitStore implements PostgresStore {
     const { server } = this.#parts;
     const [row] = await server.run('blocked', BLOCKED, [...placeOf(target), ZERO, server.now()]);
     return row && { forMs: integerOf(row.ms), reason: fromText(row.reason as string | null) };
+  }
+
+  async cooldown(target: BlockTarget, command: CooldownCommand): Promise<CooldownReply> {
+    const { server, knownBlocks } = this.#parts;
+    const [account, route] = placeOf(target);
+    const numbers = arrayOf(numbersOf(command));
+    const values = [account, route, digest(`cooldown ${route}`), command.kind, toText(PROVIDER), numbers, server.now()];
+    return keepingCooldown(knownBlocks, target, command, async () => {
+      const [row] = await this.#changing(changedBy(target), 'cooldown', COOLDOWN, values);
+      return { state: row?.state as CooldownReply['state'], forMs: integerOf(row?.ms) };
+    }) as Promise<CooldownReply>;
   }
 
   ready(options?: ReadyOptions): Promise<void> {

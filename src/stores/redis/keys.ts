@@ -20,6 +20,8 @@ export interface KeyNames {
   blocks(account: string): string;
   /** Name of the settled receipts of an account. */
   receipts(account: string): string;
+  /** Name of the slots of requests in flight: of a route of an account, or of all its routes together. */
+  slots(account: string, route?: string): string;
   /** The target of a block, as its record names it: the account, or one of its routes. */
   blocked(route: string | undefined): string;
   /** Escapes an account or a route. */
@@ -36,6 +38,10 @@ export function createKeyNames(prefix: string): KeyNames {
     },
     blocks: (account) => `${start}${escapeName(account)}}:`,
     receipts: (account) => `${start}${escapeName(account)}}:s`,
+    slots(account, route) {
+      const all = `${start}${escapeName(account)}}:f`;
+      return route === undefined ? all : `${all}:${escapeName(route)}`;
+    },
     blocked: (route) => (route === undefined ? 'a' : `r:${escapeName(route)}`),
     pattern: (account) => `${glob(start)}${account === undefined ? '*' : glob(escapeName(account))}}:*`,
     parse(key) {

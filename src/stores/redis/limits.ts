@@ -2,20 +2,23 @@ import { OptionError } from '../../base/errors.ts';
 import { getOrCreate } from '../../base/get-or-create.ts';
 import type { Block, BlockTarget, FreshStart } from '../../core/block.ts';
 import { monotonicClock } from '../../core/clock.ts';
+import { type CooldownCommand, type CooldownReply, numbersOf, PROVIDER } from '../../core/cooldown.ts';
 import { nameCounters } from '../../core/counters.ts';
 import { Decision, FITS, type WindowStatus, windowStatus } from '../../core/decision.ts';
 import type { LeaseGrant, LimitStore, ReadyOptions, ResetTarget } from '../../core/ports.ts';
+import type { Slot, SlotReply } from '../../core/slot.ts';
 import { SLOTS_PER_WINDOW } from '../../core/window.ts';
 import { createWindowSet, type WindowSet } from '../../core/window-set.ts';
 import { DEFAULT_MAX_KEYS } from '../memory/options.ts';
 import { CircuitBreaker } from '../shared/circuit-breaker.ts';
 import { Denials } from '../shared/denials.ts';
 import { createFailover } from '../shared/failover.ts';
-import { KnownBlocks } from '../shared/known-blocks.ts';
+import { KnownBlocks, keepingCooldown } from '../shared/known-blocks.ts';
 import { effectOf } from '../shared/limit-store-options.ts';
 import { OutageLog } from '../shared/outage-log.ts';
 import { waitUntilReady } from '../shared/ready.ts';
 import type { LimitStoreStats, ServerLimitStore } from '../shared/server-limit-store.ts';
+import { holdOnServer } from '../shared/server-slots.ts';
 import { type Receipted, settleOnServer } from '../shared/settlement.ts';
 import { traceCall } from '../shared/store-tracer.ts';
 import { CheckCalls, type LimitStoreParts } from './check-calls.ts';
@@ -24,9 +27,10 @@ import { isHarmless } from './errors.ts';
 import { createKeyNames } from './keys.ts';
 import blockSource from './lua/block.lua';
 import { fillOptions, type RedisStoreOptions } from './options.ts';
-import { readBlockReply, readIntegerReply } from './reply.ts';
+import { readBlockReply, readCooldownReply, readIntegerReply } from './reply.ts';
 import { createScript, scriptTime } from './script.ts';
 import { isNotExecuted, SettleCalls } from './settle-calls.ts';
+import { SlotCalls } from './slot-calls.ts';
 import { fromUpstash, isUpstash, type UpstashClient } from './upstash.ts';
 
 export type { RedisStoreOptions } from './options.ts';
@@ -100,6 +104,7 @@ class RedisLimitStore implements RedisStore {
   readonly #parts: LimitStoreParts;
   readonly #calls: CheckCalls;
   readonly #settlements: SettleCalls;
+  readonly #slots: SlotCalls;
 
   get identity(): object {
     return this.#parts.identity;
@@ -109,6 +114,7 @@ class RedisLimitStore implements RedisStore {
     this.#parts = parts;
     this.#calls = new CheckCalls(parts);
     this.#settlements = new SettleCalls(parts);
+    this.#slots = new SlotCalls(parts);
   }
 
   consume(account: string, route: string, windowSet: WindowSet, cost: number): Decision | Promise<Decision> {
@@ -178,6 +184,15 @@ class RedisLimitStore implements RedisStore {
     return this.#calls.charge(account, route, windowSet, cost, this.#keysOf(name, account, windowSet));
   }
 
+  holdSlot(slot: Slot, leaseMs: number): Promise<SlotReply> {
+    return holdOnServer(this.#parts.failover, { slot, leaseMs }, this.#slots.run);
+  }
+
+  async releaseSlot(slot: Slot): Promise<void> {
+    this.#parts.failover.releaseSlot(slot);
+    await this.#slots.run({ slot, leaseMs: 0 });
+  }
+
   async reset(target: ResetTarget): Promise<void> {
     const { commands, names } = this.#parts;
     const { account, route } = target;
@@ -193,10 +208,7 @@ class RedisLimitStore implements RedisStore {
     const args = [String(block.forMs), JSON.stringify(block.reason ?? null), String(MAX_BLOCKED_ROUTES)];
     if (fresh !== undefined) args.push(String(fresh.longestMs));
     const hasRoom = await this.#changeBlock('block', target, args);
-    if (!hasRoom) {
-      const reason = `cannot be blocked, because ${MAX_BLOCKED_ROUTES} routes of the account are: block the account`;
-      throw new OptionError('target.route', target.route, reason);
-    }
+    if (!hasRoom) throw noRoom(target);
     this.#parts.knownBlocks.add(target, block);
   }
 
@@ -209,20 +221,44 @@ class RedisLimitStore implements RedisStore {
     return this.#run('blocked', async () => readBlockReply(await this.#runBlockScript(target, [''])));
   }
 
+  async cooldown(target: BlockTarget, command: CooldownCommand): Promise<CooldownReply> {
+    const { knownBlocks } = this.#parts;
+    const args = [
+      command.kind,
+      JSON.stringify(PROVIDER),
+      String(MAX_BLOCKED_ROUTES),
+      JSON.stringify(numbersOf(command)),
+    ];
+    const reply = await keepingCooldown(knownBlocks, target, command, () =>
+      this.#changing(target, 'cooldown', async () =>
+        readCooldownReply(await this.#runBlockScript(target, args, false)),
+      ),
+    );
+    if (reply === undefined) throw noRoom(target);
+    return reply;
+  }
+
   /** Sets or lifts a block. Returns whether there was room. */
   #changeBlock(operation: 'block' | 'unblock', target: BlockTarget, args: readonly string[]): Promise<boolean> {
-    const { names } = this.#parts;
-    const { account, route } = target;
-    return this.#parts.denials.forgetDuring(
-      route === undefined ? { account } : { pair: names.record(account, route) },
-      () => this.#run(operation, async () => readIntegerReply(await this.#runBlockScript(target, args)) > 0),
+    return this.#changing(
+      target,
+      operation,
+      async () => readIntegerReply(await this.#runBlockScript(target, args)) > 0,
     );
   }
 
-  #runBlockScript({ account, route }: BlockTarget, args: readonly string[]): Promise<unknown> {
+  /** Makes a call that can make rejections of the target wrong. */
+  #changing<T>({ account, route }: BlockTarget, operation: string, send: () => Promise<T>): Promise<T> {
+    const { denials, names } = this.#parts;
+    return denials.forgetDuring(route === undefined ? { account } : { pair: names.record(account, route) }, () =>
+      this.#run(operation, send),
+    );
+  }
+
+  #runBlockScript({ account, route }: BlockTarget, args: readonly string[], mayReset = true): Promise<unknown> {
     const { commands, names, clock } = this.#parts;
     // The script deletes the counters of a route itself. It cannot know the names of all records of an account.
-    const isReset = args.length > 3 && route !== undefined;
+    const isReset = mayReset && args.length > 3 && route !== undefined;
     const keys = [names.blocks(account), ...(isReset ? [names.record(account, route)] : [])];
     return blockScript.run(commands, keys, [scriptTime(clock), names.blocked(route), ...args]);
   }
@@ -279,4 +315,9 @@ class RedisLimitStore implements RedisStore {
   #keysOf(name: string, account: string, windowSet: WindowSet): string[] {
     return windowSet.allMethodsScope === 'account' ? [name, this.#parts.names.record(account)] : [name];
   }
+}
+
+function noRoom({ route }: BlockTarget): OptionError {
+  const reason = `cannot be blocked, because ${MAX_BLOCKED_ROUTES} routes of the account are: block the account`;
+  return new OptionError('target.route', route, reason);
 }

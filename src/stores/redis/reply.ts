@@ -1,4 +1,5 @@
 import type { Block } from '../../core/block.ts';
+import type { CooldownReply } from '../../core/cooldown.ts';
 import { type Counters, SLOTS_PER_WINDOW } from '../../core/window.ts';
 import type { FoundBlock } from '../shared/check-decider.ts';
 
@@ -42,6 +43,15 @@ export function readBlockReply(reply: unknown): Block | undefined {
   return reply.length === 0 ? undefined : readBlock(parse(reply));
 }
 
+/** Reads the output of `block.lua` when it changes a cooldown; undefined if the account has no room for the route. */
+export function readCooldownReply(reply: unknown): CooldownReply | undefined {
+  const text = reply instanceof Uint8Array ? new TextDecoder().decode(reply) : reply;
+  if (text === 'full 0') return undefined;
+  const [, state, ms] = (typeof text === 'string' && /^(started|blocked|probe|open) (\d{1,15})$/.exec(text)) || [];
+  if (state === undefined) throw unexpected(reply);
+  return { state: state as CooldownReply['state'], forMs: Number(ms) };
+}
+
 /**
  * Reads the output of `settle.lua`.
  * @throws TypeError
@@ -51,6 +61,18 @@ export function readSettleReplies(reply: unknown, settlements: number): readonly
   const numbers = typeof text === 'string' && /^-?\d+(,-?\d+)*$/.test(text) ? text.split(',').map(Number) : [];
   if (numbers.length !== settlements || !numbers.every(Number.isSafeInteger)) throw unexpected(reply);
   return numbers;
+}
+
+/**
+ * Reads the output of `slots.lua`.
+ * @throws TypeError
+ */
+export function readSlotReplies(reply: unknown, commands: number): readonly string[] {
+  const text = reply instanceof Uint8Array ? new TextDecoder().decode(reply) : reply;
+  const replies = typeof text === 'string' ? text.split(',') : [];
+  if (replies.length !== commands || !replies.every((each) => /^(0|[01](:\d{1,15}){1,2}|-[12])$/.test(each)))
+    throw unexpected(reply);
+  return replies;
 }
 
 /** Reads an integer: the output of `block.lua` when it writes. */

@@ -1,6 +1,8 @@
 import type { Block, BlockTarget, FreshStart } from '../../core/block.ts';
+import type { CooldownCommand, CooldownReply } from '../../core/cooldown.ts';
 import type { Decision, WindowStatus } from '../../core/decision.ts';
 import type { LeaseGrant, LimitStore } from '../../core/ports.ts';
+import type { Slot, SlotReply } from '../../core/slot.ts';
 import type { WindowSet } from '../../core/window-set.ts';
 
 /** Figures of a limit store on a server since its start, for operators. */
@@ -33,9 +35,12 @@ export interface ServerLimitStore extends LimitStore {
     requests: number,
   ): LeaseGrant | Promise<LeaseGrant>;
   charge(account: string, route: string, windowSet: WindowSet, cost: number): Promise<readonly WindowStatus[]>;
+  holdSlot(slot: Slot, leaseMs: number): Promise<SlotReply>;
+  releaseSlot(slot: Slot): Promise<void>;
   block(target: BlockTarget, block: Block, fresh?: FreshStart): Promise<void>;
   unblock(target: BlockTarget): Promise<void>;
   blocked(target: BlockTarget): Promise<Block | undefined>;
+  cooldown(target: BlockTarget, command: CooldownCommand): Promise<CooldownReply>;
   /** Returns the current figures. */
   stats(): LimitStoreStats;
 }

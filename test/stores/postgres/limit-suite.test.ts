@@ -18,7 +18,7 @@ for (const [name, create] of Object.entries(CLIENTS)) {
     name: `PostgreSQL by ${name}`,
     create: async (clock) => {
       await isMigrated;
-      const text = `truncate "${schema}".counters, "${schema}".blocks, "${schema}".receipts`;
+      const text = `truncate "${schema}".counters, "${schema}".blocks, "${schema}".receipts, "${schema}".slots`;
       await databaseOf('client', client).query(text, []);
       return createPostgresStore(client, { schema, clock, deadlineMs: 120_000 });
     },

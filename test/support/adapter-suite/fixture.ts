@@ -4,6 +4,7 @@ import type { GateOptions } from '../../../src/gate/options.ts';
 import { createIdempotency, type Idempotency } from '../../../src/idempotency/idempotency.ts';
 import type { SettingsInput } from '../../../src/idempotency/settings.ts';
 import { createLimiter } from '../../../src/limits/limiter.ts';
+import { partsOf } from '../../../src/limits/limiter-parts.ts';
 import type { Limiter } from '../../../src/limits/ports.ts';
 import { createMemoryClaimStore } from '../../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
@@ -15,6 +16,8 @@ import type { AdapterSubject, SuiteAnswer, SuiteRequest, SuiteServer } from './s
 export interface AdapterFixtureOptions {
   /** @default ['1000/1m'] */
   readonly limit?: string[];
+  /** The most requests of an account at the same time. */
+  readonly inFlight?: number;
   readonly idempotency?: SettingsInput;
   /** Maximum length of a request's body, in bytes. */
   readonly maxBodyBytes?: number;
@@ -22,6 +25,7 @@ export interface AdapterFixtureOptions {
   readonly resolvers?: { account?(): never; route?(): never; cost?(): number; idempotent?(): never };
   /** @default false */
   readonly providerAnswers?: GateOptions<unknown>['providerAnswers'];
+  readonly cooldown?: GateOptions<unknown>['cooldown'];
   readonly finalCost?: GateOptions<unknown>['finalCost'];
   /** @default the gate's own answers */
   readonly answer?: GateOptions<unknown>['answer'];
@@ -52,7 +56,7 @@ export interface AdapterCase {
 export interface SentRequest {
   readonly method?: string;
   readonly path?: string;
-  readonly key?: string;
+  readonly key?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array | ReadableStream<Uint8Array>;
   readonly signal?: AbortSignal;
@@ -85,8 +89,9 @@ export class AdapterFixture {
   handler: Handler = (_, write) => write({ body: 'done' });
   #server: SuiteServer | undefined;
 
-  private constructor({ limit = ['1000/1m'], idempotency = {} }: AdapterFixtureOptions) {
-    this.limiter = createLimiter({ store: createMemoryStore({ clock: this.clock }), limits: { allMethods: limit } });
+  private constructor({ limit = ['1000/1m'], inFlight, idempotency = {} }: AdapterFixtureOptions) {
+    const allMethods = { windows: limit, inFlight };
+    this.limiter = createLimiter({ store: createMemoryStore({ clock: this.clock }), limits: { allMethods } });
     this.idempotency = createIdempotency({ store: createMemoryClaimStore(), ...idempotency });
   }
 
@@ -95,7 +100,7 @@ export class AdapterFixture {
     options: AdapterFixtureOptions = {},
   ): Promise<AdapterFixture> {
     const fixture = new AdapterFixture(options);
-    const { maxBodyBytes, resolvers, providerAnswers, finalCost, answer, onNoAccount, deny, outer } = options;
+    const { maxBodyBytes, resolvers, providerAnswers, cooldown, finalCost, answer, onNoAccount, deny, outer } = options;
     const common = {
       idempotency: fixture.idempotency,
       idempotent: (request: Request) =>
@@ -115,6 +120,7 @@ export class AdapterFixture {
       },
       route: (request) => subject.route(request),
       providerAnswers,
+      cooldown,
       finalCost,
       answer,
       onNoAccount,
@@ -189,6 +195,11 @@ export class AdapterFixture {
     });
     const send = this.#server?.fetch ?? fetch;
     return send(request);
+  }
+
+  /** How many requests are in flight. */
+  get running(): number | undefined {
+    return partsOf(this.limiter)?.slots()?.size;
   }
 
   /** How many more requests the account `a` may send to the route. */

@@ -100,7 +100,7 @@ export const LIMIT_CASES: readonly AdapterCase[] = [
     async run(fixture) {
       for (const [own, fields, type] of [
         ['0', { 'retry-after': '9', 'x-ratelimit-limit': '7' }, 'decision'],
-        ['1', {}, 'provider_rejected'],
+        ['1', { 'retry-after': '9' }, 'provider_rejected'],
       ] as const) {
         fixture.handler = (_, write) => write({ ...OWN_429, headers: { ...OWN_429.headers, 'x-own': own } });
         assertEqual([limitFields(await fixture.send()), fixture.events.at(-1)?.type], [fields, type]);
@@ -108,13 +108,41 @@ export const LIMIT_CASES: readonly AdapterCase[] = [
     },
   },
   {
-    name: "S16: a handler's 429 that counts as the provider's has no rate-limit fields, and it stays charged",
+    name: "S16: a handler's 429 that counts as the provider's keeps its retry-after alone, and it stays charged",
     options: { providerAnswers: true },
     async run(fixture) {
       fixture.handler = (_, write) => write(OWN_429);
       const reply = await fixture.send();
-      assertEqual([reply.status, reply.text, reply.headers.get('x-own'), limitFields(reply)], [429, 'slow', '1', {}]);
+      assertEqual(
+        [reply.status, reply.text, reply.headers.get('x-own'), limitFields(reply)],
+        [429, 'slow', '1', { 'retry-after': '9' }],
+      );
       assertEqual([await fixture.remaining(), fixture.events.at(-1)?.type], [999, 'provider_rejected']);
+    },
+  },
+  {
+    name: "S16: with 'pass', the provider's 429 keeps every field",
+    options: { providerAnswers: 'pass' },
+    async run(fixture) {
+      fixture.handler = (_, write) => write(OWN_429);
+      assertEqual(limitFields(await fixture.send()), { 'retry-after': '9', 'x-ratelimit-limit': '7' });
+      assertEqual(fixture.events.at(-1)?.type, 'provider_rejected');
+    },
+  },
+  {
+    name: "S30: the provider's 429 that a handler relays pauses its account, with and without a key",
+    options: { cooldown: true },
+    async run(fixture) {
+      fixture.handler = (_, write) => write(OWN_429);
+      for (const key of [undefined, 'key_1']) {
+        const relayed = await fixture.send({ key });
+        assertEqual([relayed.status, relayed.text, limitFields(relayed)], [429, 'slow', { 'retry-after': '9' }]);
+        const { runs } = fixture;
+        const paused = await fixture.send({ key });
+        assertEqual(readProblem(paused), [429, 'provider/too_many_requests']);
+        assertEqual([limitFields(paused), fixture.runs], [{ 'retry-after': '9' }, runs]);
+        await fixture.limiter.unblock({ account: 'a', route: 'POST /things/:id' });
+      }
     },
   },
   {

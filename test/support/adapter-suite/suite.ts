@@ -3,6 +3,7 @@ import { ANSWER_CASES } from './answer-cases.ts';
 import { FAULT_CASES } from './fault-cases.ts';
 import { type AdapterCase, AdapterFixture } from './fixture.ts';
 import { IDEMPOTENCY_CASES } from './idempotency-cases.ts';
+import { IN_FLIGHT_CASES } from './in-flight-cases.ts';
 import { LIMIT_CASES } from './limit-cases.ts';
 import { SOCKET_CASES } from './socket-cases.ts';
 import { STACK_CASES } from './stack-cases.ts';
@@ -15,6 +16,7 @@ const CASES: readonly AdapterCase[] = [
   ...IDEMPOTENCY_CASES,
   ...FAULT_CASES,
   ...SOCKET_CASES,
+  ...IN_FLIGHT_CASES,
 ];
 
 /** The names of all cases: the possible keys of `gaps`. */
