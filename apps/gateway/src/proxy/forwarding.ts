@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import type { Passage, ResponseRecording } from 'headgate/gate';
 import type { HeaderFields } from 'headgate/http';
 import { problemReply, type Reply } from 'headgate/http';
+import { fieldValues } from 'headgate/internal';
 import { BodyMeter } from '../body/meter.ts';
 import { hasBody, refuseExchange, sendReply } from '../exchange/answers.ts';
 import { type Exchange, freeIfDone, isOpen } from '../exchange/exchange.ts';
@@ -136,7 +137,8 @@ export class Forwarding implements UpstreamListener {
     this.span?.onStatus(status);
     const exchange = this.#exchange;
     this.#options.onHead(exchange, (performance.now() - this.#startedAt) / 1_000);
-    const { headers, stripRateLimit } = this.#passage.settle({ status });
+    const header = (name: string) => fieldValues(rawFields, name.toLowerCase())[0];
+    const { headers, stripRateLimit } = this.#passage.settle({ status, header });
     if (stripRateLimit) {
       this.#discardAnswer();
       this.#refuse(PROVIDER_LIMIT, headers);
@@ -297,6 +299,8 @@ export class Forwarding implements UpstreamListener {
     this.#isFinished = true;
     clearTimeout(this.#timer);
     this.span?.end();
+    // The upstream works on this request no more.
+    void this.#passage.end?.();
     this.#exchange.release = undefined;
     void this.#exchange.body?.dispose();
     this.#exchange.forwarding = false;
