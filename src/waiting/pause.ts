@@ -1,4 +1,5 @@
 import type { Decision, WindowStatus } from '../core/decision.ts';
+import { REQUESTS } from '../core/unit.ts';
 import type { WindowSet } from '../core/window-set.ts';
 
 /**
@@ -13,6 +14,9 @@ const BLOCKED_PAUSE_MS = 60_000;
  * store is asked again after a random part of this time, so that the processes do not ask all at once.
  */
 const IN_FLIGHT_PAUSE_MS = 1_000;
+
+/** A queue that was served asks so much later than a queue that was not. */
+const TURN_MS = 1;
 
 /** How long the jobs of a queue wait before the first of them asks again. */
 export class Pause {
@@ -31,13 +35,20 @@ export class Pause {
   ) {}
 
   /**
-   * The pause after `decision`, or undefined if a job of `cost` may fit now. A window without room stays so until it is
+   * The pause after `decision`, or undefined if a job of these costs may fit now. A window without room stays so until it is
    * over, also after a decision that was accepted. So the job need not be rejected to know it. A block lasts until it
    * is over or lifted (S21).
    * @param now when the decision arrived, on the worker's clock
    * @param roundingMs how much later than the store's clock says a window may be over
+   * @param wasServed whether a job of the queue was accepted since its last pause
    */
-  static after(decision: Decision, cost: number, now: number, roundingMs: number): Pause | undefined {
+  static after(
+    decision: Decision,
+    costs: ReadonlyMap<string, number>,
+    now: number,
+    roundingMs: number,
+    wasServed: boolean,
+  ): Pause | undefined {
     const { blocked, degraded, windowSet } = decision;
     if (decision.inFlight !== undefined && !decision.accepted) {
       const asksAt = now + Math.ceil(IN_FLIGHT_PAUSE_MS * (0.25 + 0.75 * Math.random()));
@@ -47,21 +58,25 @@ export class Pause {
       const waitMs = degraded ? Math.min(blocked.forMs, DEGRADED_PAUSE_MS) : blocked.forMs + roundingMs;
       return new Pause(now + waitMs, windowSet, undefined, now + Math.min(waitMs, BLOCKED_PAUSE_MS));
     }
-    const [first, ...others] = decision.trace.filter(({ remaining }) => remaining < cost);
+    const [first, ...others] = decision.trace.filter(
+      ({ remaining, unit = REQUESTS }) => remaining < (costs.get(unit) ?? 0),
+    );
     if (first === undefined) return undefined;
     const last = others.reduce((latest, window) => (window.resetMs > latest.resetMs ? window : latest), first);
     if (degraded) return new Pause(now + Math.min(last.resetMs, DEGRADED_PAUSE_MS), windowSet, undefined);
-    return new Pause(now + last.resetMs + roundingMs, windowSet, last);
+    const until = now + last.resetMs + roundingMs;
+    // Other accounts wait for the window of a group, too: those that got nothing ask first, so that none starves.
+    return new Pause(until, windowSet, last, last.group !== undefined && wasServed ? until + TURN_MS : until);
   }
 
   /**
    * The earliest time, on the worker's clock, at which all of several jobs can have been accepted.
-   * @param cost the sum of their costs
-   * @param windowSet of these jobs; undefined if there are several
+   * @param cost the sum of their costs, in requests
+   * @param windowSet of these jobs; undefined if there are several. With several units, the costs are not summed up
    */
   earliest(cost: number, windowSet: WindowSet | undefined): number {
     const { window } = this;
-    if (window === undefined || windowSet !== this.windowSet) return this.until;
+    if (window === undefined || windowSet !== this.windowSet || windowSet.units !== undefined) return this.until;
     const waits = windowSet.windows.map(({ limit, max, durationMs }) => {
       // The instance of another window may end just after it accepted its max, and so may the one that follows.
       const atOnce = limit === window.limit && durationMs === window.durationMs ? 1 : 2;
@@ -76,7 +91,10 @@ export function slotsAfter({ inFlight }: Decision): number {
   return inFlight === undefined ? Number.POSITIVE_INFINITY : inFlight.max - inFlight.running;
 }
 
-/** The cost that still fits into every window of an accepted decision. */
-export function roomAfter({ trace }: Decision): number {
-  return trace.reduce((room, { remaining }) => Math.min(room, remaining), Number.POSITIVE_INFINITY);
+/** How many jobs of these costs still fit into every window of an accepted decision. */
+export function roomAfter({ trace }: Decision, costs: ReadonlyMap<string, number>): number {
+  return trace.reduce((room, { remaining, unit = REQUESTS }) => {
+    const cost = costs.get(unit) ?? 0;
+    return cost === 0 ? room : Math.min(room, Math.floor(remaining / cost));
+  }, Number.POSITIVE_INFINITY);
 }

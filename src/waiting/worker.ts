@@ -14,8 +14,8 @@ import {
   fieldsOf,
   type ProviderResponse,
 } from '../limits/cooldown.ts';
+import { copyOfRequest, costsOf } from '../limits/costs.ts';
 import { groupOf } from '../limits/groups.ts';
-import { checkCost } from '../limits/limiter.ts';
 import { partsOf, windowSetOf } from '../limits/limiter-parts.ts';
 import type { Limiter, LimitRequest } from '../limits/ports.ts';
 import { QueueFullError } from './errors.ts';
@@ -60,8 +60,8 @@ export interface JobWorker {
   readonly waiting: number;
   /**
    * Resolves with an accepted decision, as soon as the job fits its windows, and may run beside the others. In one
-   * process, the jobs of one account, lane and route are served in the order of their calls. There is no order across
-   * processes.
+   * process, the jobs of one account, lane and route, and of the same groups, are served in the order of their calls.
+   * There is no order across processes.
    *
    * It rejects with the reason of `signal` if that is aborted, and with the store's errors if its failure policy is
    * to refuse. Other policies decide, and the decision is marked `degraded`.
@@ -128,7 +128,7 @@ class LimiterWorker implements JobWorker {
   readonly #limiter: Limiter;
   readonly #maxQueue: number;
   readonly #timers: Timers;
-  /** Only queues with jobs, by account, lane and route. */
+  /** Only queues with jobs, by account, lane, route and groups. */
   readonly #queues = new Map<string, JobQueue>();
   readonly #serving = new Set<Promise<void>>();
   /** Jobs that wait, by account and lane. */
@@ -155,13 +155,12 @@ class LimiterWorker implements JobWorker {
     const { maxWaitMs, signal } = checkAcquireOptions(options);
     const resolving = windowSetOf(this.#limiter, given);
     // A copy, because the caller may change its object while the job waits.
-    const request = { ...given };
+    const request = copyOfRequest(given);
     // No wait if there is no need, because jobs are served in the order of their calls.
     const windowSet = isPromise(resolving) ? await resolving : resolving;
     if (this.#closed) throw new ClosedError('the worker');
-    const { cost = 1 } = request;
-    checkCost(cost);
-    checkFits(windowSet, cost);
+    const costs = costsOf(request.cost ?? 1, partsOf(this.#limiter)?.windowSets.units ?? []);
+    checkFits(windowSet, costs);
     signal?.throwIfAborted();
     const owner = ownerOf(request);
     const ofOwner = this.#waitingOf.get(owner) ?? 0;
@@ -172,7 +171,7 @@ class LimiterWorker implements JobWorker {
     try {
       return await new Promise<Decision>((resolve, reject) => {
         const deadline = this.#timers.now() + maxWaitMs;
-        const job: Job = { request, cost, windowSet, maxWaitMs, deadline, resolve, reject };
+        const job: Job = { request, costs, windowSet, maxWaitMs, deadline, resolve, reject };
         const queue = this.#add(job);
         giveUp = () => {
           if (queue.remove(job)) reject(signal?.reason);
@@ -228,12 +227,12 @@ class LimiterWorker implements JobWorker {
   }
 
   /**
-   * Adds a job to the queue of its account, lane and route. A queue exists, and is served, as long as it contains jobs.
-   * Lanes do not share a queue: jobs of a lane that is used up would stop jobs that still fit.
+   * Adds a job to the queue of its account, lane, route and groups. A queue exists, and is served, as long as it contains
+   * jobs. Lanes do not share a queue: jobs of a lane that is used up would stop jobs that still fit. Nor do groups.
    */
   #add(job: Job): JobQueue {
-    const { route = EVERY_ROUTE } = job.request;
-    const name = `${ownerOf(job.request)}${route}`;
+    const { route = EVERY_ROUTE, groups } = job.request;
+    const name = `${ownerOf(job.request)}${nameOf(route)}${JSON.stringify(groups) ?? ''}`;
     const existing = this.#queues.get(name);
     if (existing !== undefined) {
       existing.add(job);

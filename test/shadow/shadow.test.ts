@@ -54,6 +54,26 @@ describe('figures', () => {
     ]);
   });
 
+  it('S31: the candidate decides about its own limits of groups, all or nothing, and settles every part', async () => {
+    const groups = { customer: ['3/1h'], key: ['9/1h'] };
+    const limits = { default: ['9/1m'], groups };
+    const store = memory();
+    const shadow = { limits: { default: ['9/1m'], groups: { customer: ['2/1h'] } }, store };
+    const limiter = withShadow(createLimiter({ store: memory(), limits, validate: false }), shadow);
+    const request = { account: 'a', groups: { customer: 'cus_7', key: 'k' } };
+    const used = async (account: string) =>
+      store.peek(account, '*', createLimiter({ limits: shadow.limits }).windowSet({ account }))[0];
+    for (let i = 0; i < 4; i++) limiter.consumeSync(request);
+    await limiter.shadow.idle();
+    expect(limiter.shadow.figures().total).toEqual({ ...counts, none: 2, onlyCandidate: 1, both: 1 });
+    expect([await used('a'), await used('group:customer:cus_7')]).toMatchObject([{ remaining: 7 }, { remaining: 0 }]);
+    const decision = limiter.consumeSync({ account: 'b', groups: { key: 'k' } });
+    await limiter.shadow.idle();
+    await limiter.settle(decision, 3);
+    await limiter.shadow.idle();
+    expect(await used('b')).toMatchObject({ remaining: 6 });
+  });
+
   it('lists 1,000 accounts and 1,000 routes, and counts the rest', async () => {
     const limiter = start({ limits: { allMethods: ['0/1m'] }, maxUnderWay: 2_000 });
     for (let i = 0; i < 1_001; i++) limiter.consumeSync({ account: `a${i}`, route: `r${i}` });
