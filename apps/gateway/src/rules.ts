@@ -109,7 +109,6 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
       else if (event.type === 'failure') onFailure(event);
     },
   });
-  const enter = withFinalCosts(gateOfDoors, config.routes);
   const settings: ForwardSettings = {
     forwardFields: new Set(config.forwardFields.map((name) => name.toLowerCase())),
     timeoutMs: config.upstreamTimeoutMs,
@@ -157,24 +156,23 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
   const all = allUpstreams(config);
   const choose = upstreamChoice(config.providers);
   const upstreamOf = ({ route, account }: Subject): string => choose(route?.upstream, account?.provider);
-  // A provider's answer is known only where the gateway forwards, so the doors start no cooldown.
-  const enterOf = new Map(
-    [...all].map(([name, { cooldown, providerAnswers }]) => [
-      name,
-      cooldown === false && providerAnswers === true
-        ? enter
-        : withFinalCosts(gateOfDoors.with({ cooldown, providerAnswers }), config.routes),
-    ]),
+  // A provider's answer is known only where the gateway forwards.
+  const gates = new Map<string, Rules['gate']>(
+    [...all].map(([name, { cooldown, providerAnswers }]) => {
+      const isPlain = cooldown === false && providerAnswers === true;
+      const ofUpstream = isPlain ? gateOfDoors : gateOfDoors.with({ cooldown, providerAnswers });
+      return [name, withFinalCosts(ofUpstream, config.routes)];
+    }),
   );
-  const enterForwarded: typeof enter =
-    enterOf.size === 1
-      ? (enterOf.get(DEFAULT_UPSTREAM) as typeof enter)
-      : (subject, id) => (enterOf.get(upstreamOf(subject)) as typeof enter)(subject, id);
+  const gate: Rules['gate'] =
+    gates.size === 1
+      ? (gates.get(DEFAULT_UPSTREAM) as Rules['gate'])
+      : { enter: (exchange, id) => (gates.get(upstreamOf(exchange)) as Rules['gate']).enter(exchange, id) };
   return {
     prepare: config.cors && createCors(config.cors, routes),
     limitAddress,
     admit,
-    gate: { enter: enterForwarded },
+    gate,
     limiter,
     accounts,
     decisions:
@@ -186,7 +184,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
         keys,
         limitAddress,
         admitHead,
-        gate: { enter },
+        gate: gateOfDoors,
         limiter,
         chooseLane,
         onRefund: metrics.onRefund,
@@ -212,14 +210,14 @@ function hasCosts({ routes, decisions, rateLimitService }: Config): boolean {
 }
 
 /** Enters the gate of a request's route. A route whose final cost the upstream says has a gate of its own. */
-function withFinalCosts(gate: Gate<Subject>, routes: Config['routes']): Gate<Subject>['enter'] {
+function withFinalCosts(gate: Gate<Subject>, routes: Config['routes']): Rules['gate'] {
   const gates = new Map(
     routes.flatMap(({ route, finalCost }) =>
       finalCost === undefined ? [] : [[route, gate.with({ finalCost: finalCostIn(finalCost) })] as const],
     ),
   );
-  if (gates.size === 0) return (subject, id) => gate.enter(subject, id);
-  return (subject, id) => (gates.get(subject.route?.name ?? '') ?? gate).enter(subject, id);
+  if (gates.size === 0) return gate;
+  return { enter: (subject, id) => (gates.get(subject.route?.name ?? '') ?? gate).enter(subject, id) };
 }
 
 /** @param fields of the upstream's response, by unit */

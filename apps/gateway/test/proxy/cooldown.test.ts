@@ -82,7 +82,9 @@ describe('an upstream with cooldown', () => {
     upstream.behave(answer());
     await eventually(async () => (await pausing.ask('GET', chats(7))).status === 200, 'the end of the pause', 5_000);
     expect((await pausing.ask('GET', chats(7))).status).toBe(200);
-    expect(await pausing.metrics()).toMatch(/^headgate_cooldowns_total\{route="GET \/api\/v1\/chats",state="ended"\} [1-9]/m);
+    expect(await pausing.metrics()).toMatch(
+      /^headgate_cooldowns_total\{route="GET \/api\/v1\/chats",state="ended"\} [1-9]/m,
+    );
   });
 });
 
