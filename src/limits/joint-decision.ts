@@ -27,8 +27,10 @@ export interface JointPart {
 export function storePart(
   store: LimitStore,
   subject: string,
-  { account, route, cost }: JointRequest,
+  account: string,
+  route: string,
   windowSet: WindowSet,
+  cost: number,
 ): JointPart {
   return {
     subject,

@@ -17,6 +17,7 @@ import type { Decision, WindowStatus } from '../core/decision.ts';
 import type { LimitInput } from '../core/limit.ts';
 import { createMisuseLog } from '../core/misuse.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
+import { type InFlightStatus, inFlightStatus } from '../core/slot.ts';
 import { REQUESTS } from '../core/unit.ts';
 import { EVERY_ROUTE, hasSharedCount, type WindowSet } from '../core/window-set.ts';
 import { createMemoryStore } from '../stores/memory/limits.ts';
@@ -176,6 +177,13 @@ class StoreLimiter implements Limiter {
     if (windowSet.units === undefined) return this.#store.peek(account, route, windowSet);
     const parts = countedParts(route, windowSet).map((part) => this.#store.peek(account, part.route, part.windowSet));
     return (await Promise.all(parts)).flat();
+  }
+
+  async inFlight(subject: Subject): Promise<InFlightStatus | undefined> {
+    const { account, route = EVERY_ROUTE } = Object(subject) as Subject;
+    const { inFlight } = await this.resolve(subject);
+    this.#checks?.looksAtFields(subject);
+    return inFlight && inFlightStatus(await this.#slots().count(account, route, inFlight), inFlight);
   }
 
   async refund(decision: Decision | string): Promise<boolean> {

@@ -1,7 +1,4 @@
 import { CostError, isHeadgateError, SubjectError } from '../base/errors.ts';
-import { after, isPromise, type MaybePromise } from '../base/maybe-promise.ts';
-import type { Block, BlockTarget } from '../core/block.ts';
-import { BlockedDecision } from '../core/blocked-decision.ts';
 import type { Decision } from '../core/decision.ts';
 import type { LimitStore } from '../core/ports.ts';
 import { type Cost, REQUESTS } from '../core/unit.ts';
@@ -10,6 +7,7 @@ import { costsIn, costsOf } from './costs.ts';
 import { type JointPart, type JointRequest, storePart } from './joint-decision.ts';
 import { partsOf } from './limiter-parts.ts';
 import type { Limiter } from './ports.ts';
+import { blockPart } from './slot-part.ts';
 import type { Subject } from './window-set-source.ts';
 
 /** What a store counts for one request under one route. */
@@ -24,8 +22,9 @@ export interface CostedPart extends CountedPart {
 
 const NO_WINDOWS = /* @__PURE__ */ createWindowSet([], []);
 
-/** The window sets of a request by unit, as stores count them, in the order of checking. */
+/** The window sets of a request by unit, as stores count them, in the order of checking. None without windows. */
 export function countedParts(route: string, windowSet: WindowSet): readonly CountedPart[] {
+  if (windowSet.windows.length === 0) return [];
   const { units = [{ unit: REQUESTS, windowSet, isShared: false }] } = windowSet;
   return units.map((part) => ({ ...part, route: routeOfUnit(route, part) }));
 }
@@ -64,14 +63,16 @@ export function unitParts(
   costs: ReadonlyMap<string, number>,
 ): readonly JointPart[] {
   const parts = costedParts(route, windowSet, costs);
-  // The subject is not limited.
-  if (parts.length === 0)
-    return [storePart(store, subject, { account, route, cost: costs.get(REQUESTS) ?? 1 }, windowSet)];
-  const stored = parts.map((part) =>
-    storePart(store, subject, { account, route: part.route, cost: part.cost }, part.windowSet),
-  );
+  const cost = costs.get(REQUESTS) ?? 1;
+  // No window limits the subject.
+  if (parts.length === 0) {
+    const part = windowSet.inFlight === undefined ? storePart : blockPart;
+    return [part(store, subject, account, route, windowSet, cost)];
+  }
+  const stored = parts.map((part) => storePart(store, subject, account, part.route, part.windowSet, part.cost));
+  // A block of the route is not one of the windows that all routes share.
   const seesBlocks = route === EVERY_ROUTE || parts.some(({ isShared }) => !isShared);
-  return seesBlocks ? stored : [...stored, blockPart(store, subject, account, route, windowSet)];
+  return seesBlocks ? stored : [...stored, blockPart(store, subject, account, route, NO_WINDOWS, cost)];
 }
 
 /** The request that the parts of a joint decision make up. */
@@ -93,37 +94,6 @@ export function settlementsOf(decision: Decision, cost: Cost, units: readonly st
     const final = cost === 0 ? 0 : costs.get(unitOfRoute(part.route, units));
     return final === undefined ? [] : [[part, final] as const];
   });
-}
-
-/** Looks for a block of the route, if all windows that are checked are those of every route. */
-function blockPart(
-  store: LimitStore,
-  subject: string,
-  account: string,
-  route: string,
-  windowSet: WindowSet,
-): JointPart {
-  return {
-    subject,
-    known: () => undefined,
-    decide: () =>
-      after(store.consume(account, route, NO_WINDOWS, 1), (free) =>
-        after(blockOf(store, { account, route }), (block) =>
-          block === undefined ? free : new BlockedDecision(account, route, windowSet, 1, free.decidedAt, block),
-        ),
-      ),
-    undo: () => undefined,
-  };
-}
-
-/** Without an answer of the store, its failure policy decides about the windows, and no block is known. */
-function blockOf(store: LimitStore, target: BlockTarget): MaybePromise<Block | undefined> {
-  try {
-    const block = store.blocked?.(target);
-    return isPromise(block) ? block.catch(() => undefined) : block;
-  } catch {
-    return undefined;
-  }
 }
 
 /** Why the limits of a subject do not take a cost; undefined if they do. The limits must not be a function. */

@@ -41,9 +41,9 @@ interface Answers {
 }
 
 /**
- * The jobs of one account and route, and of the same groups, first in, first out. Only the first job asks. If its decision shows room for more,
- * as many of the following jobs as fit ask at once, which a store can decide in one call. If a window is full, no
- * job asks until it is over; if as many requests run as may run, until one has ended.
+ * The jobs of one account, lane and route, and of the same groups, first in, first out. Only the first job asks. If its
+ * decision shows room for more, as many of the following jobs as fit ask at once, which a store can decide in one call. If
+ * a window is full, no job asks until it is over; if as many requests run as may run, until one has ended.
  */
 export class JobQueue implements Waiter {
   readonly #jobs = new Set<Job>();

@@ -57,9 +57,9 @@ export interface JobWorker {
   /** Jobs that wait now, those that ask the store included. */
   readonly waiting: number;
   /**
-   * Resolves with an accepted decision, as soon as the job fits its windows, and may run beside the others. In one process, the
-   * jobs of one account, lane and route, and of the same groups, are served in the order of their calls. There is no order across
-   * processes.
+   * Resolves with an accepted decision, as soon as the job fits its windows, and may run beside the others. In one
+   * process, the jobs of one account, lane and route, and of the same groups, are served in the order of their calls.
+   * There is no order across processes.
    *
    * It rejects with the reason of `signal` if that is aborted, and with the store's errors if its failure policy is
    * to refuse. Other policies decide, and the decision is marked `degraded`.

@@ -172,6 +172,8 @@ function settleAll(passages: readonly Passage[]): Reply['headers'] {
   let shown: Reply['headers'] = {};
   for (const passage of passages) {
     const { headers } = passage.settle({ status: 200 });
+    // Nobody says when the request of the other proxy ends.
+    void passage.end?.();
     const left = shownOf(passage.decision)?.remaining ?? Number.POSITIVE_INFINITY;
     if (left < least) {
       least = left;

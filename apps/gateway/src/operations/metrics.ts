@@ -99,7 +99,7 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     new FrequentCounter({ name: `headgate_${name}`, help, labelNames, registers });
   const decisions = frequent(
     'decisions_total',
-    'Decisions by route, limit shown in the headers (block: a block rejected), outcome, and lane if the request has one',
+    'Decisions by route, limit shown in the headers (block: a block rejected; in_flight: too many requests ran at the same time), outcome, and lane if the request has one',
     'route',
     'limit',
     'outcome',
@@ -274,8 +274,8 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     onEvent(event) {
       switch (event.type) {
         case 'decision': {
-          const { route, lane, shown, blocked } = event.decision;
-          const limit = shown?.limit ?? (blocked === undefined ? 'none' : 'block');
+          const { route, lane, shown } = event.decision;
+          const limit = shown?.limit ?? withoutWindow(event.decision);
           decisions.inc(route, limit, outcomeOf(event.decision), lane);
           break;
         }
@@ -313,6 +313,12 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
         onCall?.(seconds);
       }),
   };
+}
+
+/** What rejected a request, if no window did. */
+function withoutWindow({ accepted, blocked, inFlight }: Decision): 'none' | 'block' | 'in_flight' {
+  if (blocked !== undefined) return 'block';
+  return accepted || inFlight === undefined ? 'none' : 'in_flight';
 }
 
 function outcomeOf({ accepted, degraded }: Decision): 'accepted' | 'rejected' | 'degraded' {

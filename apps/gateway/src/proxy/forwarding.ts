@@ -299,6 +299,8 @@ export class Forwarding implements UpstreamListener {
     this.#isFinished = true;
     clearTimeout(this.#timer);
     this.span?.end();
+    // The upstream works on this request no more.
+    void this.#passage.end?.();
     this.#exchange.release = undefined;
     void this.#exchange.body?.dispose();
     this.#exchange.forwarding = false;

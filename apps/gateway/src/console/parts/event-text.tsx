@@ -7,10 +7,11 @@ import { targetText } from './target.ts';
 import { windowName } from './verdict.ts';
 import type { ShownWindow } from './window-bar.tsx';
 
-interface DecisionData extends Omit<Decision, 'trace' | 'blocked' | 'impossible' | 'lane'> {
+interface DecisionData extends Omit<Decision, 'trace' | 'blocked' | 'impossible' | 'inFlight' | 'lane'> {
   readonly lane?: string;
   readonly tightest?: Omit<ShownWindow, 'used'>;
   readonly blocked?: { readonly forMs: number; readonly reason?: string };
+  readonly inFlight?: Decision['inFlight'];
 }
 interface ClaimData {
   readonly application: string;
@@ -87,7 +88,7 @@ function DecisionText({
   page: string | undefined;
   onTrace: (requestId: string) => void;
 }) {
-  const { req_id, outcome, account, route, lane, cost, tightest, blocked } = data;
+  const { req_id, outcome, account, route, lane, cost, tightest, blocked, inFlight } = data;
   return (
     <>
       <span>
@@ -100,6 +101,12 @@ function DecisionText({
             {' '}
             by a block, for {spanText(blocked.forMs)}
             {blocked.reason && `: ${blocked.reason}`}
+          </span>
+        )}
+        {inFlight && (
+          <span class="soft">
+            {' '}
+            because {numberText(inFlight.running)} of {numberText(inFlight.max)} were in flight
           </span>
         )}
         {tightest && (
