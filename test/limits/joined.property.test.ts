@@ -7,7 +7,7 @@ import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { expectJoined, joinedHistories, joinedLimits } from '../support/joined-histories.ts';
 
-const RUNS = NIGHTLY ? 10_000 : 250;
+const RUNS = NIGHTLY ? 3_000 : 150;
 
 it('a request fits everything or changes nothing, whatever was settled, refunded or released', async () => {
   await fc.assert(
