@@ -1,8 +1,17 @@
 import { describe, OptionError, SubjectError } from '../base/errors.ts';
+import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { isPlainObject } from '../base/options.ts';
+import type { WindowSet } from '../core/window-set.ts';
 
 /** The groups that a request counts for, beside its account: an id by the name of the group (S31). */
 export type Groups = Readonly<Record<string, string>>;
+
+/** The subject whose window set a group has: plans and providers do not change it. */
+interface GroupSubject {
+  readonly account: string;
+  readonly route?: string | undefined;
+  readonly lane?: string | undefined;
+}
 
 /** More subjects would make one request too many calls of the store. */
 const MAX_GROUPS = 4;
@@ -60,6 +69,19 @@ export function accountsOf(groups: unknown): readonly (readonly [name: string, a
     if (typeof id !== 'string') throw new SubjectError(`groups.${name}`, id, 'leave a group out if it does not apply');
     return [name, `${PREFIX}${name}:${id}`];
   });
+}
+
+/**
+ * The window sets of groups.
+ * @param groups what {@link accountsOf} returned
+ */
+export function resolveAll(
+  groups: readonly (readonly [name: string, account: string])[],
+  { route, lane }: Omit<GroupSubject, 'account'>,
+  resolve: (subject: GroupSubject) => MaybePromise<WindowSet>,
+): MaybePromise<readonly WindowSet[]> {
+  const windowSets = groups.map(([, account]) => resolve({ account, route, lane }));
+  return windowSets.some(isPromise) ? Promise.all(windowSets) : (windowSets as WindowSet[]);
 }
 
 /** @param known names of `limits.groups` */

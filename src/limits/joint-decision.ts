@@ -121,6 +121,21 @@ function afterUndo<Result>(
   return pending.length === 0 ? conclude() : Promise.allSettled(pending).then(conclude);
 }
 
+/**
+ * Settles every part of a decision.
+ * @returns whether something was changed
+ * @throws the first error; the other parts are settled then
+ */
+export async function settleParts(
+  parts: readonly DecisionPart[],
+  settle: (decision: Decision) => MaybePromise<boolean>,
+): Promise<boolean> {
+  const settled = await Promise.allSettled(parts.map(async ({ decision }) => settle(decision)));
+  const failed = settled.find((each) => each.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+  return settled.some((each) => each.status === 'fulfilled' && each.value);
+}
+
 /** Neither the index of a window nor FITS: a part rejected the request, and says by which window or block. */
 const BY_PART = -3;
 

@@ -8,7 +8,7 @@ import {
   SubjectError,
   UnknownLaneError,
 } from '../base/errors.ts';
-import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
+import { after, isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkMethods, checkOptions } from '../base/options.ts';
 import { describeThrown } from '../base/thrown.ts';
 import type { AdjustTarget } from '../core/adjustment.ts';
@@ -22,8 +22,8 @@ import { type InFlightStatus, inFlightStatus } from '../core/slot.ts';
 import { EVERY_ROUTE, hasSharedCount, type WindowSet } from '../core/window-set.ts';
 import { createMemoryStore } from '../stores/memory/limits.ts';
 import { type BlockOptions, checkBlock, checkBlockTarget } from './blocks.ts';
-import { accountsOf, checkNoGroup, unknownGroup } from './groups.ts';
-import { decideJointly, OF_ACCOUNT, storePart } from './joint-decision.ts';
+import { accountsOf, checkNoGroup, resolveAll, unknownGroup } from './groups.ts';
+import { decideJointly, OF_ACCOUNT, settleParts, storePart } from './joint-decision.ts';
 import { LimiterChecks } from './limiter-checks.ts';
 import { withParts } from './limiter-parts.ts';
 import type { Limiter, LimiterOptions, LimitRequest, ReadReceipt, Receipts } from './ports.ts';
@@ -180,10 +180,7 @@ class StoreLimiter implements Limiter {
     if (decision.parts === undefined) return this.#settle(decision, cost);
     // Its accepted parts are undone.
     if (!decision.accepted) return false;
-    const changed = await Promise.allSettled(decision.parts.map(async (part) => this.#settle(part.decision, cost)));
-    const failed = changed.find((each) => each.status === 'rejected');
-    if (failed !== undefined) throw failed.reason;
-    return changed.some((each) => each.status === 'fulfilled' && each.value);
+    return settleParts(decision.parts, (part) => this.#settle(part, cost));
   }
 
   #settle(decision: Decision, cost: number): MaybePromise<boolean> {
@@ -308,8 +305,7 @@ class StoreLimiter implements Limiter {
     const { account, route: named, lane, cost = 1 } = request;
     const route = named ?? EVERY_ROUTE;
     const groups = request.groups === undefined ? [] : accountsOf(request.groups);
-    const resolved = groups.map(([, group]) => resolve({ account: group, route: named, lane }));
-    const decide = (windowSets: readonly WindowSet[]): MaybePromise<Decision> => {
+    return after(resolveAll(groups, { route: named, lane }, resolve), (windowSets) => {
       const { groups: known } = this.#windowSets;
       for (const [name] of groups) if (!known?.includes(name)) throw unknownGroup(name, known);
       const subjects = [
@@ -324,8 +320,7 @@ class StoreLimiter implements Limiter {
       const slots = subjects.flatMap((subject) => slotPart(this.#slots, ...subject) ?? []);
       // Windows come first: their rejection names a time.
       return decideJointly({ account, route, cost }, [...windows, ...slots]);
-    };
-    return resolved.some(isPromise) ? Promise.all(resolved).then(decide) : decide(resolved as WindowSet[]);
+    });
   }
 
   #namedRoutes(account: Subject): MaybePromise<NamedRoutes> {

@@ -1,12 +1,14 @@
 import { Emitter } from '../base/emitter.ts';
 import { getOrCreate } from '../base/get-or-create.ts';
 import type { Logger } from '../base/logger.ts';
-import { after, isPromise } from '../base/maybe-promise.ts';
+import { after, isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { onNextTurn } from '../base/slices.ts';
 import type { Decision } from '../core/decision.ts';
 import type { LimitName } from '../core/limit.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
 import { EVERY_ROUTE, type WindowSet, withMaxes } from '../core/window-set.ts';
+import { accountsOf, resolveAll } from '../limits/groups.ts';
+import { decideJointly, type JointRequest, OF_ACCOUNT, storePart } from '../limits/joint-decision.ts';
 import type { LimitRequest } from '../limits/ports.ts';
 import type { WindowSetSource } from '../limits/window-set-source.ts';
 import { resolveWindowSet } from '../limits/window-sets.ts';
@@ -18,12 +20,12 @@ export interface ShadowDecision {
   readonly outcome: ShadowOutcome;
   /**
    * The limit that rejected the request: the candidate's, or else the current one. `block`: a block rejected it,
-   * for both. `none`: both accept it.
+   * for both. `in_flight`: too many requests ran at the same time, for both. `none`: both accept it.
    */
-  readonly limit: LimitName | 'block' | 'none';
+  readonly limit: LimitName | 'block' | 'in_flight' | 'none';
   /** The decision that the caller got. */
   readonly current: Decision;
-  /** Undefined if a block rejected the request. */
+  /** Undefined if a block or the requests in flight rejected the request. */
   readonly candidate: Decision | undefined;
 }
 
@@ -87,9 +89,9 @@ export class ShadowChecks {
   /** Remembers a request, because its caller may change it. Undefined if it is not in the sample, or is no request. */
   prepare(given: LimitRequest): ShadowRequest | undefined {
     try {
-      const { account, route, provider, plan, lane, limits, cost } = given;
+      const { account, route, provider, plan, lane, limits, cost, groups } = given;
       if (this.#isClosed || !isInSample(account, this.#settings.sample)) return undefined;
-      const request = { account, route, provider, plan, lane, limits, cost };
+      const request = { account, route, provider, plan, lane, limits, cost, groups: groups && { ...groups } };
       return { request, candidate: undefined, finalCost: undefined };
     } catch {
       // The limiter reported the fault.
@@ -213,15 +215,40 @@ export class ShadowChecks {
       this.#count({ outcome: 'both', limit: 'block', current, candidate: undefined }, route);
       return;
     }
+    // A candidate decides when the request is under way, so it counts no requests in flight (S29).
+    if (!current.accepted && current.inFlight !== undefined) {
+      this.#count({ outcome: 'both', limit: 'in_flight', current, candidate: undefined }, route);
+      return;
+    }
     this.#requests.set(current, shadow);
     const { windowSets, store } = this.#settings;
+    const named = { account, route, cost };
     this.#call(
       route,
       () =>
         after(resolveWindowSet(windowSets, shadow.request), (windowSet) =>
-          store.consume(account, route, this.#copyOf(windowSet), cost),
+          shadow.request.groups === undefined
+            ? store.consume(account, route, this.#copyOf(windowSet), cost)
+            : this.#decideWithGroups(shadow.request, named, windowSet),
         ),
       (candidate) => this.#compare(shadow, current, candidate),
+    );
+  }
+
+  /** Groups without limits of the candidate do not count for it. */
+  #decideWithGroups(request: LimitRequest, named: JointRequest, windowSet: WindowSet): MaybePromise<Decision> {
+    const { windowSets, store } = this.#settings;
+    const { account, route, cost } = named;
+    const groups = accountsOf(request.groups).filter(([name]) => windowSets.groups?.includes(name));
+    return after(
+      resolveAll(groups, request, (subject) => resolveWindowSet(windowSets, subject)),
+      (ofGroups) =>
+        decideJointly(named, [
+          storePart(store, OF_ACCOUNT, account, route, this.#copyOf(windowSet), cost),
+          ...groups.map(([name, group], i) =>
+            storePart(store, name, group, route, this.#copyOf(ofGroups[i] as WindowSet), cost),
+          ),
+        ]),
     );
   }
 
@@ -252,7 +279,9 @@ export class ShadowChecks {
   }
 
   #settle(candidate: Decision, cost: number): void {
-    this.#call(undefined, () => this.#settings.store.settle(candidate, cost));
+    const { store } = this.#settings;
+    const parts = candidate.parts ?? [{ decision: candidate }];
+    for (const { decision } of parts) this.#call(undefined, () => store.settle(decision, cost));
   }
 
   #count(decision: ShadowDecision, route: string): void {

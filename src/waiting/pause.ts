@@ -14,6 +14,9 @@ const BLOCKED_PAUSE_MS = 60_000;
  */
 const IN_FLIGHT_PAUSE_MS = 1_000;
 
+/** A queue that was served asks so much later than a queue that was not. */
+const TURN_MS = 1;
+
 /** How long the jobs of a queue wait before the first of them asks again. */
 export class Pause {
   /**
@@ -36,8 +39,15 @@ export class Pause {
    * is over or lifted (S21).
    * @param now when the decision arrived, on the worker's clock
    * @param roundingMs how much later than the store's clock says a window may be over
+   * @param wasServed whether a job of the queue was accepted since its last pause
    */
-  static after(decision: Decision, cost: number, now: number, roundingMs: number): Pause | undefined {
+  static after(
+    decision: Decision,
+    cost: number,
+    now: number,
+    roundingMs: number,
+    wasServed: boolean,
+  ): Pause | undefined {
     const { blocked, degraded, windowSet } = decision;
     if (decision.inFlight !== undefined && !decision.accepted) {
       const asksAt = now + Math.ceil(IN_FLIGHT_PAUSE_MS * (0.25 + 0.75 * Math.random()));
@@ -51,7 +61,9 @@ export class Pause {
     if (first === undefined) return undefined;
     const last = others.reduce((latest, window) => (window.resetMs > latest.resetMs ? window : latest), first);
     if (degraded) return new Pause(now + Math.min(last.resetMs, DEGRADED_PAUSE_MS), windowSet, undefined);
-    return new Pause(now + last.resetMs + roundingMs, windowSet, last);
+    const until = now + last.resetMs + roundingMs;
+    // Other accounts wait for the window of a group, too: those that got nothing ask first, so that none starves.
+    return new Pause(until, windowSet, last, last.group !== undefined && wasServed ? until + TURN_MS : until);
   }
 
   /**

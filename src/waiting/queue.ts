@@ -37,9 +37,9 @@ interface Answers {
 }
 
 /**
- * The jobs of one account and route, first in, first out. Only the first job asks. If its decision shows room for more,
- * as many of the following jobs as fit ask at once, which a store can decide in one call. If a window is full, no
- * job asks until it is over; if as many requests run as may run, until one has ended.
+ * The jobs of one account, lane and route, and of the same groups, first in, first out. Only the first job asks. If its
+ * decision shows room for more, as many of the following jobs as fit ask at once, which a store can decide in one call. If
+ * a window is full, no job asks until it is over; if as many requests run as may run, until one has ended.
  */
 export class JobQueue implements Waiter {
   readonly #jobs = new Set<Job>();
@@ -112,6 +112,7 @@ export class JobQueue implements Waiter {
    */
   async serve(onEmpty: () => void): Promise<void> {
     let asking = 1;
+    let wasServed = false;
     for (let first = this.#first; first !== undefined; first = this.#first) {
       // In the last place: a queue that has waited longer asks first.
       if (first.windowSet.inFlight !== undefined) this.#watch(first.request.account);
@@ -120,18 +121,20 @@ export class JobQueue implements Waiter {
       const receivedAt = this.#timers.now();
       await this.#deliver(first, answers);
       asking = 1;
+      wasServed ||= answers.accepted.length > 0;
       const next = this.#first;
       const known = answers.rejected.at(-1) ?? fullest(answers.accepted);
       // Limits of another cost or window set have to be asked for.
       if (next === undefined || known === undefined || !areAlike(next, first)) continue;
       // A store on a server uses its own clock. Both are rounded down.
-      this.#pause = Pause.after(known, next.cost, receivedAt, this.#limiter.synchronous ? 0 : 1);
+      this.#pause = Pause.after(known, next.cost, receivedAt, this.#limiter.synchronous ? 0 : 1, wasServed);
       if (this.#pause === undefined) {
         const room = Math.min(Math.floor(roomAfter(known) / next.cost), slotsAfter(known));
         asking = Math.max(1, Math.min(MAX_ASKING, room));
       } else {
         if (this.#pause.endsWithRelease) this.#watch(rejectingAccount(known, next.request));
         await this.#wait(this.#pause);
+        wasServed = false;
       }
     }
     for (const account of this.#watched) this.#releases.leave(account, this);

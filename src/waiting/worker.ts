@@ -58,8 +58,8 @@ export interface JobWorker {
   readonly waiting: number;
   /**
    * Resolves with an accepted decision, as soon as the job fits its windows, and may run beside the others. In one
-   * process, the jobs of one account, lane and route are served in the order of their calls. There is no order across
-   * processes.
+   * process, the jobs of one account, lane and route, and of the same groups, are served in the order of their calls.
+   * There is no order across processes.
    *
    * It rejects with the reason of `signal` if that is aborted, and with the store's errors if its failure policy is
    * to refuse. Other policies decide, and the decision is marked `degraded`.
@@ -129,7 +129,7 @@ class LimiterWorker implements JobWorker {
   readonly #limiter: Limiter;
   readonly #maxQueue: number;
   readonly #timers: Timers;
-  /** Only queues with jobs, by account, lane and route. */
+  /** Only queues with jobs, by account, lane, route and groups. */
   readonly #queues = new Map<string, JobQueue>();
   readonly #serving = new Set<Promise<void>>();
   /** Jobs that wait, by account and lane. */
@@ -156,7 +156,7 @@ class LimiterWorker implements JobWorker {
     const { maxWaitMs, signal } = checkAcquireOptions(options);
     const resolving = windowSetOf(this.#limiter, given);
     // A copy, because the caller may change its object while the job waits.
-    const request = { ...given };
+    const request = given.groups === undefined ? { ...given } : { ...given, groups: { ...given.groups } };
     // No wait if there is no need, because jobs are served in the order of their calls.
     const windowSet = isPromise(resolving) ? await resolving : resolving;
     if (this.#closed) throw new ClosedError('the worker');
@@ -232,12 +232,12 @@ class LimiterWorker implements JobWorker {
   }
 
   /**
-   * Adds a job to the queue of its account, lane and route. A queue exists, and is served, as long as it contains jobs.
-   * Lanes do not share a queue: jobs of a lane that is used up would stop jobs that still fit.
+   * Adds a job to the queue of its account, lane, route and groups. A queue exists, and is served, as long as it contains
+   * jobs. Lanes do not share a queue: jobs of a lane that is used up would stop jobs that still fit. Nor do groups.
    */
   #add(job: Job): JobQueue {
-    const { route = EVERY_ROUTE } = job.request;
-    const name = `${ownerOf(job.request)}${route}`;
+    const { route = EVERY_ROUTE, groups } = job.request;
+    const name = `${ownerOf(job.request)}${nameOf(route)}${JSON.stringify(groups) ?? ''}`;
     const existing = this.#queues.get(name);
     if (existing !== undefined) {
       existing.add(job);

@@ -54,6 +54,26 @@ describe('figures', () => {
     ]);
   });
 
+  it('S31: the candidate decides about its own limits of groups, all or nothing, and settles every part', async () => {
+    const groups = { customer: ['3/1h'], key: ['9/1h'] };
+    const limits = { default: ['9/1m'], groups };
+    const store = memory();
+    const shadow = { limits: { default: ['9/1m'], groups: { customer: ['2/1h'] } }, store };
+    const limiter = withShadow(createLimiter({ store: memory(), limits, validate: false }), shadow);
+    const request = { account: 'a', groups: { customer: 'cus_7', key: 'k' } };
+    const used = async (account: string) =>
+      store.peek(account, '*', createLimiter({ limits: shadow.limits }).windowSet({ account }))[0];
+    for (let i = 0; i < 4; i++) limiter.consumeSync(request);
+    await limiter.shadow.idle();
+    expect(limiter.shadow.figures().total).toEqual({ ...counts, none: 2, onlyCandidate: 1, both: 1 });
+    expect([await used('a'), await used('group:customer:cus_7')]).toMatchObject([{ remaining: 7 }, { remaining: 0 }]);
+    const decision = limiter.consumeSync({ account: 'b', groups: { key: 'k' } });
+    await limiter.shadow.idle();
+    await limiter.settle(decision, 3);
+    await limiter.shadow.idle();
+    expect(await used('b')).toMatchObject({ remaining: 6 });
+  });
+
   it('lists 1,000 accounts and 1,000 routes, and counts the rest', async () => {
     const limiter = start({ limits: { allMethods: ['0/1m'] }, maxUnderWay: 2_000 });
     for (let i = 0; i < 1_001; i++) limiter.consumeSync({ account: `a${i}`, route: `r${i}` });
@@ -364,4 +384,30 @@ it('every other call goes to the limiter', async () => {
   expect(limiter.windowSet(EMAILS).maxes[0]).toBe(9);
   await limiter.block(EMAILS, { forMs: 1_000, reason: 'INC-12' });
   expect(await limiter.blocked(EMAILS)).toMatchObject({ reason: 'INC-12' });
+});
+
+describe('requests in flight', () => {
+  it('S29: a rejection by them counts as one of both, and a candidate cannot bound them', async () => {
+    const limits = { allMethods: { windows: ['9/1m'], inFlight: 1 } };
+    expect(() => withShadow(createLimiter({ limits }), { limits, store: createMemoryStore() })).toThrow(
+      'limits: must not have inFlight: a candidate decides when a request is under way',
+    );
+    const seen: unknown[] = [];
+    const limiter = withShadow(createLimiter({ limits, validate: false }), {
+      limits: { allMethods: ['1/1m'] },
+      store: createMemoryStore(),
+      onDecision: ({ outcome, limit, candidate }) => seen.push([outcome, limit, candidate?.accepted]),
+    });
+    const subject = { account: 'a', route: 'r' };
+    const decision = await limiter.consume(subject);
+    await limiter.consume(subject);
+    expect([await limiter.release(decision), await limiter.inFlight(subject)]).toEqual([true, { running: 0, max: 1 }]);
+    await limiter.consume(subject);
+    await limiter.shadow.idle();
+    expect(seen).toEqual([
+      ['none', 'none', true],
+      ['both', 'in_flight', undefined],
+      ['onlyCandidate', 'all-methods', false],
+    ]);
+  });
 });

@@ -71,6 +71,30 @@ describe('a worker', () => {
     expect(log).toEqual(['0 a', '0 other account', '0 other route', '1000 b']);
   });
 
+  it('S31: jobs wait for the window of their group, and an account that got nothing asks first', async () => {
+    const { timers, log, acquire } = workerOf({ default: ['9/1s'], groups: { customer: ['2/1s'], key: ['9/1s'] } });
+    for (let turn = 1; turn <= 2; turn++)
+      for (const account of ['a', 'b', 'c'])
+        void acquire(`${account}${turn}`, { account, groups: { customer: 'cus_7' } });
+    void acquire('other customer', { account: 'a', groups: { customer: 'cus_8' } });
+    void acquire('other group', { account: 'c', groups: { key: 'k' } });
+    void acquire('no group', { account: 'c' });
+    await timers.advance(5_000);
+    expect(log.slice(0, 5)).toEqual(['0 a1', '0 b1', '0 other customer', '0 other group', '0 no group']);
+    expect(log.slice(5).sort()).toEqual(['1000 c1', '1000 c2', '2000 a2', '2000 b2']);
+  });
+
+  it('S11, S31: a cost that the group can never fit is an error, and a job does not wait longer than it may', async () => {
+    const { timers, log, acquire, limiter } = workerOf({ default: ['9/1s'], groups: { customer: ['2/1m'] } });
+    const groups = { customer: 'cus_7' };
+    await acquire('large', { cost: 3, groups });
+    await acquire('all', { cost: 2, groups });
+    await acquire('late', { groups }, { maxWaitMs: 59_000 });
+    await timers.advance(60_000);
+    expect(log).toEqual(['0 large never_fits', '0 all', '0 late wait_too_long']);
+    expect(await limiter.peek(SUBJECT)).toMatchObject([{ remaining: 9, startedAt: undefined }]);
+  });
+
   it('S11: waits until the cost fits; a cheaper job behind it does not overtake', async () => {
     const { timers, log, acquire } = workerOf({ allMethods: ['5/1s'] });
     void acquire('a', { cost: 3 });
