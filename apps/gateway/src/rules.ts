@@ -1,7 +1,7 @@
 import type { Idempotency } from 'headgate';
-import { createGate, createLimiter, isHeadgateError, type Limiter } from 'headgate';
+import { createGate, createLimiter, type Gate, isHeadgateError, type Limiter, type UnitCosts } from 'headgate';
 import { createClientIp } from 'headgate/client-ip';
-import type { FailureEvent } from 'headgate/gate';
+import type { FailureEvent, HandlerResponse } from 'headgate/gate';
 import type { IdempotencyEvent } from 'headgate/idempotency';
 import { createShadowedLimiter } from 'headgate/internal';
 import { createReceipts } from 'headgate/limits';
@@ -16,8 +16,9 @@ import { createRoutes } from './admission/routes.ts';
 import type { Shares } from './admission/shares.ts';
 import type { WorkBudget } from './admission/work-budget.ts';
 import { laneChoice } from './config/lanes.ts';
+import type { UpstreamSettings } from './config/schema/upstream.ts';
 import type { Config } from './config/schema.ts';
-import { upstreamChoice, upstreamUrls } from './config/upstreams.ts';
+import { allUpstreams, DEFAULT_UPSTREAM, upstreamChoice } from './config/upstreams.ts';
 import { createDecisionRules } from './decisions/decision-rules.ts';
 import { createDescriptors } from './decisions/descriptors.ts';
 import { createRateLimitService, type DecideRateLimits } from './decisions/rate-limit-service.ts';
@@ -80,7 +81,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     const level = isHeadgateError(event.error, 'closed') ? 'info' : 'error';
     log.logger[level]({ req_id: event.requestId, stage: event.stage, err: event.error }, 'gate failure');
   };
-  const gate = createGate<Subject>({
+  const gateOfDoors = createGate<Subject>({
     limiter,
     idempotency,
     idempotent: ({ idempotent }) => idempotent?.request,
@@ -91,7 +92,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     provider: ({ account }) => account?.provider,
     plan: ({ account }) => account?.plan,
     lane: Object.keys(config.limits.lanes).length === 0 ? undefined : ({ lane }) => lane,
-    cost: (config.decisions ?? config.rateLimitService) && (({ cost }) => cost),
+    cost: hasCosts(config) ? ({ cost, route }) => cost ?? route?.cost ?? 1 : undefined,
     headers: config.headers,
     // The handler of this gate is the upstream.
     providerAnswers: true,
@@ -152,8 +153,21 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
       log.logger.warn({ route: name }, IGNORED_KEY);
     },
   });
-  const urls = upstreamUrls(config);
+  const all = allUpstreams(config);
   const choose = upstreamChoice(config.providers);
+  const upstreamOf = ({ route, account }: Subject): string => choose(route?.upstream, account?.provider);
+  // A provider's answer is known only where the gateway forwards.
+  const gates = new Map<string, Rules['gate']>(
+    [...all].map(([name, { cooldown, providerAnswers }]) => {
+      const isPlain = cooldown === false && providerAnswers === true;
+      const ofUpstream = isPlain ? gateOfDoors : gateOfDoors.with({ cooldown, providerAnswers });
+      return [name, withFinalCosts(ofUpstream, config.routes)];
+    }),
+  );
+  const gate: Rules['gate'] =
+    gates.size === 1
+      ? (gates.get(DEFAULT_UPSTREAM) as Rules['gate'])
+      : { enter: (exchange, id) => (gates.get(upstreamOf(exchange)) as Rules['gate']).enter(exchange, id) };
   return {
     prepare: config.cors && createCors(config.cors, routes),
     limitAddress,
@@ -170,7 +184,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
         keys,
         limitAddress,
         admitHead,
-        gate,
+        gate: gateOfDoors,
         limiter,
         chooseLane,
         onRefund: metrics.onRefund,
@@ -180,12 +194,40 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
       createRateLimitService({
         findDescriptor: createDescriptors(config, accounts),
         limiter,
-        gate,
+        gate: gateOfDoors,
         onDecided: (id) => shadow.takeVerdict(id),
       }),
     forward(exchange, passage) {
-      const name = choose(exchange.route?.upstream, exchange.account?.provider);
-      upstreams.forward(urls.get(name) as string, exchange, passage, settings);
+      const { url } = all.get(upstreamOf(exchange)) as UpstreamSettings;
+      upstreams.forward(url, exchange, passage, settings);
     },
+  };
+}
+
+/** Whether a request may cost anything but 1. */
+function hasCosts({ routes, decisions, rateLimitService }: Config): boolean {
+  return decisions !== undefined || rateLimitService !== undefined || routes.some(({ cost }) => cost !== undefined);
+}
+
+/** Enters the gate of a request's route. A route whose final cost the upstream says has a gate of its own. */
+function withFinalCosts(gate: Gate<Subject>, routes: Config['routes']): Rules['gate'] {
+  const gates = new Map(
+    routes.flatMap(({ route, finalCost }) =>
+      finalCost === undefined ? [] : [[route, gate.with({ finalCost: finalCostIn(finalCost) })] as const],
+    ),
+  );
+  if (gates.size === 0) return gate;
+  return { enter: (subject, id) => (gates.get(subject.route?.name ?? '') ?? gate).enter(subject, id) };
+}
+
+/** @param fields of the upstream's response, by unit */
+function finalCostIn(fields: Readonly<Record<string, string>>) {
+  return ({ header }: HandlerResponse): UnitCosts | undefined => {
+    const costs = Object.entries(fields).flatMap(([unit, field]) => {
+      const text = header(field) ?? '';
+      const cost = Number(text);
+      return /^\d+$/.test(text) && Number.isSafeInteger(cost) ? [[unit, cost] as const] : [];
+    });
+    return costs.length === 0 ? undefined : Object.fromEntries(costs);
   };
 }

@@ -1,3 +1,4 @@
+import type { Cost } from 'headgate';
 import type { LineParser, Names, ParsedLine } from './line.ts';
 import type { SkipReason } from './trace.ts';
 
@@ -59,7 +60,7 @@ function request(line: LoggedLine, names: Names, number: number): ParsedLine | u
     provider: typeof line.provider === 'string' ? names.get(line.provider) : undefined,
     plan: typeof line.plan === 'string' ? names.get(line.plan) : undefined,
     lane: typeof line.lane === 'string' ? names.get(line.lane) : undefined,
-    cost: isCost(cost) ? cost : undefined,
+    cost: costIn(cost, 1),
     logged: decision as 'accepted' | 'rejected',
     id: typeof line.req_id === 'string' ? line.req_id : undefined,
     settles: undefined,
@@ -89,7 +90,7 @@ function settlement({ req_id, at, order, cost = 0 }: LoggedLine): ParsedLine {
     provider: undefined,
     plan: undefined,
     lane: undefined,
-    cost: Number.isSafeInteger(cost) && (cost as number) >= 0 ? (cost as number) : 0,
+    cost: costIn(cost, 0) ?? 0,
     logged: undefined,
     id: undefined,
     settles: req_id,
@@ -97,9 +98,15 @@ function settlement({ req_id, at, order, cost = 0 }: LoggedLine): ParsedLine {
   };
 }
 
-/** Whether a request can have this cost (S11). */
-export function isCost(cost: unknown): cost is number {
-  return Number.isSafeInteger(cost) && (cost as number) >= 1;
+/** A cost that a request can have (S11), or one per unit (S33); undefined for anything else. */
+function costIn(cost: unknown, least: 0 | 1): Cost | undefined {
+  if (typeof cost !== 'object' || cost === null) return isCost(cost, least) ? cost : undefined;
+  const costs = Object.entries(cost).filter(([, value]) => isCost(value, least));
+  return costs.length === 0 ? undefined : Object.fromEntries(costs);
+}
+
+export function isCost(cost: unknown, least: 0 | 1 = 1): cost is number {
+  return Number.isSafeInteger(cost) && (cost as number) >= least;
 }
 
 /** Undefined if the text is not an object in JSON. */

@@ -1,3 +1,4 @@
+import type { Cost } from 'headgate';
 import type { LineCursor } from './line-cursor.ts';
 import type { SkipReason } from './trace.ts';
 
@@ -14,7 +15,7 @@ export interface ReadEvent {
   provider: string | undefined;
   plan: string | undefined;
   lane: string | undefined;
-  cost: number | undefined;
+  cost: Cost | undefined;
   logged: 'accepted' | 'rejected' | undefined;
   id: string | undefined;
   settles: string | undefined;

@@ -1,4 +1,4 @@
-import type { Decision } from 'headgate';
+import type { Cost, Decision, UnitCosts } from 'headgate';
 import { createLimiter, isHeadgateError, type Limiter, type Limits } from 'headgate';
 import { checkOptions, createUnshardedStore, isWindowSetSource, WindowSets } from 'headgate/internal';
 import type { Clock, WindowSetSource } from 'headgate/limits';
@@ -43,6 +43,7 @@ export class TraceClock implements Clock {
 export class SimulatedPolicy {
   readonly #limiter: Limiter;
   readonly #account: Policy['account'];
+  readonly #units: readonly string[];
   readonly #lane: Policy['lane'];
 
   /** @throws LimitError, OptionError */
@@ -53,6 +54,7 @@ export class SimulatedPolicy {
     const store = createUnshardedStore({ maxKeys: MAX_KEYS, clock });
     this.#limiter = createLimiter({ store, limits: windowSets, validate: false });
     this.#account = account;
+    this.#units = ['requests', ...(windowSets.units ?? [])];
     this.#lane = lane;
   }
 
@@ -66,15 +68,21 @@ export class SimulatedPolicy {
     const { account, route, cost, lane = this.#lane?.(route) } = request;
     const { provider, plan } = this.#account?.(account) ?? request;
     try {
-      return this.#limiter.consumeSync({ account, route, provider, plan, lane, cost });
+      return this.#limiter.consumeSync({ account, route, provider, plan, lane, cost: this.#known(cost) });
     } catch (error) {
       for (const code of ['unknown_plan', 'unknown_lane'] as const) if (isHeadgateError(error, code)) return code;
       throw error;
     }
   }
 
-  settle(decision: Decision, cost: number): void {
+  settle(decision: Decision, cost: Cost): void {
     // The store is synchronous, so this is done when the call returns.
-    void this.#limiter.settle(decision, cost);
+    void this.#limiter.settle(decision, this.#known(cost));
+  }
+
+  /** The cost without units that these limits do not count: the other limits may. */
+  #known<Given extends Cost | undefined>(cost: Given): Given | UnitCosts {
+    if (typeof cost !== 'object') return cost;
+    return Object.fromEntries(Object.entries(cost).filter(([unit]) => this.#units.includes(unit)));
   }
 }

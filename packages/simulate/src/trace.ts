@@ -1,3 +1,5 @@
+import type { Cost } from 'headgate';
+
 /** A request of a trace. */
 export interface TraceRequest {
   /** When the limits decided about it, in milliseconds since 1970. */
@@ -8,8 +10,12 @@ export interface TraceRequest {
   /** The customer's plan. */
   readonly plan?: string | undefined;
   readonly lane?: string | undefined;
-  /** @default 1 */
-  readonly cost?: number | undefined;
+  /**
+   * A number of requests, or a cost per unit, as in `{ requests: 1, tokens: 800 }`. Limits ignore units that they do not
+   * count.
+   * @default 1
+   */
+  readonly cost?: Cost | undefined;
   /** The outcome in the log; undefined if the log does not show it. */
   readonly logged?: 'accepted' | 'rejected' | undefined;
   /** Its name, if a {@link TraceSettlement} of the trace corrects its cost. */
@@ -22,7 +28,7 @@ export interface TraceSettlement {
   /** The `id` of the request. */
   readonly settles: string;
   /** The request's final cost; 0 is a refund. */
-  readonly cost: number;
+  readonly cost: Cost;
 }
 
 /** A line of a trace that has to do with limits. */

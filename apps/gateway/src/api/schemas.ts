@@ -61,4 +61,5 @@ export const windowState = z.object({
   remaining: z.int(),
   durationMs: z.int(),
   resetMs: z.int().describe('Time until the window is over; 0 if it has not begun'),
+  unit: z.string().optional().describe('What the window counts; absent if it counts requests'),
 });

@@ -3,6 +3,9 @@ import type { z } from 'zod';
 import { nextTurn } from '../base/slices.ts';
 import type { windowState } from './schemas.ts';
 
+/** What is shown of a window. */
+export type ShownWindow = Pick<WindowStatus, 'limit' | 'max' | 'remaining' | 'durationMs' | 'resetMs' | 'unit'>;
+
 /** A window in the form of answers. */
 export function stateOf({
   limit,
@@ -10,8 +13,10 @@ export function stateOf({
   remaining,
   durationMs,
   resetMs,
-}: Pick<WindowStatus, 'limit' | 'max' | 'remaining' | 'durationMs' | 'resetMs'>): z.input<typeof windowState> {
-  return { limit, max, used: max - remaining, remaining, durationMs, resetMs };
+  unit,
+}: ShownWindow): z.input<typeof windowState> {
+  const state = { limit, max, used: max - remaining, remaining, durationMs, resetMs };
+  return unit === undefined ? state : { ...state, unit };
 }
 
 /** Peeks that are under way at a time for one request. */

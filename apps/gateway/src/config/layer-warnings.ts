@@ -52,7 +52,8 @@ function windowsIn(allMethods: Layer['allMethods'] = []): Limit {
 function idleIn(path: readonly string[], windows: Limit, beside: Limit): ConfigIssue[] {
   return windows.flatMap((window) => {
     const narrower = [...windows, ...beside].find(
-      ({ max, durationMs }) => max > 0 && durationMs >= window.durationMs && window.max >= 2 * max,
+      ({ max, durationMs, unit }) =>
+        unit === window.unit && max > 0 && durationMs >= window.durationMs && window.max >= 2 * max,
     );
     if (narrower === undefined) return [];
     const reason = `${formatWindow(window)} never rejects a request, because ${formatWindow(narrower)} applies too and admits fewer`;

@@ -1,4 +1,5 @@
 import { METHODS } from 'node:http';
+import type { Cost } from 'headgate';
 import type { ClaimSettings } from 'headgate/idempotency';
 import { settingsOf } from 'headgate/internal';
 import { parseTemplate, type RouteTemplate } from 'headgate-simulate/routes';
@@ -17,6 +18,8 @@ export interface Route {
   readonly idempotent: RouteIdempotency | undefined;
   /** Whether the config says that it is not idempotent. */
   readonly ignoresKeys?: boolean | undefined;
+  /** What a request costs; undefined for 1. */
+  readonly cost?: Cost | undefined;
   /** The lane of its requests. */
   readonly lane?: string | undefined;
   /** Name of the upstream for its requests; undefined if the route does not set one. */
@@ -36,7 +39,7 @@ export interface RouteIdempotency {
 
 /** The routes of a checked config. */
 export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idempotency'>): Route[] {
-  return routes.map(({ route, account, public: isPublic, idempotent, lane, upstream }) => {
+  return routes.map(({ route, account, public: isPublic, idempotent, cost, lane, upstream }) => {
     const own = typeof idempotent !== 'object' ? {} : idempotent;
     const {
       required = false,
@@ -51,6 +54,7 @@ export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idemp
       isPublic,
       idempotent: idempotent ? { settings, lateAnswerMs, required, compares } : undefined,
       ignoresKeys: idempotent === false,
+      cost,
       lane,
       upstream,
     };

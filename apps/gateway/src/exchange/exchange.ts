@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Cost } from 'headgate';
 import type { IdempotentRequest } from 'headgate/gate';
 import type { HeaderFields, Reply } from 'headgate/http';
 import type { BufferShare } from '../body/buffer-budget.ts';
@@ -33,7 +34,8 @@ export interface KeyedRequest {
 export interface Subject {
   readonly route: Route | undefined;
   readonly account: Account | undefined;
-  readonly cost: number;
+  /** What a caller or a proxy says; undefined for the cost of the route. */
+  readonly cost: Cost | undefined;
   /** A lane of the limits; undefined without one. */
   readonly lane: string | undefined;
   readonly idempotent: { readonly request: IdempotentRequest } | undefined;
@@ -55,8 +57,7 @@ export interface Exchange extends Subject {
   target: string;
   /** Undefined for a request that is to be forwarded. */
   door: Door | undefined;
-  /** How much of each window the request uses. */
-  cost: number;
+  cost: Cost | undefined;
   /** The lane of its route or of its key: that with the smaller share. */
   lane: string | undefined;
   /** Gives the gateway's own answers the form that the asking proxy understands. */
@@ -114,7 +115,7 @@ export function createExchange(
     method: request.method ?? '',
     target: request.url ?? '',
     door: undefined,
-    cost: 1,
+    cost: undefined,
     lane: undefined,
     shape: undefined,
     trace: undefined,

@@ -5,16 +5,28 @@ import { readableBy } from './values.ts';
 const windowText = z
   .string()
   .check(readableBy(parseWindow))
-  .meta({ pattern: '^(0|[1-9]\\d*)/[1-9]\\d*(ms|s|m|h|d)$', examples: ['60/1m'] });
+  .meta({
+    pattern: '^(0|[1-9]\\d*)( [a-z][a-z0-9_-]{0,31})?/[1-9]\\d*(ms|s|m|h|d)$',
+    examples: ['60/1m', '30000 tokens/1m'],
+  });
 
 const windowObject = z.strictObject({
-  max: z.int().min(0).describe('Largest number of requests in the window. 0 rejects every request'),
+  max: z.int().min(0).describe('Largest number of requests, or of the unit, in the window. 0 rejects every request'),
   durationMs: z.int().min(1).describe('Length of the window in milliseconds'),
+  unit: z
+    .string()
+    .check(readableBy((unit) => parseWindow({ max: 1, durationMs: 1, unit })))
+    .optional()
+    .describe(
+      'What the window counts, such as tokens: `cost` of a route, or of a decision, names it. By default requests',
+    ),
   name: z
     .string()
     .check(readableBy((name) => parseWindow({ max: 1, durationMs: 1, name })))
     .optional()
-    .describe('Name in the fields RateLimit-Policy and RateLimit. By default the limit and the duration: route-1m'),
+    .describe(
+      'Name in the fields RateLimit-Policy and RateLimit. By default the limit, the unit and the duration: route-1m',
+    ),
 });
 
 /** One limit. */

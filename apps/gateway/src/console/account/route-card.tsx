@@ -93,7 +93,7 @@ function Limit({
         <ChangeButton route={route} limit={first.limit} onChange={onChange} />
       </div>
       {windows.map((each) => (
-        <WindowBar key={each.durationMs} window={each} />
+        <WindowBar key={`${each.durationMs} ${each.unit}`} window={each} />
       ))}
     </div>
   );

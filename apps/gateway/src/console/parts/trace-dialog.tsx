@@ -61,7 +61,7 @@ export function TraceDialog({ requestId, onClose }: { requestId: string; onClose
           )}
           <div class="list">
             {value.trace.map((each) => (
-              <WindowBar key={`${each.limit} ${each.durationMs}`} window={each} />
+              <WindowBar key={`${each.limit} ${each.durationMs} ${each.unit}`} window={each} />
             ))}
           </div>
         </>

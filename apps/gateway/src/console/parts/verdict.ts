@@ -5,7 +5,7 @@ import { isNear, type ShownWindow } from './window-bar.tsx';
 /** The windows of an account on one route. */
 export type RouteWindows = Windows['routes'][number];
 
-/** The result of the next request of cost 1 on a route. */
+/** The result of the next request on a route, if it costs one of each unit. */
 export interface Verdict {
   readonly kind: 'blocked' | 'rejects' | 'near' | 'free' | 'unlimited';
   /** `rejects, room in 41 s` */
@@ -33,8 +33,8 @@ export function verdictOf({ windows, blocked, inFlight }: RouteWindows): Verdict
 }
 
 /** `This route, 5 per minute` */
-export function windowName({ limit, max, durationMs }: ShownWindow): string {
-  return `${limitName(limit)}, ${perText(max, durationMs)}`;
+export function windowName({ limit, max, durationMs, unit }: ShownWindow): string {
+  return `${limitName(limit)}, ${perText(max, durationMs, unit)}`;
 }
 
 function roomText(full: readonly ShownWindow[], blockedMs: number): string {
