@@ -81,6 +81,7 @@ export class GateTelemetry {
       ...routeOf(decision),
       ...laneOf(decision),
       'headgate.limit': shown?.limit ?? (blocked === undefined ? 'none' : 'block'),
+      ...unitOf(decision),
       'headgate.outcome': outcome,
     });
     const span = trace.getActiveSpan();
@@ -93,6 +94,7 @@ export class GateTelemetry {
     else if (shown !== undefined)
       span.setAttributes({
         'headgate.limit': shown.limit,
+        ...unitOf(decision),
         'headgate.window.duration_ms': shown.durationMs,
         'headgate.window.max': shown.max,
         'headgate.window.remaining': shown.remaining,
@@ -119,4 +121,9 @@ function routeOf(decision: Decision | undefined): Attributes {
 /** Without a lane, counters are those of programs that have none. */
 function laneOf({ lane }: Decision): Attributes {
   return lane === undefined ? {} : { 'headgate.lane': lane };
+}
+
+/** What the shown window counts, unless it counts requests. */
+function unitOf({ shown }: Decision): Attributes {
+  return shown?.unit === undefined ? {} : { 'headgate.unit': shown.unit };
 }

@@ -95,11 +95,12 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     new Counter({ name: `headgate_${name}`, help, labelNames, registers });
   const decisions = counter(
     'decisions_total',
-    'Decisions by route, limit shown in the headers (block: a block rejected), outcome, and lane if the request has one',
+    'Decisions by route, limit shown in the headers (block: a block rejected), outcome, lane if the request has one, and unit of the window if it does not count requests',
     'route',
     'limit',
     'outcome',
     'lane',
+    'unit',
   );
   const requests = counter(
     'requests_total',
@@ -271,7 +272,10 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
           const { route, lane, shown, blocked } = event.decision;
           const limit = shown?.limit ?? (blocked === undefined ? 'none' : 'block');
           const labels = { route, limit, outcome: outcomeOf(event.decision) };
-          decisions.inc(lane === undefined ? labels : { ...labels, lane });
+          // Both are names of the config: a limiter refuses any other.
+          const ofLane = lane === undefined ? {} : { lane };
+          const ofUnit = shown?.unit === undefined ? {} : { unit: shown.unit };
+          decisions.inc({ ...labels, ...ofLane, ...ofUnit });
           break;
         }
         case 'provider_rejected':
