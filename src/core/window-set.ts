@@ -149,18 +149,13 @@ function unitsOf(
  * part of one is none at all.
  */
 export function withMaxes(windowSet: WindowSet, maxOf: (max: number) => number, lane = windowSet.lane): WindowSet {
-  const { allMethodsScope, shows, inFlight } = windowSet;
-  const windows = windowSet.windows.map((window) => ({ ...window, max: maxOf(window.max) }));
+  const { windows, allMethodsScope, shows, inFlight } = windowSet;
+  const limitOf = (name: LimitName): Limit =>
+    windows.filter(({ limit }) => limit === name).map((window) => ({ ...window, max: maxOf(window.max) }));
   const mostOf = (max: number | undefined): number | undefined =>
     max === undefined ? undefined : Math.min(max, Math.max(1, maxOf(max)));
   const most = inFlight && { route: mostOf(inFlight.route), allMethods: mostOf(inFlight.allMethods) };
-  // Of several units, those of each limit do not follow each other.
-  const [own, shared] = [windows.filter(isOfRoute), windows.filter((window) => !isOfRoute(window))];
-  return createWindowSet(own, shared, allMethodsScope, shows, lane, most);
-}
-
-function isOfRoute({ limit }: NamedWindow): boolean {
-  return limit === 'route';
+  return createWindowSet(limitOf('route'), limitOf('all-methods'), allMethodsScope, shows, lane, most);
 }
 
 /** A share of a max, rounded down. Exact: 0.29 of 100 is 29, although 0.29 * 100 is less in binary fractions. */

@@ -17,6 +17,8 @@ import type { Decision, WindowStatus } from '../core/decision.ts';
 import type { LimitInput } from '../core/limit.ts';
 import { createMisuseLog } from '../core/misuse.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
+import { type InFlightStatus, inFlightStatus } from '../core/slot.ts';
+import { REQUESTS } from '../core/unit.ts';
 import { EVERY_ROUTE, hasSharedCount, type WindowSet } from '../core/window-set.ts';
 import { createMemoryStore } from '../stores/memory/limits.ts';
 import { type BlockOptions, checkBlock, checkBlockTarget } from './blocks.ts';
@@ -27,7 +29,7 @@ import { LimiterChecks } from './limiter-checks.ts';
 import { withParts } from './limiter-parts.ts';
 import type { Limiter, LimiterOptions, LimitRequest, ReadReceipt, Receipts } from './ports.ts';
 import { receiptIdOf } from './receipts.ts';
-import { makeDisposable, releaseSlots, slotPart } from './slot-part.ts';
+import { blockPart, makeDisposable, releaseSlots, slotPart } from './slot-part.ts';
 import { Slots } from './slots.ts';
 import {
   checkNoUnit,
@@ -54,11 +56,8 @@ import { resolveWindowSet, WindowSets } from './window-sets.ts';
  * @throws LimitError, OptionError with the place of the fault
  */
 export function createLimiter(options: LimiterOptions): Limiter {
-  checkOptions(
-    options,
-    ['store', 'limits', 'units', 'receipts', 'leases', 'inFlight', 'validate', 'logger'],
-    'options',
-  );
+  const known = ['store', 'limits', 'units', 'receipts', 'leases', 'inFlight', 'validate', 'logger'];
+  checkOptions(options, known, 'options');
   const { limits, units, receipts, leases, inFlight, logger } = options;
   // A store that is undefined by mistake would let each process count for itself, in silence.
   const store = 'store' in options ? options.store : createMemoryStore();
@@ -172,6 +171,13 @@ class StoreLimiter implements Limiter {
       return { windowSet, windows: await peekUnits(this.#store, account.account, route, windowSet) };
     });
     return usageOf(all, await Promise.all(reads));
+  }
+
+  async inFlight(subject: Subject): Promise<InFlightStatus | undefined> {
+    const { account, route = EVERY_ROUTE } = Object(subject) as Subject;
+    const { inFlight } = await this.resolve(subject);
+    this.#checks?.looksAtFields(subject);
+    return inFlight && inFlightStatus(await this.#slots().count(account, route, inFlight), inFlight);
   }
 
   async refund(decision: Decision | string): Promise<boolean> {
@@ -326,7 +332,7 @@ class StoreLimiter implements Limiter {
     if (this.#windowSets.groups !== undefined) checkNoGroup(account);
     this.#checks?.decides(request, route, windowSet);
     const decided = isJoint
-      ? this.#decideParts(request, windowSet, resolve)
+      ? this.#decideJointly(request, windowSet, resolve)
       : this.#store.consume(account, route, windowSet, cost);
     if (this.#checks?.areUnread) this.#checks.decided(decided);
     return decided;
@@ -336,23 +342,28 @@ class StoreLimiter implements Limiter {
    * Asks about each unit of the account and of its groups, and about their requests in flight, at the same time (S29, S31,
    * S33).
    */
-  #decideParts(request: LimitRequest, windowSet: WindowSet, resolve: Resolve): MaybePromise<Decision> {
+  #decideJointly(request: LimitRequest, windowSet: WindowSet, resolve: Resolve): MaybePromise<Decision> {
     const { account, route: named, lane, cost = 1 } = request;
     const route = named ?? EVERY_ROUTE;
     const costs = costsOf(cost, this.#units);
+    const ofRequests = costs.get(REQUESTS) ?? 0;
     const groups = request.groups === undefined ? [] : accountsOf(request.groups);
     return after(resolveAll(groups, { route: named, lane }, resolve), (windowSets) => {
       const { groups: known } = this.#windowSets;
       for (const [name] of groups) if (!known?.includes(name)) throw unknownGroup(name, known);
-      const whole = jointRequest(account, route, costs);
       const subjects = [
         [OF_ACCOUNT, account, route, windowSet] as const,
         ...groups.map(([name, group], i) => [name, group, route, windowSets[i] as WindowSet] as const),
       ];
-      const windows = subjects.flatMap((subject) => unitParts(this.#store, ...subject, costs));
-      const slots = subjects.flatMap((subject) => slotPart(this.#slots, ...subject, whole.cost) ?? []);
+      const windows = subjects.flatMap((subject) => {
+        const { windows, inFlight } = subject[3];
+        return windows.length === 0 && inFlight !== undefined
+          ? blockPart(this.#store, ...subject, ofRequests)
+          : unitParts(this.#store, ...subject, costs);
+      });
+      const slots = subjects.flatMap((subject) => slotPart(this.#slots, ...subject, ofRequests) ?? []);
       // Windows come first: their rejection names a time.
-      return decideJointly(whole, [...windows, ...slots]);
+      return decideJointly(jointRequest(account, route, costs), [...windows, ...slots]);
     });
   }
 

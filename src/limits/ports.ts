@@ -4,6 +4,7 @@ import type { Block, BlockTarget } from '../core/block.ts';
 import type { Decision, WindowStatus } from '../core/decision.ts';
 import type { LimitInput } from '../core/limit.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
+import type { InFlightStatus } from '../core/slot.ts';
 import type { Cost } from '../core/unit.ts';
 import type { WindowSet } from '../core/window-set.ts';
 import type { Leases } from '../leases/ports.ts';
@@ -123,6 +124,11 @@ export interface Limiter {
    * @throws OptionError, SubjectError, UnknownPlanError, UnknownLaneError, LimitError, and the store's errors
    */
   usage(subject: UsageSubject): Promise<Usage>;
+  /**
+   * Returns how many requests of the subject are in flight, of the limit that has the least room for more (S29). Changes
+   * nothing. Undefined if no limit bounds them.
+   */
+  inFlight(subject: Subject): Promise<InFlightStatus | undefined>;
   /**
    * Refunds an accepted decision: settles it with a cost of 0. False if nothing was refunded, because the decision is a
    * rejection, was settled before, or its windows are over (S13).

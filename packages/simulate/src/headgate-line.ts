@@ -19,6 +19,7 @@ interface LoggedLine {
   readonly decision?: unknown;
   readonly degraded?: unknown;
   readonly blocked?: unknown;
+  readonly in_flight?: unknown;
 }
 
 /** Lines after which the counters or the limits may differ from those in the log and the config. */
@@ -68,10 +69,11 @@ function request(line: LoggedLine, names: Names, number: number): ParsedLine | u
 }
 
 /** Why no limit of the config decided about the request; undefined if one did. */
-function skipReason({ msg, at, decision, degraded, blocked }: LoggedLine): SkipReason | undefined {
+function skipReason({ msg, at, decision, degraded, blocked, in_flight }: LoggedLine): SkipReason | undefined {
   if (decision === 'replayed') return 'replayed';
   if (degraded === true || decision === 'degraded') return 'degraded';
   if (blocked === true) return 'blocked';
+  if (in_flight === true) return 'in_flight';
   if (decision === 'unlimited') return 'no_account';
   if (decision !== 'accepted' && decision !== 'rejected') return 'refused';
   // A separate line says when the limits decided about a long request.

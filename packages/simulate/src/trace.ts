@@ -53,7 +53,9 @@ export type SkipReason =
   /** The failure policy decided, with other counters (S17). */
   | 'degraded'
   /** A block rejected it, which no limit of a config knows (S21). */
-  | 'blocked';
+  | 'blocked'
+  /** Too many requests ran at the same time: a log does not say when requests end (S29). */
+  | 'in_flight';
 
 /** Figures of reading a trace so far. */
 export interface TraceFigures {

@@ -98,7 +98,7 @@ function shownDecision(traffic: Traffic, requestId: string) {
   const traced = traffic.find(requestId);
   if (traced === undefined) return undefined;
   const { atMs, decision } = traced;
-  const { account, route, lane = null, cost, costs, blocked, impossible, trace } = decision;
+  const { accepted, account, route, lane = null, cost, costs, blocked, inFlight, impossible, trace } = decision;
   return {
     req_id: requestId,
     at: new Date(atMs).toISOString(),
@@ -109,6 +109,7 @@ function shownDecision(traffic: Traffic, requestId: string) {
     cost,
     ...unitsOf(costs),
     blocked: blocked === undefined ? null : { forMs: blocked.forMs, reason: blocked.reason ?? null },
+    inFlight: accepted ? null : (inFlight ?? null),
     impossible,
     trace: trace.map(stateOf),
   };

@@ -112,6 +112,8 @@ export function createForwardAuth({
     },
     forward(exchange, passage) {
       const { headers } = passage.settle({ status: 200 });
+      // Nobody says when the request of the other proxy ends.
+      void passage.end?.();
       const receipt = receiptOf(passage.decision);
       const own = receipt === undefined ? {} : { [RECEIPT_FIELD]: receipt };
       sendReply(exchange, { status: 200, headers: { ...FIELDS, ...headers, ...own }, body: '' });

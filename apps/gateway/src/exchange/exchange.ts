@@ -95,6 +95,8 @@ export interface Exchange extends Subject {
   closesConnection: boolean;
   /** Stops the forwarding of this exchange; undefined if nothing has to be stopped. */
   release: (() => void) | undefined;
+  /** Called when the response is closed, after its line of the log. */
+  onClosed: (() => void) | undefined;
 }
 
 /** @param id unique in the log */
@@ -134,6 +136,7 @@ export function createExchange(
     hasOwnAnswer: false,
     closesConnection: false,
     release: undefined,
+    onClosed: undefined,
   };
 }
 

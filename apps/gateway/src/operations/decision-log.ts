@@ -88,7 +88,7 @@ export class DecisionLog {
    * @param find only called while the log is on
    */
   onDecision(requestId: string, decision: Decision, find: (account: string) => Account | undefined): void {
-    const place = placeOf(this.#places, decision);
+    const place = placeIn(this.#places, decision);
     if (place?.order === undefined || !this.#options.isOn()) return;
     const fields = fieldsOf(decision, { order: place.order, at: decision.decidedAt }, find(decision.account));
     const outcome = decision.accepted ? (decision.degraded ? 'degraded' : 'accepted') : 'rejected';
@@ -103,7 +103,7 @@ export class DecisionLog {
    * @param cost 0 if it was refunded
    */
   onSettled(requestId: string, decision: Decision, cost: Cost): void {
-    const place = placeOf(this.#settlements, decision);
+    const place = placeIn(this.#settlements, decision);
     if (place === undefined || !this.#options.isOn()) return;
     const { order, at } = place;
     this.#options.write(
@@ -151,10 +151,10 @@ export class DecisionLog {
   }
 }
 
-/** A decision about several units, or about groups, was made of several by the store. The first of them has its place. */
-function placeOf(places: WeakMap<Decision, Place>, decision: Decision): Place | undefined {
-  const parts = decision.parts?.map((part) => part.decision) ?? [];
-  return [decision, ...parts].map((each) => places.get(each)).find((place) => place !== undefined);
+/** A decision of several parts is numbered by its account's. */
+function placeIn(places: WeakMap<Decision, Place>, decision: Decision): Place | undefined {
+  const { parts } = decision;
+  return places.get(parts?.[0]?.decision ?? decision);
 }
 
 function fieldsOf(decision: Decision, { order, at }: Place, account: Account | undefined): string {
@@ -165,6 +165,7 @@ function fieldsOf(decision: Decision, { order, at }: Place, account: Account | u
     (decision.lane === undefined ? '' : `"lane":${JSON.stringify(decision.lane)},`) +
     `"cost":${JSON.stringify(decision.parts === undefined ? decision.cost : decision.costs)},"at":${at},"order":${order},` +
     (decision.degraded ? '"degraded":true,' : '') +
-    (decision.blocked === undefined ? '' : '"blocked":true,')
+    (decision.blocked === undefined ? '' : '"blocked":true,') +
+    (decision.accepted || decision.inFlight === undefined ? '' : '"in_flight":true,')
   );
 }

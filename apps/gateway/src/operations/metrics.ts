@@ -5,10 +5,12 @@ import type { IdempotencyEvent } from 'headgate/idempotency';
 import type { ShadowDecision } from 'headgate/shadow';
 import type { LimitStore } from 'headgate/stores';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { getOrCreate } from '../base/get-or-create.ts';
 import type { ListenerName } from '../config/tls-files.ts';
 import type { Door } from '../exchange/exchange.ts';
 import { UPSTREAM_CAUSES, type UpstreamCause } from '../exchange/upstream-failure.ts';
 import { type ConfigMetrics, createConfigMetrics } from './config-metrics.ts';
+import { FrequentCounter } from './frequent-counter.ts';
 import { measuredStore } from './measured-store.ts';
 import type { ScrapedMetric } from './store-metrics.ts';
 import { version } from './version.ts';
@@ -93,16 +95,18 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
   }).set({ version }, 1);
   const counter = (name: string, help: string, ...labelNames: string[]) =>
     new Counter({ name: `headgate_${name}`, help, labelNames, registers });
-  const decisions = counter(
+  const frequent = (name: string, help: string, ...labelNames: string[]) =>
+    new FrequentCounter({ name: `headgate_${name}`, help, labelNames, registers });
+  const decisions = frequent(
     'decisions_total',
-    'Decisions by route, limit shown in the headers (block: a block rejected), outcome, lane if the request has one, and unit of the window if it does not count requests',
+    'Decisions by route, limit shown in the headers (block: a block rejected; in_flight: too many requests ran at the same time), outcome, lane if the request has one, and unit of the window unless it counts requests',
     'route',
     'limit',
     'outcome',
     'lane',
     'unit',
   );
-  const requests = counter(
+  const requests = frequent(
     'requests_total',
     'Answered requests by route ("none": no route matched) and status (a class such as 4xx if the status has no name)',
     'route',
@@ -124,6 +128,12 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     'provider_rejections_total',
     "429 answers of the provider's own limits, by route",
     'route',
+  );
+  const cooldowns = counter(
+    'cooldowns_total',
+    "Pauses of accounts by a provider's answer: started, or ended by an accepted request; by route",
+    'route',
+    'state',
   );
   const upstreamErrors = counter(
     'upstream_errors_total',
@@ -194,6 +204,8 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     buckets: SLOW,
     registers,
   });
+  const upstreamOf = observers(upstreamSeconds);
+  const storeOf = observers(storeSeconds);
   const certificates = new Gauge({
     name: 'headgate_tls_certificate_expiry_timestamp_seconds',
     help: 'When the certificate of a listener expires, in seconds since 1970',
@@ -269,17 +281,17 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     onEvent(event) {
       switch (event.type) {
         case 'decision': {
-          const { route, lane, shown, blocked } = event.decision;
-          const limit = shown?.limit ?? (blocked === undefined ? 'none' : 'block');
-          const labels = { route, limit, outcome: outcomeOf(event.decision) };
-          // Both are names of the config: a limiter refuses any other.
-          const ofLane = lane === undefined ? {} : { lane };
-          const ofUnit = shown?.unit === undefined ? {} : { unit: shown.unit };
-          decisions.inc({ ...labels, ...ofLane, ...ofUnit });
+          const { route, lane, shown } = event.decision;
+          const limit = shown?.limit ?? withoutWindow(event.decision);
+          // Lane and unit are names of the config: a limiter refuses any other.
+          decisions.inc(route, limit, outcomeOf(event.decision), lane, shown?.unit);
           break;
         }
         case 'provider_rejected':
           providerRejections.inc({ route: event.decision?.route ?? 'unlimited' });
+          break;
+        case 'cooldown':
+          cooldowns.inc({ route: event.decision.route, state: event.state });
           break;
         case 'refund':
           if (event.refunded) refunds.inc({ route: event.decision.route });
@@ -290,13 +302,13 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
       }
     },
     onAddress: (decision) => addressDecisions.inc({ outcome: outcomeOf(decision) }),
-    onRequest: (route, status) => requests.inc({ route: route ?? 'none', status: statusLabel(status) }),
+    onRequest: (route, status) => requests.inc(route ?? 'none', statusLabel(status)),
     onRefund: (route) => refunds.inc({ route }),
     onDoorRequest: (door, status) =>
       doorRequests.inc({ door, status: typeof status === 'number' ? statusLabel(status) : status }),
     onDescriptor: (domain, outcome) => descriptors.inc({ domain, outcome }),
     onUpstreamFailure: (upstream, cause) => upstreamErrors.inc({ upstream, cause }),
-    onUpstream: (route, seconds) => upstreamSeconds.observe({ route }, seconds),
+    onUpstream: (route, seconds) => upstreamOf(route).observe(seconds),
     onCertificate: (listener, expiresAtMs) => certificates.set({ listener }, expiresAtMs / 1_000),
     onAdminRequest: (operation = 'none', status) => adminRequests.inc({ operation, status: String(status) }),
     onAdminAuthFailure: () => adminFailures.inc(),
@@ -308,15 +320,27 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     onShadowMissed: (what) => shadowMissed[what].inc(),
     measured: (store, onCall) =>
       measuredStore(store, (operation, seconds) => {
-        storeSeconds.observe({ operation }, seconds);
+        storeOf(operation).observe(seconds);
         onCall?.(seconds);
       }),
   };
 }
 
+/** What rejected a request, if no window did. */
+function withoutWindow({ accepted, blocked, inFlight }: Decision): 'none' | 'block' | 'in_flight' {
+  if (blocked !== undefined) return 'block';
+  return accepted || inFlight === undefined ? 'none' : 'in_flight';
+}
+
 function outcomeOf({ accepted, degraded }: Decision): 'accepted' | 'rejected' | 'degraded' {
   if (degraded) return 'degraded';
   return accepted ? 'accepted' : 'rejected';
+}
+
+/** The observers of a histogram with one label, by the label's value. */
+function observers(histogram: Histogram): (value: string) => Histogram.Internal<string> {
+  const byValue = new Map<string, Histogram.Internal<string>>();
+  return (value) => getOrCreate(byValue, value, () => histogram.labels(value));
 }
 
 /** An upstream may answer with any number. Each label is a series, so a status without a name counts by its class. */

@@ -2,7 +2,6 @@ import { Readable } from 'node:stream';
 import type { Passage, ResponseRecording } from 'headgate/gate';
 import type { HeaderFields } from 'headgate/http';
 import { problemReply, type Reply } from 'headgate/http';
-import { fieldValues } from 'headgate/internal';
 import { BodyMeter } from '../body/meter.ts';
 import { hasBody, refuseExchange, sendReply } from '../exchange/answers.ts';
 import { type Exchange, freeIfDone, isOpen } from '../exchange/exchange.ts';
@@ -11,6 +10,7 @@ import type { UpstreamSpan } from '../exchange/request-trace.ts';
 import type { UpstreamCause, UpstreamFailure } from '../exchange/upstream-failure.ts';
 import { type AnswerSink, DiscardedAnswer, StreamedAnswer } from './answer-sink.ts';
 import type { ConnectionPool } from './connection-pool.ts';
+import { fieldReader, providerFields } from './provider-fields.ts';
 import type { ResponseHead } from './response-reader.ts';
 import { capturedFrom, StoredAnswer } from './stored-answer.ts';
 import { causeOf } from './upstream-cause.ts';
@@ -65,6 +65,8 @@ export class Forwarding implements UpstreamListener {
   #isFinished = false;
   /** Status of the upstream's response, once its head arrived. */
   #status: number | undefined;
+  /** The rest of the response gets a time limit if it does not come with its head. */
+  #needsAnswerTimer = false;
   /** The client got a 504, and the forwarding continues. */
   #hasTimedOut = false;
   #abandoned: Promise<Reply | undefined> | undefined;
@@ -85,12 +87,12 @@ export class Forwarding implements UpstreamListener {
     exchange.forwarding = true;
     const { response } = exchange;
     if (this.#recording === undefined) exchange.release = () => this.#stop();
-    response.once('close', () => {
+    exchange.onClosed = () => {
       if (!this.#isSent) this.#stop();
       else if (this.#recording !== undefined) this.#stopIfUnneeded();
       // If the gateway's own answer was sent in full, a response of the upstream may still be discarded.
       else if (!response.writableFinished) this.#stop();
-    });
+    };
     this.body = this.#openBody();
     if (this.body instanceof Readable) this.body.on('error', (error) => this.#fail(error));
   }
@@ -135,20 +137,20 @@ export class Forwarding implements UpstreamListener {
     this.span?.onStatus(status);
     const exchange = this.#exchange;
     this.#options.onHead(exchange, (performance.now() - this.#startedAt) / 1_000);
-    const header = (name: string) => fieldValues(rawFields, name.toLowerCase())[0];
-    const { headers, stripRateLimit } = this.#passage.settle({ status, header });
+    const { headers, stripRateLimit } = this.#passage.settle({ status, header: fieldReader(rawFields) });
     if (stripRateLimit) {
       this.#discardAnswer();
-      this.#refuse(PROVIDER_LIMIT, headers);
+      this.#refuse(PROVIDER_LIMIT, { ...providerFields(rawFields), ...headers });
       return;
     }
     if (this.#recording === undefined && !isOpen(exchange)) {
       this.#stop();
       return;
     }
-    if (!this.#hasTimedOut) this.#timer = setTimeout(() => this.#onAnswerTimeout(), this.#options.answerMs);
+    this.#needsAnswerTimer = !this.#hasTimedOut;
     const { decision } = this.#passage;
-    const isLimited = decision !== undefined && (decision.degraded || decision.shown !== undefined);
+    // A 429 that is passed on is about the provider's limits.
+    const isLimited = status !== 429 && decision !== undefined && (decision.degraded || decision.shown !== undefined);
     const fields = answerFields(rawFields, { status, id: exchange.id, gateFields: headers, isLimited });
     this.#sink.head({ status, reason: /^[\x20-\x7e]+$/.test(reason) ? reason : undefined, fields });
   }
@@ -158,6 +160,14 @@ export class Forwarding implements UpstreamListener {
     if (this.#isFinished) return;
     if (!this.#sink.data(chunk)) this.#request?.pause();
     this.#stopIfUnneeded();
+  }
+
+  /** @internal For {@link UpstreamRequest}. */
+  onMore(): void {
+    if (this.#isFinished || this.#status === undefined) return;
+    if (this.#needsAnswerTimer) this.#timer = setTimeout(() => this.#onAnswerTimeout(), this.#options.answerMs);
+    this.#needsAnswerTimer = false;
+    if (!this.#sink.flush()) this.#request?.pause();
   }
 
   /** @internal For {@link UpstreamRequest}. */
@@ -289,6 +299,8 @@ export class Forwarding implements UpstreamListener {
     this.#isFinished = true;
     clearTimeout(this.#timer);
     this.span?.end();
+    // The upstream works on this request no more.
+    void this.#passage.end?.();
     this.#exchange.release = undefined;
     void this.#exchange.body?.dispose();
     this.#exchange.forwarding = false;

@@ -21,9 +21,11 @@ export interface StateChange {
     | 'windows_reset'
     | 'account_blocked'
     | 'account_unblocked'
+    | 'account_paused'
+    | 'account_resumed'
     | 'claim_completed'
     | 'claim_released';
-  /** Name of the token; undefined for a reload. */
+  /** Name of the token; undefined for a reload, and for what a provider's answer does. */
   readonly by?: string | undefined;
   /** The account of a block. */
   readonly account?: string | undefined;
@@ -247,7 +249,8 @@ function dataOf(what: Happening['what']): object {
   if (what.type === 'decision') {
     const { requestId, decision } = what.event;
     const { account, route, lane, cost, costs, blocked } = decision;
-    const why = blocked === undefined ? { tightest: tightestOf(decision) } : { blocked };
+    const why =
+      blocked === undefined ? { tightest: tightestOf(decision), ...rejectionInFlight(decision) } : { blocked };
     return { req_id: requestId, account, route, lane, cost, ...unitsOf(costs), outcome: outcomeOf(decision), ...why };
   }
   if (what.type === 'shadow') {
@@ -268,6 +271,11 @@ function dataOf(what: Happening['what']): object {
   // The rest of an event may contain an error, and with it details from the Redis client.
   const refusal = what.event.type === 'refused' ? { reason: what.event.reason } : {};
   return { application: scope, key, what: type, ...refusal };
+}
+
+/** Why it was rejected, if too many requests ran at the same time. */
+function rejectionInFlight({ accepted, inFlight }: DecisionEvent['decision']): object {
+  return accepted || inFlight === undefined ? {} : { inFlight };
 }
 
 function shownChange({ version, entry }: LimitsEvent): object {

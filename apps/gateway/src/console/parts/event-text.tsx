@@ -2,15 +2,16 @@ import type { ComponentChildren } from 'preact';
 import type { Decision, LimitEntry, StateChange } from '../api/answers.ts';
 import type { StreamEvent } from '../api/event-stream.ts';
 import { href } from '../route.ts';
-import { costsText, spanText, timeText, unitsText, windowsText } from './format.ts';
+import { costsText, numberText, spanText, timeText, unitsText, windowsText } from './format.ts';
 import { targetText } from './target.ts';
 import { windowName } from './verdict.ts';
 import type { ShownWindow } from './window-bar.tsx';
 
-interface DecisionData extends Omit<Decision, 'trace' | 'blocked' | 'impossible' | 'lane'> {
+interface DecisionData extends Omit<Decision, 'trace' | 'blocked' | 'impossible' | 'inFlight' | 'lane'> {
   readonly lane?: string;
   readonly tightest?: Omit<ShownWindow, 'used'>;
   readonly blocked?: { readonly forMs: number; readonly reason?: string };
+  readonly inFlight?: Decision['inFlight'];
 }
 interface ClaimData {
   readonly application: string;
@@ -30,9 +31,14 @@ const STATES: Readonly<Record<StateChange['state'], string>> = {
   windows_reset: 'reset counters',
   account_blocked: 'blocked',
   account_unblocked: 'unblocked',
+  account_paused: "paused by its provider's answer",
+  account_resumed: 'no longer paused: its provider accepted a request',
   claim_completed: 'completed a claim by hand',
   claim_released: 'released a claim by hand',
 };
+
+/** What a provider's answer does, and no operator. */
+const PROVIDER_STATES: ReadonlySet<string> = new Set(['account_paused', 'account_resumed']);
 
 /** An event in words. One that this version does not know is shown as it came. */
 export function EventText({
@@ -87,7 +93,7 @@ function DecisionText({
   page: string | undefined;
   onTrace: (requestId: string) => void;
 }) {
-  const { costs, req_id, outcome, account, route, lane, cost, tightest, blocked } = data;
+  const { req_id, outcome, account, route, lane, cost, costs, tightest, blocked, inFlight } = data;
   return (
     <>
       <span>
@@ -100,6 +106,12 @@ function DecisionText({
             {' '}
             by a block, for {spanText(blocked.forMs)}
             {blocked.reason && `: ${blocked.reason}`}
+          </span>
+        )}
+        {inFlight && (
+          <span class="soft">
+            {' '}
+            because {numberText(inFlight.running)} of {numberText(inFlight.max)} were in flight
           </span>
         )}
         {tightest && (
@@ -129,7 +141,8 @@ function ClaimText({ data: { application, key, what, reason } }: { data: ClaimDa
 function StateText({ data: { state, by, account, route } }: { data: StateChange }) {
   return (
     <span>
-      <span class="badge care">operator</span> {by && <strong>{by}</strong>} {STATES[state] ?? state}
+      <span class="badge care">{PROVIDER_STATES.has(state) ? 'provider' : 'operator'}</span>{' '}
+      {by && <strong>{by}</strong>} {STATES[state] ?? state}
       {account && (
         <>
           {' '}

@@ -17,8 +17,8 @@ export interface Verdict {
 }
 
 /** Says at a glance whether a route accepts requests, and if not, when it will. */
-export function verdictOf({ windows, blocked }: RouteWindows): Verdict {
-  if (windows.length === 0) return { kind: 'unlimited', text: 'no limit' };
+export function verdictOf({ windows, blocked, inFlight }: RouteWindows): Verdict {
+  if (windows.length === 0 && inFlight === null) return { kind: 'unlimited', text: 'no limit' };
   const full = windows.filter(({ remaining }) => remaining <= 0);
   const room = roomText(full, blocked?.forMs ?? 0);
   if (blocked !== null) return { kind: 'blocked', text: `blocked, ${room}`, by: 'a block' };
@@ -27,6 +27,8 @@ export function verdictOf({ windows, blocked }: RouteWindows): Verdict {
     undefined,
   );
   if (last !== undefined) return { kind: 'rejects', text: `rejects, ${room}`, by: windowName(last), limit: last.limit };
+  if (inFlight !== null && inFlight.running >= inFlight.max)
+    return { kind: 'rejects', text: 'rejects, until a request has ended', by: 'the requests in flight' };
   return windows.some(isNear) ? { kind: 'near', text: 'nearly full' } : { kind: 'free', text: 'has room' };
 }
 
