@@ -185,6 +185,11 @@ export class Decision {
     return this.accepted ? undefined : 'account';
   }
 
+  /** The groups that the request named: an id by name (S31). Undefined without groups, and for a receipt. */
+  get groups(): Readonly<Record<string, string>> | undefined {
+    return undefined;
+  }
+
   /** The decisions about the account and each group, for a request with groups (S31); undefined without groups. */
   get parts(): readonly DecisionPart[] | undefined {
     return undefined;

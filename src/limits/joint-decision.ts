@@ -4,6 +4,7 @@ import { Decision, type DecisionPart, FITS, type WindowStatus } from '../core/de
 import type { LimitStore } from '../core/ports.ts';
 import type { InFlightStatus } from '../core/slot.ts';
 import type { WindowSet } from '../core/window-set.ts';
+import type { Groups } from './groups.ts';
 import { joinWindowSets } from './joined-window-sets.ts';
 import type { HeldSlot } from './slots.ts';
 
@@ -44,6 +45,7 @@ export interface JointRequest {
   readonly account: string;
   readonly route: string;
   readonly cost: number;
+  readonly groups?: Groups | undefined;
 }
 
 /**
@@ -141,6 +143,7 @@ const BY_PART = -3;
 
 /** A decision about a request of several parts, each of which was decided by itself. */
 export class JointDecision extends Decision {
+  readonly #groups: Groups | undefined;
   readonly #parts: readonly DecisionPart[];
   /** The part that rejected the request. */
   readonly #rejecting: DecisionPart | undefined;
@@ -149,15 +152,20 @@ export class JointDecision extends Decision {
    * @param parts in the order of checking. If some rejected the request, the first one counts, and those after it are
    * left out. Those before it are undone, or will be
    */
-  constructor({ account, route, cost }: JointRequest, parts: readonly DecisionPart[]) {
+  constructor({ account, route, cost, groups }: JointRequest, parts: readonly DecisionPart[]) {
     const rejecting = parts.find(({ decision }) => !decision.accepted);
     const counted = rejecting === undefined ? parts : parts.slice(0, parts.indexOf(rejecting) + 1);
     const { decision } = rejecting ?? (counted[0] as DecisionPart);
     const degraded = rejecting?.decision.degraded ?? counted.some((part) => part.decision.degraded);
     const by = rejecting === undefined ? FITS : BY_PART;
     super(account, route, joinWindowSets(counted), cost, decision.decidedAt, by, [], degraded);
+    this.#groups = groups;
     this.#parts = counted;
     this.#rejecting = rejecting;
+  }
+
+  override get groups(): Groups | undefined {
+    return this.#groups;
   }
 
   /** Those with windows. */

@@ -311,7 +311,9 @@ class StoreLimiter implements Limiter {
       });
       const slots = subjects.flatMap((subject) => slotPart(this.#slots, ...subject) ?? []);
       // Windows come first: their rejection names a time.
-      return decideJointly({ account, route, cost }, [...windows, ...slots]);
+      // A copy, because the caller may change its object.
+      const named = groups.length === 0 ? undefined : { ...request.groups };
+      return decideJointly({ account, route, cost, groups: named }, [...windows, ...slots]);
     });
   }
 

@@ -13,6 +13,7 @@ const LATE_STAGES: readonly FailureEvent['stage'][] = [
   'providerAnswers',
   'cooldown',
   'partitionKey',
+  'describe',
   'answer',
 ];
 
@@ -80,13 +81,14 @@ export class GateTelemetry {
     this.#decisions.add(1, {
       ...routeOf(decision),
       ...laneOf(decision),
+      ...groupOf(decision),
       'headgate.limit': shown?.limit ?? (blocked === undefined ? 'none' : 'block'),
       'headgate.outcome': outcome,
     });
     const span = trace.getActiveSpan();
     if (span === undefined) return;
     this.#decided.add(span);
-    span.setAttributes({ ...laneOf(decision), 'headgate.outcome': outcome });
+    span.setAttributes({ ...laneOf(decision), ...groupOf(decision), 'headgate.outcome': outcome });
     const account = this.#account(decision.account);
     if (account !== undefined) span.setAttribute('headgate.account', account);
     if (blocked !== undefined) span.setAttribute('headgate.limit', 'block');
@@ -119,4 +121,9 @@ function routeOf(decision: Decision | undefined): Attributes {
 /** Without a lane, counters are those of programs that have none. */
 function laneOf({ lane }: Decision): Attributes {
   return lane === undefined ? {} : { 'headgate.lane': lane };
+}
+
+/** The group whose limit rejected the request. Its name is of the limits, never of a request. */
+function groupOf({ rejectedBy }: Decision): Attributes {
+  return rejectedBy === undefined || rejectedBy === 'account' ? {} : { 'headgate.group': rejectedBy };
 }

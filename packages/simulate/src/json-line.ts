@@ -1,7 +1,7 @@
 import { checkOptions } from 'headgate/internal';
 import { clfTime, targetOf } from './combined-line.ts';
 import { getOrCreate } from './get-or-create.ts';
-import { isCost, readObject } from './headgate-line.ts';
+import { groupsIn, isCost, readObject } from './headgate-line.ts';
 import type { LineParser, Names } from './line.ts';
 import { type RouteFinder, textIn } from './request-route.ts';
 import type { SkipReason } from './trace.ts';
@@ -35,6 +35,8 @@ export interface FieldMap {
   readonly provider?: string | undefined;
   readonly plan?: string | undefined;
   readonly lane?: string | undefined;
+  /** An object of ids by the names of groups, such as `{"customer": "cus_7"}`. */
+  readonly groups?: string | undefined;
   readonly cost?: string | undefined;
 }
 
@@ -52,6 +54,7 @@ export const FIELDS = [
   'provider',
   'plan',
   'lane',
+  'groups',
   'cost',
 ] as const;
 
@@ -103,6 +106,7 @@ export function jsonParser(map: FieldMap, find: RouteFinder, names: Names): Line
       provider: nameIn(line, map.provider),
       plan: nameIn(line, map.plan),
       lane: nameIn(line, map.lane),
+      groups: groupsIn(read(line, map.groups)),
       cost: isCost(cost) ? cost : undefined,
       logged: undefined,
       id: undefined,

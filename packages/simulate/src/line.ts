@@ -1,3 +1,4 @@
+import type { Groups } from 'headgate/limits';
 import type { LineCursor } from './line-cursor.ts';
 import type { SkipReason } from './trace.ts';
 
@@ -14,6 +15,7 @@ export interface ReadEvent {
   provider: string | undefined;
   plan: string | undefined;
   lane: string | undefined;
+  groups: Groups | undefined;
   cost: number | undefined;
   logged: 'accepted' | 'rejected' | undefined;
   id: string | undefined;

@@ -1,3 +1,5 @@
+import type { Groups } from 'headgate/limits';
+
 /** A request of a trace. */
 export interface TraceRequest {
   /** When the limits decided about it, in milliseconds since 1970. */
@@ -8,6 +10,8 @@ export interface TraceRequest {
   /** The customer's plan. */
   readonly plan?: string | undefined;
   readonly lane?: string | undefined;
+  /** Groups that it counts for: an id by name (S31). */
+  readonly groups?: Groups | undefined;
   /** @default 1 */
   readonly cost?: number | undefined;
   /** The outcome in the log; undefined if the log does not show it. */

@@ -10,8 +10,12 @@ export function stateOf({
   remaining,
   durationMs,
   resetMs,
-}: Pick<WindowStatus, 'limit' | 'max' | 'remaining' | 'durationMs' | 'resetMs'>): z.input<typeof windowState> {
-  return { limit, max, used: max - remaining, remaining, durationMs, resetMs };
+  group,
+}: Pick<WindowStatus, 'limit' | 'max' | 'remaining' | 'durationMs' | 'resetMs' | 'group'>): z.input<
+  typeof windowState
+> {
+  const state = { limit, max, used: max - remaining, remaining, durationMs, resetMs };
+  return group === undefined ? state : { ...state, group };
 }
 
 /** Peeks that are under way at a time for one request. */

@@ -1,6 +1,7 @@
 import { METHODS } from 'node:http';
 import type { ClaimSettings } from 'headgate/idempotency';
 import { settingsOf } from 'headgate/internal';
+import type { Groups } from 'headgate/limits';
 import { parseTemplate, type RouteTemplate } from 'headgate-simulate/routes';
 import { type AccountSource, parseAccountSource } from './account-source.ts';
 import type { Config } from './schema.ts';
@@ -19,6 +20,8 @@ export interface Route {
   readonly ignoresKeys?: boolean | undefined;
   /** The lane of its requests. */
   readonly lane?: string | undefined;
+  /** Their groups: an id by name. */
+  readonly groups?: Groups | undefined;
   /** Name of the upstream for its requests; undefined if the route does not set one. */
   readonly upstream?: string | undefined;
 }
@@ -36,7 +39,7 @@ export interface RouteIdempotency {
 
 /** The routes of a checked config. */
 export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idempotency'>): Route[] {
-  return routes.map(({ route, account, public: isPublic, idempotent, lane, upstream }) => {
+  return routes.map(({ route, account, public: isPublic, idempotent, lane, groups, upstream }) => {
     const own = typeof idempotent !== 'object' ? {} : idempotent;
     const {
       required = false,
@@ -52,6 +55,7 @@ export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idemp
       idempotent: idempotent ? { settings, lateAnswerMs, required, compares } : undefined,
       ignoresKeys: idempotent === false,
       lane,
+      groups,
       upstream,
     };
   });

@@ -3,6 +3,8 @@ import type { Decision, Limiter, WindowStatus } from 'headgate';
 import type { GateAnswer, Passage } from 'headgate/gate';
 import { RATE_LIMIT_FIELD_NAMES, type Reply } from 'headgate/http';
 import type { MaybePromise } from 'headgate/stores';
+import { peekAll } from '../api/peek-all.ts';
+import { groupsOf } from '../config/groups.ts';
 import type { Subject } from '../exchange/exchange.ts';
 import type { DescriptorEntry, DescriptorSubject, FindDescriptor } from './descriptors.ts';
 
@@ -118,7 +120,9 @@ class RunningCall {
       return rejected({ outcome: 'rejected', shown }, NO_FIELDS, isShadow);
     }
     const id = randomUUID();
-    const entry = await this.options.gate.enter({ route, account, cost, lane: route.lane, idempotent: undefined }, id);
+    const { lane } = route;
+    const groups = groupsOf(route, undefined, account);
+    const entry = await this.options.gate.enter({ route, account, cost, lane, groups, idempotent: undefined }, id);
     this.options.onDecided(id);
     if (entry.kind === 'proceed') {
       this.#passages.push(entry);
@@ -150,13 +154,9 @@ class RunningCall {
 
   async #peek({ route, account }: DescriptorSubject) {
     const { id = '', provider, plan } = account ?? {};
-    const windows = await this.options.limiter.peek({
-      account: id,
-      route: route.name,
-      provider,
-      plan,
-      lane: route.lane,
-    });
+    const { name, lane } = route;
+    const groups = groupsOf(route, undefined, account);
+    const windows = await peekAll(this.options.limiter, { account: id, route: name, provider, plan, lane, groups });
     return { hasRoom: windows.every(({ remaining }) => remaining > 0), shown: leastOf(windows) };
   }
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { IdempotentRequest } from 'headgate/gate';
 import type { HeaderFields, Reply } from 'headgate/http';
+import type { Groups } from 'headgate/limits';
 import type { BufferShare } from '../body/buffer-budget.ts';
 import type { SpooledBody } from '../body/spool.ts';
 import type { Route } from '../config/routes.ts';
@@ -36,6 +37,8 @@ export interface Subject {
   readonly cost: number;
   /** A lane of the limits; undefined without one. */
   readonly lane: string | undefined;
+  /** Its groups: an id by name; undefined without any. */
+  readonly groups: Groups | undefined;
   readonly idempotent: { readonly request: IdempotentRequest } | undefined;
 }
 
@@ -59,6 +62,8 @@ export interface Exchange extends Subject {
   cost: number;
   /** The lane of its route or of its key: that with the smaller share. */
   lane: string | undefined;
+  /** The groups of its account, its key and its route. */
+  groups: Groups | undefined;
   /** Gives the gateway's own answers the form that the asking proxy understands. */
   shape: ((reply: Reply) => Reply) | undefined;
   /** Undefined if nothing is traced. */
@@ -114,6 +119,7 @@ export function createExchange(
     door: undefined,
     cost: 1,
     lane: undefined,
+    groups: undefined,
     shape: undefined,
     trace: undefined,
     route: undefined,

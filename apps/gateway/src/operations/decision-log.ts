@@ -62,6 +62,12 @@ export class DecisionLog {
         this.#turn.push(place);
         return result.then((decision) => this.#number(decision, place));
       },
+      knownRejection:
+        (known) =>
+        (...args) => {
+          const decision = known(...args);
+          return decision && this.#options.isOn() ? this.#number(decision, { order: ++this.#orders, at: 0 }) : decision;
+        },
       settle: (settle) => (decision, cost) => {
         if (!this.#options.isOn() || decision.degraded) return settle(decision, cost);
         // A store sends it at once, and so before the checks of this turn.
@@ -82,7 +88,7 @@ export class DecisionLog {
    * @param find only called while the log is on
    */
   onDecision(requestId: string, decision: Decision, find: (account: string) => Account | undefined): void {
-    const place = this.#places.get(decision);
+    const place = this.#places.get(firstOf(decision));
     if (place?.order === undefined || !this.#options.isOn()) return;
     const fields = fieldsOf(decision, { order: place.order, at: decision.decidedAt }, find(decision.account));
     const outcome = decision.accepted ? (decision.degraded ? 'degraded' : 'accepted') : 'rejected';
@@ -94,7 +100,7 @@ export class DecisionLog {
 
   /** The charge of a request was refunded. */
   onRefund(requestId: string, decision: Decision): void {
-    const place = this.#settlements.get(decision);
+    const place = this.#settlements.get(firstOf(decision));
     if (place === undefined || !this.#options.isOn()) return;
     const { order, at } = place;
     this.#options.write(`"req_id":"${requestId}","cost":0,"at":${at},"order":${order},"msg":"refund"`);
@@ -140,12 +146,18 @@ export class DecisionLog {
   }
 }
 
+/** The store's own decision: of a request with groups that about its account. */
+function firstOf(decision: Decision): Decision {
+  return decision.parts?.[0]?.decision ?? decision;
+}
+
 function fieldsOf(decision: Decision, { order, at }: Place, account: Account | undefined): string {
   const { provider, plan } = account ?? {};
   return (
     (provider === undefined ? '' : `"provider":${JSON.stringify(provider)},`) +
     (plan === undefined ? '' : `"plan":${JSON.stringify(plan)},`) +
     (decision.lane === undefined ? '' : `"lane":${JSON.stringify(decision.lane)},`) +
+    (decision.groups === undefined ? '' : `"groups":${JSON.stringify(decision.groups)},`) +
     `"cost":${decision.cost},"at":${at},"order":${order},` +
     (decision.degraded ? '"degraded":true,' : '') +
     (decision.blocked === undefined ? '' : '"blocked":true,')

@@ -95,11 +95,12 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     new Counter({ name: `headgate_${name}`, help, labelNames, registers });
   const decisions = counter(
     'decisions_total',
-    'Decisions by route, limit shown in the headers (block: a block rejected), outcome, and lane if the request has one',
+    'Decisions by route, limit shown in the headers (block: a block rejected), outcome, lane if the request has one, and group whose limit rejected it',
     'route',
     'limit',
     'outcome',
     'lane',
+    'group',
   );
   const requests = counter(
     'requests_total',
@@ -268,10 +269,11 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     onEvent(event) {
       switch (event.type) {
         case 'decision': {
-          const { route, lane, shown, blocked } = event.decision;
+          const { route, lane, shown, blocked, rejectedBy } = event.decision;
           const limit = shown?.limit ?? (blocked === undefined ? 'none' : 'block');
+          const group = rejectedBy === 'account' ? undefined : rejectedBy;
           const labels = { route, limit, outcome: outcomeOf(event.decision) };
-          decisions.inc(lane === undefined ? labels : { ...labels, lane });
+          decisions.inc({ ...labels, ...(lane && { lane }), ...(group && { group }) });
           break;
         }
         case 'provider_rejected':

@@ -231,6 +231,11 @@ function isWanted({ types, account, route, outcome, sample }: EventFilter, what:
   );
 }
 
+/** The group whose limit rejected a request; undefined without one. */
+export function groupOf({ rejectedBy }: DecisionEvent['decision']): string | undefined {
+  return rejectedBy === 'account' ? undefined : rejectedBy;
+}
+
 export function outcomeOf({ accepted, degraded }: DecisionEvent['decision']): Outcome {
   return degraded ? 'degraded' : accepted ? 'accepted' : 'rejected';
 }
@@ -246,8 +251,9 @@ function dataOf(what: Happening['what']): object {
   if (what.type === 'decision') {
     const { requestId, decision } = what.event;
     const { account, route, lane, cost, blocked } = decision;
+    const group = groupOf(decision);
     const why = blocked === undefined ? { tightest: tightestOf(decision) } : { blocked };
-    return { req_id: requestId, account, route, lane, cost, outcome: outcomeOf(decision), ...why };
+    return { req_id: requestId, account, route, lane, group, cost, outcome: outcomeOf(decision), ...why };
   }
   if (what.type === 'shadow') {
     const { requestId, decision } = what.event;

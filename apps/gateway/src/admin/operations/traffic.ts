@@ -61,6 +61,7 @@ const decision = z.object({
   account: z.string(),
   route: z.string(),
   lane: z.string().nullable(),
+  group: z.string().nullable().describe('The group whose limit rejected the request'),
   cost: z.int(),
   blocked: z
     .object({ forMs: z.int().describe('How much longer it would have lasted'), reason: z.string().nullable() })

@@ -4,6 +4,12 @@ import { may } from '../session.ts';
 
 type Block = NonNullable<Windows['blocked']>;
 
+const WHAT: Readonly<Record<Block['scope'], string>> = {
+  account: 'The account is blocked',
+  route: 'This route is blocked',
+  group: 'A group is blocked',
+};
+
 /** A block, with its end and its reason. It changes each second, so it is not read out. */
 export function BlockNotice({
   block: { scope, forMs, until, reason },
@@ -19,8 +25,7 @@ export function BlockNotice({
     <div class="notice bad">
       <div class="row">
         <p>
-          <strong>{scope === 'account' ? 'The account is blocked' : 'This route is blocked'}</strong> for{' '}
-          {spanText(forMs)}, until {timeText(until)}
+          <strong>{WHAT[scope]}</strong> for {spanText(forMs)}, until {timeText(until)}
           {reason === null ? '.' : `: ${reason}`}
         </p>
         {may('operator') && (

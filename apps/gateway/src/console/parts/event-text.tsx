@@ -7,8 +7,9 @@ import { targetText } from './target.ts';
 import { windowName } from './verdict.ts';
 import type { ShownWindow } from './window-bar.tsx';
 
-interface DecisionData extends Omit<Decision, 'trace' | 'blocked' | 'impossible' | 'lane'> {
+interface DecisionData extends Omit<Decision, 'trace' | 'blocked' | 'impossible' | 'lane' | 'group'> {
   readonly lane?: string;
+  readonly group?: string;
   readonly tightest?: Omit<ShownWindow, 'used'>;
   readonly blocked?: { readonly forMs: number; readonly reason?: string };
 }
@@ -87,13 +88,14 @@ function DecisionText({
   page: string | undefined;
   onTrace: (requestId: string) => void;
 }) {
-  const { req_id, outcome, account, route, lane, cost, tightest, blocked } = data;
+  const { req_id, outcome, account, route, lane, group, cost, tightest, blocked } = data;
   return (
     <>
       <span>
         <span class={`badge ${OUTCOMES[outcome] ?? ''}`}>{outcome}</span>{' '}
         {account !== page && <a href={href('accounts', account)}>{account}</a>} {route}
         {lane !== undefined && `, lane ${lane}`}
+        {group !== undefined && `, by group ${group}`}
         {cost > 1 && `, cost ${cost}`}
         {blocked && (
           <span class="soft">

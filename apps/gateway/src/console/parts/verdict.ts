@@ -31,8 +31,8 @@ export function verdictOf({ windows, blocked }: RouteWindows): Verdict {
 }
 
 /** `This route, 5 per minute` */
-export function windowName({ limit, max, durationMs }: ShownWindow): string {
-  return `${limitName(limit)}, ${perText(max, durationMs)}`;
+export function windowName({ limit, max, durationMs, group }: ShownWindow): string {
+  return `${limitName(limit, group)}, ${perText(max, durationMs)}`;
 }
 
 function roomText(full: readonly ShownWindow[], blockedMs: number): string {

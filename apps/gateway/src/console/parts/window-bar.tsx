@@ -8,6 +8,8 @@ export interface ShownWindow {
   readonly remaining: number;
   readonly durationMs: number;
   readonly resetMs: number;
+  /** Absent if it is the account's. */
+  readonly group?: string | undefined;
 }
 
 /** A share from which a window is nearly full. */
@@ -23,10 +25,10 @@ export function isNear({ max, used, remaining }: ShownWindow): boolean {
  * @param isPast it is as it was at an earlier request, so it may be over
  */
 export function WindowBar({ window, isPast = false }: { window: ShownWindow; isPast?: boolean }) {
-  const { limit, max, used, remaining, durationMs } = window;
+  const { limit, max, used, remaining, durationMs, group } = window;
   const share = max === 0 ? 1 : used / max;
   const state = remaining <= 0 ? 'full' : isNear(window) ? 'near' : 'free';
-  const name = `${limitName(limit)}, ${perText(max, durationMs)}`;
+  const name = `${limitName(limit, group)}, ${perText(max, durationMs)}`;
   return (
     <div class={`window ${state}`}>
       <span class="window-name">{name}</span>
