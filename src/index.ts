@@ -28,6 +28,7 @@ export type { Logger } from './base/logger.ts';
 export type { Decision, WindowStatus } from './core/decision.ts';
 export { formatDuration, parseDuration } from './core/duration.ts';
 export { formatWindow, type LimitInput, parseLimit } from './core/limit.ts';
+export type { Cost, UnitCosts } from './core/unit.ts';
 export { createGate } from './gate/create-gate.ts';
 export type { Gate } from './gate/gate.ts';
 export type { GateOptions } from './gate/options.ts';

@@ -1,5 +1,5 @@
-import { OptionError } from '../base/errors.ts';
-import { type Limit, parseLimit } from '../core/limit.ts';
+import { LimitError, OptionError } from '../base/errors.ts';
+import { formatWindow, type Limit, parseLimit } from '../core/limit.ts';
 import { createWindowSet } from '../core/window-set.ts';
 import { createGate } from '../gate/create-gate.ts';
 import type { Gate } from '../gate/gate.ts';
@@ -61,12 +61,15 @@ export function createAddressGate<Request>(options: AddressLimits<Request>, peer
 
 /** @throws LimitError, OptionError */
 function createWindowSets({ perAddress, perNetwork, ipv6Prefix }: AddressLimits<never>): AddressWindowSets {
-  const address = parseLimit(perAddress, 'perAddress');
+  const address = requestsOnly(parseLimit(perAddress, 'perAddress'), 'perAddress');
   if (address.length === 0) throw new OptionError('perAddress', perAddress, 'must have a window, such as "100/1m"');
   const hasNetworks = ipv6Prefix === undefined || ipv6Prefix > NETWORK_BITS;
   if (perNetwork !== undefined && !hasNetworks)
     throw new OptionError('perNetwork', perNetwork, `needs an ipv6Prefix of more than ${NETWORK_BITS} bits`);
-  const network = perNetwork === undefined ? limitOfNetwork(address) : parseLimit(perNetwork, 'perNetwork');
+  const network =
+    perNetwork === undefined
+      ? limitOfNetwork(address)
+      : requestsOnly(parseLimit(perNetwork, 'perNetwork'), 'perNetwork');
   const networkIp = createClientIp({ ipv6Prefix: NETWORK_BITS, validate: false });
   const isLimited = hasNetworks && network.length > 0;
   return {
@@ -74,6 +77,13 @@ function createWindowSets({ perAddress, perNetwork, ipv6Prefix }: AddressLimits<
     inNetwork: createWindowSet(address, network, 'account', 'least'),
     networkOf: (name) => (isLimited && name.includes(':') ? networkIp(name.split('/', 1)[0], {}) : undefined),
   };
+}
+
+/** An address and its network are decided as one window set, which has one unit. */
+function requestsOnly(limit: Limit, place: string): Limit {
+  const other = limit.find(({ unit }) => unit !== undefined);
+  if (other !== undefined) throw new LimitError(place, formatWindow(other), 'limits by address count requests only');
+  return limit;
 }
 
 function limitOfNetwork(address: Limit): Limit {

@@ -136,13 +136,19 @@ function listOf(names: readonly string[]): string {
 }
 
 /**
- * A cost that is not a safe integer, or below the least: 1, or 0 if a decision is settled (S11). Nothing was charged.
+ * A cost that is not a safe integer, or below the least: 1, or 0 if a decision is settled (S11); or that names a unit
+ * which no window counts (S33). Nothing was charged.
  */
 export class CostError extends HeadgateError {
   override readonly name = 'CostError';
 
-  constructor(cost: unknown, least: 0 | 1 = 1) {
-    super('invalid_cost', `cost must be an integer from ${least} to ${Number.MAX_SAFE_INTEGER}, got ${describe(cost)}`);
+  constructor(
+    cost: unknown,
+    least: 0 | 1 = 1,
+    place = 'cost',
+    reason = `must be an integer from ${least} to ${Number.MAX_SAFE_INTEGER}`,
+  ) {
+    super('invalid_cost', `${place} ${reason}, got ${describe(cost)}`);
   }
 }
 

@@ -2,6 +2,7 @@ import { OptionError } from '../base/errors.ts';
 import type { Block } from './block.ts';
 import type { LimitName } from './limit.ts';
 import type { InFlightStatus } from './slot.ts';
+import { REQUESTS, type UnitCosts } from './unit.ts';
 import { add, type Counters, fits, isOver, NEVER, SLOTS_PER_WINDOW } from './window.ts';
 import type { NamedWindow, WindowSet } from './window-set.ts';
 
@@ -18,13 +19,15 @@ export interface WindowStatus {
    */
   readonly resetMs: number;
   readonly durationMs: number;
+  /** What the window counts; absent if it counts requests (S33). */
+  readonly unit?: string;
   /** When the active instance started, in milliseconds on the store's clock; undefined without one. */
   readonly startedAt: number | undefined;
   /** The group whose window it is; absent if it is the account's (S31). */
   readonly group?: string | undefined;
 }
 
-/** A part of a request with groups, and the decision about it alone (S31). */
+/** A part of a request with groups or units, and the decision about it alone (S31, S33). */
 export interface DecisionPart {
   /** `account`, or the name of a group. */
   readonly subject: string;
@@ -106,7 +109,7 @@ export class Decision {
   declare readonly accepted: boolean;
   declare readonly account: string;
   declare readonly route: string;
-  /** The cost of the request, also of a rejected one (S11). */
+  /** The cost of the request in requests, also of a rejected one (S11). Of other units: see `costs`. */
   declare readonly cost: number;
   /** When the store decided, in milliseconds on the store's clock. */
   declare readonly decidedAt: number;
@@ -190,9 +193,17 @@ export class Decision {
     return undefined;
   }
 
-  /** The decisions about the account and each group, for a request with groups (S31); undefined without groups. */
+  /**
+   * The decisions about each unit of the account and of each group, for a request with groups or units (S31, S33);
+   * undefined without.
+   */
   get parts(): readonly DecisionPart[] | undefined {
     return undefined;
+  }
+
+  /** The cost of the request per unit: `{ requests: 1, tokens: 800 }` (S33). */
+  get costs(): UnitCosts {
+    return { [REQUESTS]: this.cost };
   }
 
   /** The lane of the request (S28): each max is the share of that lane. Undefined without a lane. */
@@ -287,12 +298,18 @@ export function windowStatus(
   now: number,
   idleResetMs: number,
 ): WindowStatus {
-  const { limit, max, durationMs } = window;
+  const { limit, max, durationMs, unit } = window;
   const startedAt = counters[at] ?? NEVER;
-  if (isOver(startedAt, durationMs, now)) {
-    return { limit, max, remaining: max, resetMs: idleResetMs, durationMs, startedAt: undefined };
-  }
-  const remaining = Math.max(0, max - (counters[at + 1] as number));
-  const resetMs = max === 0 ? durationMs : startedAt + durationMs - now;
-  return { limit, max, remaining, resetMs, durationMs, startedAt };
+  const isActive = !isOver(startedAt, durationMs, now);
+  const status: WindowStatus = isActive
+    ? {
+        limit,
+        max,
+        remaining: Math.max(0, max - (counters[at + 1] as number)),
+        resetMs: max === 0 ? durationMs : startedAt + durationMs - now,
+        durationMs,
+        startedAt,
+      }
+    : { limit, max, remaining: max, resetMs: idleResetMs, durationMs, startedAt: undefined };
+  return unit === undefined ? status : { ...status, unit };
 }

@@ -1,6 +1,7 @@
 import { LimitError } from '../base/errors.ts';
 import { checkOptions } from '../base/options.ts';
 import { formatDuration, parseDuration } from './duration.ts';
+import { isUnit, REQUESTS } from './unit.ts';
 
 /** A rolling fixed window: at most `max` in `durationMs` milliseconds from the first accepted request (S4). */
 export interface LimitWindow {
@@ -9,8 +10,13 @@ export interface LimitWindow {
   /** Length of the window in milliseconds: a positive safe integer. */
   readonly durationMs: number;
   /**
+   * What the window counts, such as `tokens`: up to 32 lower-case letters, digits, `_` and `-`, with a letter first (S33).
+   * @default requests
+   */
+  readonly unit?: string | undefined;
+  /**
    * Its name in the fields `RateLimit-Policy` and `RateLimit`, unique in the limit: letters, digits, `.`, `_` and `-`.
-   * @default the limit and the duration: `route-1m`, `all-methods-1d`
+   * @default the limit, the unit and the duration: `route-1m`, `all-methods-tokens-1d`
    */
   readonly name?: string | undefined;
 }
@@ -24,16 +30,19 @@ export interface NamedWindowInput {
 /** Which of a route's two limits: its own (`route`), or the limit of every route (`all-methods`) (S1). */
 export type LimitName = 'route' | 'all-methods';
 
-/** `'60/1m'`, `{ max: 60, durationMs: 60_000 }` or `{ name: 'per-minute', window: '60/1m' }`. */
+/** `'60/1m'`, `'30000 tokens/1m'`, `{ max: 60, durationMs: 60_000 }` or `{ name: 'per-minute', window: '60/1m' }`. */
 export type WindowInput = string | LimitWindow | NamedWindowInput;
 
 /** A limit as the user writes it: its windows in any order. An empty list means that there is no such limit. */
 export type LimitInput = readonly WindowInput[];
 
-/** A validated limit: the windows sorted by duration, shortest first. No two durations are equal (S2, S3). */
+/**
+ * A validated limit: the windows sorted by duration, shortest first. No two windows of a unit have equal durations (S2,
+ * S3).
+ */
 export type Limit = readonly LimitWindow[];
 
-const PATTERN = /^(0|[1-9]\d*)\/(.+)/s;
+const PATTERN = /^(0|[1-9]\d*)(?: ([^\s/]+))?\/(.+)/s;
 const NAME = /^[A-Za-z0-9][\w.-]{0,63}$/;
 /** The names of windows without one; so two windows of one answer never have the same name. */
 const RESERVED_NAME = /^(route|all-methods)-/;
@@ -48,15 +57,14 @@ export function parseLimit(input: LimitInput, place = 'limit'): Limit {
     throw new LimitError(place, input, 'a limit is an array of windows such as ["60/1m", "5000/1d"]');
   }
   const windows = input.map((window, index) => parseWindow(window, `${place}[${index}]`));
-  windows.sort((a, b) => a.durationMs - b.durationMs);
+  windows.sort((a, b) => a.durationMs - b.durationMs || ((a.unit ?? '') < (b.unit ?? '') ? -1 : 1));
   for (let i = 1; i < windows.length; i++) {
-    const window = windows[i] as LimitWindow;
-    if (window.durationMs === (windows[i - 1] as LimitWindow).durationMs) {
-      throw new LimitError(
-        place,
-        formatDuration(window.durationMs),
-        'two windows of one limit need distinct durations',
-      );
+    const { durationMs, unit } = windows[i] as LimitWindow;
+    const before = windows[i - 1] as LimitWindow;
+    if (durationMs === before.durationMs && unit === before.unit) {
+      const of = unit === undefined ? '' : ` with the unit ${unit}`;
+      const reason = `two windows of one limit${of} need distinct durations`;
+      throw new LimitError(place, formatDuration(durationMs), reason);
     }
   }
   const names = windows.flatMap(({ name }) => name ?? []);
@@ -71,12 +79,23 @@ export function parseWindow(input: WindowInput, place = 'window'): LimitWindow {
     checkOptions(input, ['name', 'window'], place);
     return Object.freeze({ ...parseWindow(input.window, `${place}.window`), name: checkName(input.name, place) });
   }
-  const { max, durationMs, name } = typeof input === 'string' ? fromText(input, place) : fromObject(input, place);
+  const { max, durationMs, unit, name } = typeof input === 'string' ? fromText(input, place) : fromObject(input, place);
   if (!Number.isSafeInteger(max) || max < 0) throw new LimitError(place, max, 'max must be a non-negative integer');
   if (!Number.isSafeInteger(durationMs) || durationMs <= 0) {
     throw new LimitError(place, durationMs, 'durationMs must be a positive integer of milliseconds');
   }
-  return Object.freeze(name === undefined ? { max, durationMs } : { max, durationMs, name: checkName(name, place) });
+  return Object.freeze({
+    max,
+    durationMs,
+    ...(unit === undefined || unit === REQUESTS ? {} : { unit: checkUnit(unit, place) }),
+    ...(name === undefined ? {} : { name: checkName(name, place) }),
+  });
+}
+
+function checkUnit(unit: unknown, place: string): string {
+  if (isUnit(unit)) return unit;
+  const reason = 'a unit has up to 32 lower-case letters, digits, "_" and "-", with a letter first';
+  throw new LimitError(`${place}.unit`, unit, reason);
 }
 
 function checkName(name: unknown, place: string): string {
@@ -88,14 +107,14 @@ function checkName(name: unknown, place: string): string {
 }
 
 /** Converts `{ max: 60, durationMs: 60_000 }` to `'60/1m'`. */
-export function formatWindow(window: LimitWindow): string {
-  return `${window.max}/${formatDuration(window.durationMs)}`;
+export function formatWindow({ max, unit, durationMs }: LimitWindow): string {
+  return `${max}${unit === undefined ? '' : ` ${unit}`}/${formatDuration(durationMs)}`;
 }
 
 function fromText(text: string, place: string): LimitWindow {
   const match = PATTERN.exec(text);
   if (!match) throw new LimitError(place, text, 'a window is max/duration, such as "60/1m"');
-  return { max: Number(match[1]), durationMs: parseDuration(match[2] as string, place) };
+  return { max: Number(match[1]), unit: match[2], durationMs: parseDuration(match[3] as string, place) };
 }
 
 function fromObject(input: LimitWindow, place: string): LimitWindow {

@@ -33,7 +33,6 @@ const STORE_FAILURE_DETAILS = {
 } as const;
 const RESULT_UNAVAILABLE_DETAIL =
   'The original request has completed, but its stored response cannot be read now. Retry with the same key.';
-const NEVER_FITS_DETAIL = 'The request costs more than this limit ever allows; waiting does not help.';
 /** A header field carries it twice per window. */
 const MAX_PARTITION_KEY = 256;
 const NO_HEADERS: HeaderFields = /* @__PURE__ */ Object.freeze({});
@@ -65,8 +64,10 @@ export class GateEntries<Request> {
     const headers = rateLimitFields(decision, this.#options.headers, this.#partitionKeyOf(decision, id));
     if (decision.accepted) return this.#createPassage(id, decision, headers);
     // The store that is away may know another max than the failure policy.
-    if (decision.impossible && !decision.degraded)
-      return this.answer(422, 'api/cost_exceeds_limit', NEVER_FITS_DETAIL, request, id, headers, decision);
+    if (decision.impossible && !decision.degraded) {
+      const detail = neverFitsDetail(decision);
+      return this.answer(422, 'api/cost_exceeds_limit', detail, request, id, headers, decision);
+    }
     const detail = rejectionDetail(decision, headers, (group) => this.#describe(group, id));
     const type = decision.blocked?.reason === PROVIDER ? 'provider/too_many_requests' : 'api/too_many_requests';
     return this.answer(429, type, detail, request, id, headers, decision);
@@ -190,6 +191,11 @@ export class GateEntries<Request> {
   }
 }
 
+function neverFitsDetail({ shown }: Decision): string {
+  const what = shown?.unit === undefined ? 'this limit' : `this limit of ${shown.unit}`;
+  return `The request costs more than ${what} ever allows; waiting does not help.`;
+}
+
 /** @param describeGroup the words for a group */
 function rejectionDetail(
   { blocked, inFlight, shown, parts, rejectedBy = OF_ACCOUNT }: Decision,
@@ -204,7 +210,8 @@ function rejectionDetail(
   }
   if (blocked === undefined) {
     const state = (shown?.remaining ?? 0) > 0 ? 'has not enough left for this request' : 'is used up';
-    return `The rate limit ${group === undefined ? '' : `of ${group} `}${state}; retry ${retry}.`;
+    const of = [shown?.unit, group].map((name) => (name === undefined ? '' : `of ${name} `)).join('');
+    return `The rate limit ${of}${state}; retry ${retry}.`;
   }
   const owner = group ?? 'this account';
   if (blocked.reason === PROVIDER) return `The provider takes no more requests of ${owner} now; retry ${retry}.`;

@@ -1,6 +1,7 @@
 import { builtinModule } from '../base/builtin-module.ts';
 import { Emitter } from '../base/emitter.ts';
 import type { Decision } from '../core/decision.ts';
+import type { Cost } from '../core/unit.ts';
 import type { Refusal } from '../idempotency/refusal.ts';
 import type { CooldownReport } from '../limits/cooldown.ts';
 
@@ -46,8 +47,8 @@ export interface SettledEvent {
   readonly type: 'settled';
   readonly requestId: string;
   readonly decision: Decision;
-  /** The final cost of the request. */
-  readonly cost: number;
+  /** The final cost of the request, or of some of its units (S33). */
+  readonly cost: Cost;
   /** False if nothing was changed, because the window was over, or because the handler had settled the decision. */
   readonly changed: boolean;
 }

@@ -1,5 +1,6 @@
 import { CostError, OptionError } from '../base/errors.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
+import type { Cost } from '../core/unit.ts';
 import { EVERY_ROUTE } from '../core/window-set.ts';
 import type { Cooldown } from '../limits/cooldown.ts';
 import type { Groups } from '../limits/groups.ts';
@@ -125,7 +126,7 @@ export class LimitStage<Request> {
     plan: string | undefined,
     groups: Groups | undefined,
     lane: string | undefined,
-    cost: number | undefined,
+    cost: Cost | undefined,
   ): MaybePromise<GateAnswer | GatePassage> {
     if (isCached === true) return this.#entries.skip(requestId, 'cached');
     // Any other truthy value would let a request past its limit by accident.

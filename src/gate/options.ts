@@ -2,6 +2,7 @@ import { OptionError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
 import { checkFunctions, checkOneOf, checkOptions } from '../base/options.ts';
 import { createMisuseLog } from '../core/misuse.ts';
+import type { Cost } from '../core/unit.ts';
 import type { KeyFault } from '../http/idempotency-key.ts';
 import type { ProblemMediaType } from '../http/problem.ts';
 import { type RateLimitFields, rateLimitStyles } from '../http/rate-limit-fields.ts';
@@ -92,17 +93,18 @@ export interface GateOptions<Request> {
    */
   readonly lane?: Resolver<Request, string | undefined> | undefined;
   /**
-   * The cost of the request, a positive integer (S11).
-   * @default 1
+   * The cost of the request, a positive integer (S11), or one per unit, as in `{ requests: 1, tokens: 800 }` (S33).
+   * @default 1, in requests
    */
-  readonly cost?: Resolver<Request, number> | undefined;
+  readonly cost?: Resolver<Request, Cost> | undefined;
   /**
-   * The final cost of the request, by its response: an integer, 0 or more. 0 refunds the charge; undefined keeps it.
+   * The final cost of the request, by its response: an integer, 0 or more, or one per unit. 0 refunds the charge;
+   * undefined keeps it, and units that it does not name stay as they are (S33).
    * Called once, when the status of the handler's response is known; not for answers of a gate, replays, and responses
    * that a cache served. It must not be asynchronous. If it throws, or returns anything else, that is a failure,
    * and the charge stays. The fields of the response show the charge before that (S13).
    */
-  readonly finalCost?: ((response: HandlerResponse) => number | undefined) | undefined;
+  readonly finalCost?: ((response: HandlerResponse) => Cost | undefined) | undefined;
   /** Whether a cache will answer, so that the request is not charged (S12). */
   readonly cached?: Resolver<Request, boolean> | undefined;
   /**

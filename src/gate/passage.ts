@@ -1,6 +1,7 @@
 import { OptionError } from '../base/errors.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import type { Decision } from '../core/decision.ts';
+import type { Cost } from '../core/unit.ts';
 import { hasSharedCount } from '../core/window-set.ts';
 import type { Reply } from '../http/problem.ts';
 import type { HeaderFields } from '../http/rate-limit-fields.ts';
@@ -14,7 +15,7 @@ import {
   type ProviderResponse,
   type ReadField,
 } from '../limits/cooldown.ts';
-import { checkCost } from '../limits/limiter.ts';
+import { checkCosts } from '../limits/costs.ts';
 import type { Limiter } from '../limits/ports.ts';
 import type { GateEmitter } from './events.ts';
 import type { GateOutcome, Passage, Settlement } from './gate.ts';
@@ -317,7 +318,7 @@ export class GatePassage implements Passage {
         cost.then(undefined, noField);
         throw new OptionError('finalCost()', cost, 'must not return a promise', 'a promise');
       }
-      checkCost(cost, 0);
+      checkCosts(cost, 0);
       if (cost !== this.decision.cost) void this.#settleCharge(cost);
     } catch (error) {
       this.events.emitFailure({ requestId: this.requestId, stage: 'finalCost', error });
@@ -325,7 +326,7 @@ export class GatePassage implements Passage {
   }
 
   /** @param cost 0 refunds the charge */
-  async #settleCharge(cost: number): Promise<void> {
+  async #settleCharge(cost: Cost): Promise<void> {
     const { decision, requestId } = this;
     if (decision === undefined) return;
     try {

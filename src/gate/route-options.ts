@@ -1,7 +1,8 @@
 import { checkOptions } from '../base/options.ts';
 import type { Limit, LimitInput } from '../core/limit.ts';
+import type { Cost } from '../core/unit.ts';
+import { checkCosts } from '../limits/costs.ts';
 import { parseRouteLimits } from '../limits/layers.ts';
-import { checkCost } from '../limits/limiter.ts';
 import { type GateOptions, RESOLVERS } from './options.ts';
 import type { Resolver } from './resolver.ts';
 
@@ -30,8 +31,8 @@ export interface RouteOptions<Request>
   readonly route?: string | Resolver<Request, string | undefined> | undefined;
   /** The lane of the requests of this route, such as `bulk` (S28). */
   readonly lane?: string | Resolver<Request, string | undefined> | undefined;
-  /** The cost of a request of this route, a positive integer (S11). */
-  readonly cost?: number | Resolver<Request, number> | undefined;
+  /** The cost of a request of this route, a positive integer (S11), or one per unit (S33). */
+  readonly cost?: Cost | Resolver<Request, Cost> | undefined;
   /**
    * The route's own limit, such as `['5/1m', '100/1d']`. A limit for the name of this route in the limiter's `limits`,
    * or by `adjust()`, replaces it. All methods applies as well.
@@ -64,7 +65,7 @@ export const ROUTE_OPTIONS: readonly string[] = [...RESOLVERS, ...OTHERS];
 export function checkRouteOptions(options: RouteOptions<never>): Limit | undefined {
   checkOptions(options, ROUTE_OPTIONS, 'route options');
   const { cost, limits } = options;
-  if (typeof cost === 'number') checkCost(cost);
+  if (cost !== undefined && typeof cost !== 'function') checkCosts(cost);
   return limits === undefined ? undefined : parseRouteLimits(limits, 'route options.limits');
 }
 
@@ -81,7 +82,7 @@ export function withRoute<Request>(
   const replaced = {
     ...others,
     route: typeof route === 'string' ? () => route : route,
-    cost: typeof cost === 'number' ? () => cost : cost,
+    cost: cost === undefined || typeof cost === 'function' ? cost : () => cost,
     lane: typeof lane === 'string' ? () => lane : lane,
     limits: ownLimits,
     idempotent: idempotent === false ? ignoreKey : idempotent,

@@ -41,7 +41,10 @@ const STYLES: Readonly<Record<RateLimitStyle, FieldWriter>> = {
     const keyOf = (group: string | undefined): string => (group === undefined ? pk : '');
     // `w` and `t` count whole seconds, so they are rounded up.
     fields['ratelimit-policy'] = trace
-      .map(({ max, durationMs, group }, at) => `${names[at]};q=${max};w=${wholeSeconds(durationMs)}${keyOf(group)}`)
+      .map(({ max, durationMs, unit, group }, at) => {
+        const qu = unit === undefined ? '' : `;qu="${unit}"`;
+        return `${names[at]};q=${max}${qu};w=${wholeSeconds(durationMs)}${keyOf(group)}`;
+      })
       .join(', ');
     fields.ratelimit = trace
       .map(
@@ -128,13 +131,14 @@ function wholeSeconds(ms: number): string {
 }
 
 /**
- * The name that the user chose, unless it is another window's already; else the limit and the duration, of a group after
- * its name.
+ * The name that the user chose, unless it is another window's already; else the limit, the unit and the duration, of a
+ * group after its name.
  */
 function policyNames({ windows }: WindowSet): readonly string[] {
-  return windows.map(({ limit, durationMs, name, group }, at) => {
+  return windows.map(({ limit, durationMs, unit, name, group }, at) => {
     const isOwn = name !== undefined && windows.findIndex((other) => other.name === name) === at;
     const ofGroup = group === undefined ? '' : `${group}:`;
-    return `"${isOwn ? name : `${ofGroup}${limit}-${formatDuration(durationMs)}`}"`;
+    const unnamed = [limit, ...(unit === undefined ? [] : [unit]), formatDuration(durationMs)].join('-');
+    return `"${isOwn ? name : `${ofGroup}${unnamed}`}"`;
   });
 }

@@ -267,13 +267,14 @@ export class Cooldown implements Pick<Limiter, 'synchronous' | 'consume' | 'cons
         (decision as MarkedDecision)[TRIES] = true;
       }
       if (answer !== 'blocked') return decision;
-      const refunded = this.#limiter.refund(decision).catch(() => false);
+      // It does not run, so it also gives its place among the requests in flight back (S29).
+      const undone = Promise.allSettled([this.#limiter.refund(decision), this.#limiter.release(decision)]);
       const again = (): MaybePromise<Decision> => after(this.#consume(request), next);
       const next = (found: Decision): MaybePromise<Decision> =>
         found.accepted && attempt < MAX_ATTEMPTS
           ? this.#try(request, found, known, attempt + 1)
           : this.#withoutTry(found);
-      return this.#limiter.synchronous ? again() : refunded.then(again);
+      return this.#limiter.synchronous ? again() : undone.then(again);
     });
   }
 

@@ -7,6 +7,7 @@ const METHODS: MethodTable<Limiter> = {
   consumeSync: true,
   peek: true,
   usage: true,
+  inFlight: true,
   refund: true,
   settle: true,
   release: true,

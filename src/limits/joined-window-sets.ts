@@ -35,11 +35,12 @@ export function joinWindowSets(parts: readonly DecisionPart[]): WindowSet {
   return before;
 }
 
-function joinTwo(before: WindowSet, { windows }: WindowSet, subject: string): WindowSet {
+function joinTwo(before: WindowSet, { windows, lane }: WindowSet, subject: string): WindowSet {
   const named = windows.map((window) => (subject === ACCOUNT ? window : Object.freeze({ ...window, group: subject })));
   const all = Object.freeze([...before.windows, ...named]);
   return Object.freeze({
     ...before,
+    lane,
     windows: all,
     durations: Float64Array.from(all, ({ durationMs }) => durationMs),
     maxes: Float64Array.from(all, ({ max }) => max),

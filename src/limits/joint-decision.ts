@@ -3,6 +3,7 @@ import type { Block } from '../core/block.ts';
 import { Decision, type DecisionPart, FITS, type WindowStatus } from '../core/decision.ts';
 import type { LimitStore } from '../core/ports.ts';
 import type { InFlightStatus } from '../core/slot.ts';
+import type { UnitCosts } from '../core/unit.ts';
 import type { WindowSet } from '../core/window-set.ts';
 import type { Groups } from './groups.ts';
 import { joinWindowSets } from './joined-window-sets.ts';
@@ -44,8 +45,11 @@ export function storePart(
 export interface JointRequest {
   readonly account: string;
   readonly route: string;
+  /** In requests; 0 if it costs none. */
   readonly cost: number;
   readonly groups?: Groups | undefined;
+  /** Per unit (S33); undefined if it costs only requests. */
+  readonly costs?: UnitCosts | undefined;
 }
 
 /**
@@ -124,15 +128,15 @@ function afterUndo<Result>(
 }
 
 /**
- * Settles every part of a decision.
+ * Settles several parts of a decision.
  * @returns whether something was changed
  * @throws the first error; the other parts are settled then
  */
-export async function settleParts(
-  parts: readonly DecisionPart[],
-  settle: (decision: Decision) => MaybePromise<boolean>,
+export async function settleParts<Part>(
+  parts: readonly Part[],
+  settle: (part: Part) => MaybePromise<boolean>,
 ): Promise<boolean> {
-  const settled = await Promise.allSettled(parts.map(async ({ decision }) => settle(decision)));
+  const settled = await Promise.allSettled(parts.map(async (part) => settle(part)));
   const failed = settled.find((each) => each.status === 'rejected');
   if (failed !== undefined) throw failed.reason;
   return settled.some((each) => each.status === 'fulfilled' && each.value);
@@ -147,12 +151,13 @@ export class JointDecision extends Decision {
   readonly #parts: readonly DecisionPart[];
   /** The part that rejected the request. */
   readonly #rejecting: DecisionPart | undefined;
+  readonly #costs: UnitCosts | undefined;
 
   /**
    * @param parts in the order of checking. If some rejected the request, the first one counts, and those after it are
    * left out. Those before it are undone, or will be
    */
-  constructor({ account, route, cost, groups }: JointRequest, parts: readonly DecisionPart[]) {
+  constructor({ account, route, cost, costs, groups }: JointRequest, parts: readonly DecisionPart[]) {
     const rejecting = parts.find(({ decision }) => !decision.accepted);
     const counted = rejecting === undefined ? parts : parts.slice(0, parts.indexOf(rejecting) + 1);
     const { decision } = rejecting ?? (counted[0] as DecisionPart);
@@ -162,6 +167,11 @@ export class JointDecision extends Decision {
     this.#groups = groups;
     this.#parts = counted;
     this.#rejecting = rejecting;
+    this.#costs = costs;
+  }
+
+  override get costs(): UnitCosts {
+    return this.#costs ?? super.costs;
   }
 
   override get groups(): Groups | undefined {
@@ -189,8 +199,12 @@ export class JointDecision extends Decision {
   }
 
   override get shown(): WindowStatus | undefined {
-    const shown = this.#rejecting ?? this.#parts.find(({ decision }) => decision.shown !== undefined);
-    return shown?.decision.shown && named(shown.decision.shown, shown.subject);
+    const first = this.#rejecting ?? this.#parts.find(({ decision }) => decision.shown !== undefined);
+    const { shown } = first?.decision ?? {};
+    if (first === undefined || shown === undefined) return undefined;
+    // A unit can have two parts: the windows of the route, and those that all routes share.
+    const last = this.#rejecting ?? this.#parts.findLast((part) => isSameUnit(part, first)) ?? first;
+    return named(last.decision.shown ?? shown, last.subject);
   }
 
   override get trace(): readonly WindowStatus[] {
@@ -227,8 +241,12 @@ export class JointDecision extends Decision {
   }
 
   override toJSON(): object {
-    return { ...super.toJSON(), rejectedBy: this.rejectedBy };
+    return { ...super.toJSON(), costs: this.#costs, rejectedBy: this.rejectedBy };
   }
+}
+
+function isSameUnit(one: DecisionPart, other: DecisionPart): boolean {
+  return one.subject === other.subject && one.decision.shown?.unit === other.decision.shown?.unit;
 }
 
 /** The status with the name of the group whose window it is. */

@@ -58,7 +58,8 @@ interface Expectation {
 }
 
 /** The limits, as far as it is known what they name. */
-export interface NamedLimits extends Pick<WindowSetSource, 'limitedRoutes' | 'layerFields' | 'groups' | 'lanes'> {
+export interface NamedLimits
+  extends Pick<WindowSetSource, 'limitedRoutes' | 'layerFields' | 'groups' | 'units' | 'lanes'> {
   /** The accounts that have limits of their own. */
   readonly namedAccounts?: readonly string[] | undefined;
   /** Whether they are known not to say of any account that it is unlimited. */
@@ -68,6 +69,7 @@ export interface NamedLimits extends Pick<WindowSetSource, 'limitedRoutes' | 'la
 function expectationsOf({
   layerFields = [],
   groups = [],
+  units = [],
   lanes = [],
   namedAccounts = [],
   isLimited = false,
@@ -79,6 +81,11 @@ function expectationsOf({
       code: codes[field],
       isMet: (request: LimitRequest) => request[field] !== undefined,
       instead: `had no ${field}, so limits.${field}s never applied`,
+    })),
+    ...units.map((unit) => ({
+      code: 'HG_UNIT_NEVER_SEEN' as const,
+      isMet: ({ cost }: LimitRequest) => Object.hasOwn(Object(cost), unit),
+      instead: `had no cost in ${unit}, so windows of ${unit} never applied`,
     })),
     ...groups.map((group) => ({
       code: 'HG_GROUP_NEVER_SEEN' as const,
@@ -179,7 +186,7 @@ export class LimiterChecks {
       limit.forEach((window, i) => {
         for (const { name, share } of lanes.values())
           if (window.max > 0 && shareOfMax(window.max, share) === 0) this.#warnOfLane(name, share, window);
-        const longer = limit[i + 1];
+        const longer = limit.find(({ unit }, at) => at > i && unit === window.unit);
         if (longer === undefined || longer.max > window.max) return;
         const reason = `${formatWindow(window)} has no effect beside ${formatWindow(longer)}.`;
         this.#misuse.warn('HG_WINDOW_WITHOUT_EFFECT', reason);

@@ -1,6 +1,5 @@
 import {
   ClosedError,
-  CostError,
   isHeadgateError,
   OptionError,
   ReceiptError,
@@ -18,17 +17,29 @@ import type { Decision, WindowStatus } from '../core/decision.ts';
 import type { LimitInput } from '../core/limit.ts';
 import { createMisuseLog } from '../core/misuse.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
+import { type InFlightStatus, inFlightStatus } from '../core/slot.ts';
+import { REQUESTS } from '../core/unit.ts';
 import { EVERY_ROUTE, hasSharedCount, type WindowSet } from '../core/window-set.ts';
 import { createMemoryStore } from '../stores/memory/limits.ts';
 import { type BlockOptions, checkBlock, checkBlockTarget } from './blocks.ts';
+import { checkCost, copyOfRequest, costsOf } from './costs.ts';
 import { accountsOf, checkNoGroup, resolveAll, unknownGroup } from './groups.ts';
-import { decideJointly, OF_ACCOUNT, settleParts, storePart } from './joint-decision.ts';
+import { decideJointly, OF_ACCOUNT, settleParts } from './joint-decision.ts';
 import { LimiterChecks } from './limiter-checks.ts';
 import { withParts } from './limiter-parts.ts';
 import type { Limiter, LimiterOptions, LimitRequest, ReadReceipt, Receipts } from './ports.ts';
 import { receiptIdOf } from './receipts.ts';
 import { blockPart, makeDisposable, releaseSlots, slotPart } from './slot-part.ts';
 import { Slots } from './slots.ts';
+import {
+  checkNoUnit,
+  costedParts,
+  countedParts,
+  jointRequest,
+  routesOfUnits,
+  settlementsOf,
+  unitParts,
+} from './unit-parts.ts';
 import { checkUsageSubject, distinctRoutes, type Usage, type UsageSubject, usageOf } from './usage.ts';
 import { ROUTE_NEEDED } from './window-set-cache.ts';
 import { isWindowSetSource, type NamedRoutes, type Subject, type WindowSetSource } from './window-set-source.ts';
@@ -44,8 +55,9 @@ import { resolveWindowSet, WindowSets } from './window-sets.ts';
  * @throws LimitError, OptionError with the place of the fault
  */
 export function createLimiter(options: LimiterOptions): Limiter {
-  checkOptions(options, ['store', 'limits', 'receipts', 'leases', 'inFlight', 'validate', 'logger'], 'options');
-  const { limits, receipts, leases, inFlight, logger } = options;
+  const known = ['store', 'limits', 'units', 'receipts', 'leases', 'inFlight', 'validate', 'logger'];
+  checkOptions(options, known, 'options');
+  const { limits, units, receipts, leases, inFlight, logger } = options;
   // A store that is undefined by mistake would let each process count for itself, in silence.
   const store = 'store' in options ? options.store : createMemoryStore();
   if (store === undefined) throw new OptionError('store', store, NO_STORE);
@@ -55,7 +67,8 @@ export function createLimiter(options: LimiterOptions): Limiter {
     checkMethods('store', store, ['settleOnce'], ': this store cannot remember receipts');
   }
   if (leases !== undefined) checkMethods('leases', leases, ['addTo'], ', as createLeases() does');
-  const windowSets = isWindowSetSource(limits) ? limits : new WindowSets(limits);
+  const windowSets = isWindowSetSource(limits) ? limits : new WindowSets(limits, 'limits', units);
+  if (units !== undefined && windowSets === limits) throw new OptionError('units', units, UNITS_OF_SOURCE);
   const misuse = createMisuseLog(options);
   const checks = misuse && new LimiterChecks(misuse, windowSets);
   checks?.created(store, limits, receipts !== undefined);
@@ -87,6 +100,7 @@ const NO_STORE = 'must be a store, or left out: then each process counts in its 
 const ONE_ARGUMENT = "must be absent; the cost is a field of the first: { account: 'acc_1', cost: 5 }";
 const NO_SECRET = 'must be given to settle a receipt, with the secret of the limiter that issued it';
 const NOT_SUBJECT = "must be an object such as { account: 'acc_1', route: 'POST /emails' }";
+const UNITS_OF_SOURCE = 'must be given to the source of the window sets, such as createSharedLimits()';
 const NOT_ADJUSTABLE = 'must be changed at their source, as with put() of shared limits';
 
 class StoreLimiter implements Limiter {
@@ -141,7 +155,7 @@ class StoreLimiter implements Limiter {
     const { account, route = EVERY_ROUTE } = Object(subject) as Subject;
     const windowSet = await this.resolve(subject);
     this.#checks?.looksAtFields(subject);
-    return this.#store.peek(account, route, windowSet);
+    return this.#peek(account, route, windowSet);
   }
 
   async usage(subject: UsageSubject): Promise<Usage> {
@@ -153,9 +167,23 @@ class StoreLimiter implements Limiter {
     // All peeks begin in one turn of the event loop: a store can send them together.
     const reads = windowSets.map(async (windowSet, i) => {
       const { route = EVERY_ROUTE } = all[i] ?? {};
-      return { windowSet, windows: await this.#store.peek(account.account, route, windowSet) };
+      return { windowSet, windows: await this.#peek(account.account, route, windowSet) };
     });
     return usageOf(all, await Promise.all(reads));
+  }
+
+  /** The windows of all units, which are read at the same time. */
+  async #peek(account: string, route: string, windowSet: WindowSet): Promise<readonly WindowStatus[]> {
+    if (windowSet.units === undefined) return this.#store.peek(account, route, windowSet);
+    const parts = countedParts(route, windowSet).map((part) => this.#store.peek(account, part.route, part.windowSet));
+    return (await Promise.all(parts)).flat();
+  }
+
+  async inFlight(subject: Subject): Promise<InFlightStatus | undefined> {
+    const { account, route = EVERY_ROUTE } = Object(subject) as Subject;
+    const { inFlight } = await this.resolve(subject);
+    this.#checks?.looksAtFields(subject);
+    return inFlight && inFlightStatus(await this.#slots().count(account, route, inFlight), inFlight);
   }
 
   async refund(decision: Decision | string): Promise<boolean> {
@@ -166,13 +194,12 @@ class StoreLimiter implements Limiter {
     this.#checkOpen();
     if (typeof settled !== 'string' && typeof settled?.takeCharge !== 'function')
       throw new OptionError('decision', settled, 'must be what consume() returned, or its receipt');
-    checkCost(cost, 0);
+    costsOf(cost, this.#units, 0);
     const decision = typeof settled === 'string' ? this.#read(settled).decision : settled;
     if (decision === undefined) return false;
-    if (decision.parts === undefined) return this.#settle(decision, cost);
-    // Its accepted parts are undone.
-    if (!decision.accepted) return false;
-    return settleParts(decision.parts, (part) => this.#settle(part, cost));
+    const changes = settlementsOf(decision, cost, this.#units);
+    // The accepted parts of a rejection are undone.
+    return decision.accepted && settleParts(changes, (change) => this.#settle(...change));
   }
 
   #settle(decision: Decision, cost: number): MaybePromise<boolean> {
@@ -202,11 +229,21 @@ class StoreLimiter implements Limiter {
   async charge(request: LimitRequest, further?: unknown): Promise<readonly WindowStatus[]> {
     checkFurther(further);
     const { account, route = EVERY_ROUTE, cost = 1 } = Object(request) as LimitRequest;
-    const windowSet = this.resolve(request);
+    const resolving = this.resolve(request);
     this.#checks?.looksAtFields(request);
-    checkCost(cost);
-    checkMethods('store', this.#store, ['charge'], ': this store cannot charge');
-    return (this.#store as Required<LimitStore>).charge(account, route, await windowSet, cost);
+    const costs = costsOf(cost, this.#units);
+    const store = this.#store as Required<LimitStore>;
+    checkMethods('store', store, ['charge'], ': this store cannot charge');
+    const windowSet = await resolving;
+    costedParts(route, windowSet, costs);
+    const parts = countedParts(route, windowSet).map((part) => {
+      const units = costs.get(part.unit);
+      // Windows of units that the cost does not name are only read.
+      return units === undefined
+        ? store.peek(account, part.route, part.windowSet)
+        : store.charge(account, part.route, part.windowSet, units);
+    });
+    return (await Promise.all(parts)).flat();
   }
 
   async reset(target: ResetTarget): Promise<void> {
@@ -215,7 +252,7 @@ class StoreLimiter implements Limiter {
     // A field that is given but undefined would silently reset all accounts or routes.
     for (const field of ['account', 'route'] as const) if (field in target) checkString(field, target[field]);
     if (target.route !== undefined) this.#checks?.targetsRoute();
-    await this.#store.reset(target);
+    await this.#ofUnits(target, (each) => this.#store.reset(each));
   }
 
   async block(target: BlockTarget, options: BlockOptions): Promise<void> {
@@ -225,13 +262,27 @@ class StoreLimiter implements Limiter {
     this.#checks?.blocksFor(forMs);
     if (checked.route !== undefined) this.#checks?.targetsRoute();
     const block = { forMs, reason };
-    await (reset
-      ? store.block(checked, block, { longestMs: this.#windowSets.longestMs ?? UNKNOWN_LONGEST_MS })
-      : store.block(checked, block));
+    const fresh = { longestMs: this.#windowSets.longestMs ?? UNKNOWN_LONGEST_MS };
+    await this.#ofUnits(checked, (each) => (reset ? store.block(each, block, fresh) : store.block(each, block)));
   }
 
   async unblock(target: BlockTarget): Promise<void> {
-    await this.#blockStore().unblock(checkBlockTarget(target));
+    const store = this.#blockStore();
+    await this.#ofUnits(checkBlockTarget(target), (each) => store.unblock(each));
+  }
+
+  /** Does for a target what is to be done, and at the same time for the units of its route, which a store counts apart. */
+  async #ofUnits<Target extends ResetTarget>(
+    target: Target,
+    change: (target: Target) => MaybePromise<void>,
+  ): Promise<void> {
+    const { route } = target;
+    const routes = route === undefined ? [] : routesOfUnits(route, this.#units);
+    await Promise.all([target, ...routes.map((each) => ({ ...target, route: each }))].map(change));
+  }
+
+  get #units(): readonly string[] {
+    return this.#windowSets.units ?? [];
   }
 
   async blocked(target: BlockTarget): Promise<Block | undefined> {
@@ -271,7 +322,7 @@ class StoreLimiter implements Limiter {
     const windowSet = this.resolve(request);
     if (!isPromise(windowSet)) return this.#decide(request, windowSet, this.resolve);
     // The caller may change its object meanwhile.
-    const copy = { ...request };
+    const copy = copyOfRequest(request);
     return windowSet.then((resolved) => {
       this.#checkOpen();
       return this.#decide(copy, resolved, this.resolve);
@@ -281,39 +332,46 @@ class StoreLimiter implements Limiter {
   /** @param resolve returns the window sets of groups */
   #decide(request: LimitRequest, windowSet: WindowSet, resolve: Resolve): Decision | Promise<Decision> {
     const { account, route = EVERY_ROUTE, cost = 1, groups } = request;
-    checkCost(cost);
+    const { units, inFlight } = windowSet;
+    const isJoint = groups !== undefined || units !== undefined || inFlight !== undefined || typeof cost !== 'number';
+    if (!isJoint) checkCost(cost);
     if (this.#windowSets.groups !== undefined) checkNoGroup(account);
     this.#checks?.decides(request, route, windowSet);
-    const decided =
-      groups === undefined && windowSet.inFlight === undefined
-        ? this.#store.consume(account, route, windowSet, cost)
-        : this.#decideParts(request, windowSet, resolve);
+    const decided = isJoint
+      ? this.#decideJointly(request, windowSet, resolve)
+      : this.#store.consume(account, route, windowSet, cost);
     if (this.#checks?.areUnread) this.#checks.decided(decided);
     return decided;
   }
 
-  /** Asks about the account and each of its groups, and about their requests in flight, at the same time (S29, S31). */
-  #decideParts(request: LimitRequest, windowSet: WindowSet, resolve: Resolve): MaybePromise<Decision> {
+  /**
+   * Asks about each unit of the account and of its groups, and about their requests in flight, at the same time (S29, S31,
+   * S33).
+   */
+  #decideJointly(request: LimitRequest, windowSet: WindowSet, resolve: Resolve): MaybePromise<Decision> {
     const { account, route: named, lane, cost = 1 } = request;
     const route = named ?? EVERY_ROUTE;
+    const costs = costsOf(cost, this.#units);
+    const ofRequests = costs.get(REQUESTS) ?? 0;
     const groups = request.groups === undefined ? [] : accountsOf(request.groups);
     return after(resolveAll(groups, { route: named, lane }, resolve), (windowSets) => {
       const { groups: known } = this.#windowSets;
       for (const [name] of groups) if (!known?.includes(name)) throw unknownGroup(name, known);
       const subjects = [
-        [OF_ACCOUNT, account, route, windowSet, cost] as const,
-        ...groups.map(([name, group], i) => [name, group, route, windowSets[i] as WindowSet, cost] as const),
+        [OF_ACCOUNT, account, route, windowSet] as const,
+        ...groups.map(([name, group], i) => [name, group, route, windowSets[i] as WindowSet] as const),
       ];
-      const windows = subjects.map((subject) => {
+      const windows = subjects.flatMap((subject) => {
         const { windows, inFlight } = subject[3];
-        const part = windows.length === 0 && inFlight !== undefined ? blockPart : storePart;
-        return part(this.#store, ...subject);
+        return windows.length === 0 && inFlight !== undefined
+          ? blockPart(this.#store, ...subject, ofRequests)
+          : unitParts(this.#store, ...subject, costs);
       });
-      const slots = subjects.flatMap((subject) => slotPart(this.#slots, ...subject) ?? []);
+      const slots = subjects.flatMap((subject) => slotPart(this.#slots, ...subject, ofRequests) ?? []);
       // Windows come first: their rejection names a time.
       // A copy, because the caller may change its object.
       const named = groups.length === 0 ? undefined : { ...request.groups };
-      return decideJointly({ account, route, cost, groups: named }, [...windows, ...slots]);
+      return decideJointly({ ...jointRequest(account, route, costs), groups: named }, [...windows, ...slots]);
     });
   }
 
@@ -337,9 +395,10 @@ class StoreLimiter implements Limiter {
     this.#checkOpen();
     if (typeof subject !== 'object' || subject === null) throw new OptionError('subject', subject, NOT_SUBJECT);
     checkString('account', subject.account);
-    const { needsRoute = true } = this.#windowSets;
+    const { needsRoute = true, units } = this.#windowSets;
     if (subject.route !== undefined) checkString('route', subject.route);
     else if (needsRoute) throw new SubjectError('route', undefined, ROUTE_NEEDED);
+    if (units !== undefined && units.length > 0) checkNoUnit(subject.route, units);
     if (subject.provider !== undefined) checkString('provider', subject.provider);
     if (subject.plan !== undefined) checkString('plan', subject.plan);
     if (subject.lane !== undefined) checkString('lane', subject.lane);
@@ -383,11 +442,6 @@ function faultOfLimits(error: unknown): unknown {
 
 function isPending(decided: Decision | Promise<Decision>): decided is Promise<Decision> {
   return (decided as { readonly then?: unknown }).then !== undefined;
-}
-
-/** @throws CostError */
-export function checkCost(cost: unknown, least: 0 | 1 = 1): asserts cost is number {
-  if (!Number.isSafeInteger(cost) || (cost as number) < least) throw new CostError(cost, least);
 }
 
 /**

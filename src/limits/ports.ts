@@ -4,6 +4,8 @@ import type { Block, BlockTarget } from '../core/block.ts';
 import type { Decision, WindowStatus } from '../core/decision.ts';
 import type { LimitInput } from '../core/limit.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
+import type { InFlightStatus } from '../core/slot.ts';
+import type { Cost } from '../core/unit.ts';
 import type { WindowSet } from '../core/window-set.ts';
 import type { Leases } from '../leases/ports.ts';
 import type { BlockOptions } from './blocks.ts';
@@ -43,6 +45,13 @@ export interface LimiterOptions {
    */
   readonly limits: Limits | WindowSetSource;
   /**
+   * What windows can count beside requests, such as `['tokens']` (S33), in addition to the units in `limits`: those of a
+   * function `limits`, of `adjust()`, and of limits that are declared with a route. A window with another unit is a
+   * LimitError, because no request could name its unit.
+   * @default the units of the windows in `limits`
+   */
+  readonly units?: readonly string[] | undefined;
+  /**
    * Lets another process settle a decision: `createReceipts({ secret })`. See `receipt` of a decision.
    * @default none: reading `receipt` is an OptionError
    */
@@ -74,10 +83,11 @@ export interface LimiterOptions {
 /** A subject and the cost of its request. */
 export interface LimitRequest extends Subject {
   /**
-   * How much of each window the request uses: a positive safe integer (S11).
-   * @default 1
+   * How much of each window the request uses: a positive safe integer (S11), or one per unit, as in
+   * `{ requests: 1, tokens: 800 }`. A unit that it does not name costs nothing (S33).
+   * @default 1, in requests
    */
-  readonly cost?: number | undefined;
+  readonly cost?: Cost | undefined;
   /**
    * Groups that the request counts for beside its account, at most four, such as `{ customer: 'cus_7' }`: an id by the
    * name of the group in `limits.groups` (S31). It must fit the account's windows and those of every group, and charges
@@ -115,6 +125,11 @@ export interface Limiter {
    */
   usage(subject: UsageSubject): Promise<Usage>;
   /**
+   * Returns how many requests of the subject are in flight, of the limit that has the least room for more (S29). Changes
+   * nothing. Undefined if no limit bounds them.
+   */
+  inFlight(subject: Subject): Promise<InFlightStatus | undefined>;
+  /**
    * Refunds an accepted decision: settles it with a cost of 0. False if nothing was refunded, because the decision is a
    * rejection, was settled before, or its windows are over (S13).
    * @param decision or its `receipt`, which another process may have read
@@ -125,13 +140,14 @@ export interface Limiter {
    * the difference is charged even if it does not fit, because the work is done.
    * @param decision or its `receipt`, which another process may have read. The two count as one: whichever is settled
    * first decides, in any process (S37)
-   * @param cost what the request cost in the end: a safe integer, 0 or more
+   * @param cost what the request cost in the end: a safe integer, 0 or more, or one per unit. Units that it does not name
+   * stay as they are, and can be settled later. A number is requests, but 0 is a refund of every unit (S33)
    * @returns false if nothing was changed, because the decision is a rejection, was settled before, or its windows are
    * over
    * @throws CostError, ReceiptError; nothing was changed then. Also the store's errors: the decision counts as settled
    * then, because the store may have changed the counts. A receipt can be tried again
    */
-  settle(decision: Decision | string, cost: number): Promise<boolean>;
+  settle(decision: Decision | string, cost: Cost): Promise<boolean>;
   /**
    * Says that the request of an accepted decision ended: it is in flight no more (S29). Limits without `inFlight` need no
    * call. Gates, their adapters and the gateway call it.

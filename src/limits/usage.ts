@@ -1,6 +1,7 @@
 import { OptionError, SubjectError } from '../base/errors.ts';
 import { checkOptions, isPlainObject } from '../base/options.ts';
 import type { WindowStatus } from '../core/decision.ts';
+import { formatWindow } from '../core/limit.ts';
 import { hasSharedCount, type WindowSet } from '../core/window-set.ts';
 import type { Subject } from './window-set-source.ts';
 
@@ -72,10 +73,11 @@ export function distinctRoutes(subjects: readonly Subject[]): readonly Subject[]
 export function usageOf(routes: readonly Subject[], reads: readonly UsageRead[]): Usage {
   const shared = new Map<string, WindowStatus>();
   const own = reads.map(({ windowSet, windows }) => {
-    const from = hasSharedCount(windowSet) ? windowSet.routeWindows : windows.length;
+    const hasShared = hasSharedCount(windowSet);
+    const isShared = ({ limit }: WindowStatus) => hasShared && limit === 'all-methods';
     // A function can return other limits for each route.
-    for (const window of windows.slice(from)) shared.set(`${window.max}/${window.durationMs}`, window);
-    return windows.slice(0, from);
+    for (const window of windows.filter(isShared)) shared.set(formatWindow(window), window);
+    return windows.filter((window) => !isShared(window));
   });
   return {
     routes: routes.map(({ route }, i) => ({ route: route as string, windows: own[i] as readonly WindowStatus[] })),

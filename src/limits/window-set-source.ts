@@ -77,6 +77,11 @@ export interface WindowSetSource {
    */
   readonly groups?: readonly string[] | undefined;
   /**
+   * What windows may count beside requests, such as `tokens` (S33). A cost that names another unit is an error.
+   * @default none
+   */
+  readonly units?: readonly string[] | undefined;
+  /**
    * The longest duration of a window so far, in milliseconds. A block with a fresh start needs it.
    * @default 400 days
    */

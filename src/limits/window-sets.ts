@@ -1,9 +1,10 @@
-import { OptionError, UnknownPlanError } from '../base/errors.ts';
+import { LimitError, OptionError, UnknownPlanError } from '../base/errors.ts';
 import { getOrCreate } from '../base/get-or-create.ts';
 import { after, isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkOptions, isPlainObject, readByName } from '../base/options.ts';
 import { type AdjustTarget, layerOf, placeOfTarget, type TargetLayer } from '../core/adjustment.ts';
 import { type Limit, type LimitInput, parseLimit } from '../core/limit.ts';
+import { isUnit, REQUESTS } from '../core/unit.ts';
 import type { WindowSet } from '../core/window-set.ts';
 import { groupOf, unknownGroup } from './groups.ts';
 import { type Lanes, windowSetInLane } from './lanes.ts';
@@ -75,6 +76,8 @@ export class WindowSets implements WindowSetSource {
   readonly limits: readonly Limit[] = [];
   /** Names of the groups, of a function those that it returned so far. Undefined without groups, which saves a check. */
   groups: readonly string[] | undefined;
+  /** What windows may count beside requests, sorted. Other units are refused, because no request could name them. */
+  readonly units: readonly string[] = [];
   /** Of all limits so far: counts of an earlier limit apply again if it comes back. */
   longestMs = 0;
   /** Called if a subject names a provider without a layer, although others are listed. */
@@ -86,9 +89,10 @@ export class WindowSets implements WindowSetSource {
   /**
    * @param limits other window sets are copied: equal limits share their window set objects, and each is adjusted
    * alone
+   * @param units in addition to those in `limits`
    * @throws LimitError, OptionError with the place of the fault
    */
-  constructor(limits: Limits | WindowSets, place = 'limits') {
+  constructor(limits: Limits | WindowSets, place = 'limits', units: readonly string[] = []) {
     if (limits instanceof WindowSets) {
       this.#default = limits.#default;
       this.#customerPlans = new Map(limits.#customerPlans);
@@ -104,12 +108,18 @@ export class WindowSets implements WindowSetSource {
       this.boundsInFlight = limits.boundsInFlight;
       this.groups = limits.groups;
       this.longestMs = limits.longestMs;
+      this.units = limits.units;
       this.onUnknownProvider = limits.onUnknownProvider;
       this.onHidden = limits.onHidden;
       return;
     }
+    this.units = sortedUnits(checkUnits(units));
     if (typeof limits === 'function') {
-      this.#default = compiledLayers(limits, (layer) => this.#note(layer));
+      this.#default = compiledLayers(limits, (layer) => {
+        for (const each of [layer, ...(layer.groups?.values() ?? [])])
+          for (const limit of each.limits) this.#checkUnits(limit, 'limits(subject)');
+        this.#note(layer);
+      });
       return;
     }
     if (!isPlainObject(limits) && !Array.isArray(limits)) throw new OptionError(place, limits, NOT_LIMITS);
@@ -143,6 +153,7 @@ export class WindowSets implements WindowSetSource {
     this.isLimited = !this.#default.isUnlimited;
     this.boundsInFlight = layers.some((layer) => layer.boundsInFlight);
     this.limits = layers.flatMap((layer) => layer.limits);
+    this.units = sortedUnits([...units, ...this.limits.flat().flatMap(({ unit = [] }) => unit)]);
     for (const layer of layers) this.#note(layer);
     this.#defaultWindowSets = this.#cacheOf(this.#default);
     this.#listsCustomerPlans = true;
@@ -235,9 +246,10 @@ export class WindowSets implements WindowSetSource {
   /** @throws LimitError, OptionError */
   adjust(target: AdjustTarget, windows: LimitInput | 'recommended'): void {
     const place = placeOfTarget(target);
-    const fault = this.whyNotAdjustable(target);
+    const limit = windows === 'recommended' ? undefined : parseLimit(windows, place);
+    const fault = this.whyNotAdjustable(target, limit);
     if (fault !== undefined) throw fault;
-    this.adjustAll([[target, windows === 'recommended' ? undefined : parseLimit(windows, place)]]);
+    this.adjustAll([[target, limit]]);
   }
 
   /**
@@ -253,9 +265,11 @@ export class WindowSets implements WindowSetSource {
     for (const { of, changes } of byLayer.values()) this.#replaceLayer(of, (layer) => layer.adjusted(changes));
   }
 
-  /** The error of a limit that cannot be adjusted; undefined if it can. */
-  whyNotAdjustable(target: AdjustTarget): OptionError | undefined {
+  /** The error of a limit that cannot be adjusted, or not to these windows; undefined if it can. */
+  whyNotAdjustable(target: AdjustTarget, windows: Limit = []): OptionError | LimitError | undefined {
     const { layer } = layerOf(target);
+    const unit = this.#unknownUnit(windows);
+    if (unit !== undefined) return new LimitError(placeOfTarget(target), unit, UNKNOWN_UNIT);
     if (typeof this.#default === 'function')
       // Only the function itself can change it.
       return layer === 'default' ? new OptionError('target', 'neither', OF_FUNCTION) : undefined;
@@ -284,6 +298,16 @@ export class WindowSets implements WindowSetSource {
       this.#note(this.#default);
       this.#defaultWindowSets = this.#cacheOf(this.#default);
     }
+  }
+
+  #unknownUnit(limit: Limit): string | undefined {
+    return limit.find(({ unit }) => unit !== undefined && !this.units.includes(unit))?.unit;
+  }
+
+  /** @throws LimitError */
+  #checkUnits(limit: Limit, place: string): void {
+    const unit = this.#unknownUnit(limit);
+    if (unit !== undefined) throw new LimitError(place, unit, UNKNOWN_UNIT);
   }
 
   #note({ longestMs, groups }: Pick<Layer, 'longestMs'> & Partial<Pick<Layer, 'groups'>>): void {
@@ -318,6 +342,7 @@ export class WindowSets implements WindowSetSource {
   #windowSetsOfRouteLimits(limits: LimitInput, defaults: Layer): WindowSetCache {
     const create = (): WindowSetCache => {
       const layer = layerOfRoute(limits);
+      this.#checkUnits(layer.routeLimit('') as Limit, 'limits');
       this.#note(layer);
       return new WindowSetCache([layer], this.#factory);
     };
@@ -339,6 +364,19 @@ export class WindowSets implements WindowSetSource {
   }
 }
 
+/** @throws OptionError */
+function checkUnits(units: unknown): readonly string[] {
+  if (Array.isArray(units) && units.every(isUnit) && !units.includes(REQUESTS)) return units;
+  throw new OptionError('units', units, NOT_UNITS, JSON.stringify(units)?.slice(0, MAX_SHOWN));
+}
+
+function sortedUnits(units: readonly string[]): readonly string[] {
+  return [...new Set(units)].sort();
+}
+
+const MAX_SHOWN = 100;
+const NOT_UNITS = "must be a list of units beside requests, such as ['tokens']";
+const UNKNOWN_UNIT = 'the option units must list this unit, because the limits of the start do not count it';
 const NOT_ASYNCHRONOUS =
   'must return the limits here, not a promise of them: only consume() and peek() of createLimiter(), gates and workers ' +
   'wait for it';

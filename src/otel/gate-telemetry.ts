@@ -9,6 +9,7 @@ type Outcome = 'accepted' | 'rejected' | 'degraded' | 'unlimited' | 'replayed' |
 const LATE_STAGES: readonly FailureEvent['stage'][] = [
   'refund',
   'settle',
+  'release',
   'finalCost',
   'providerAnswers',
   'cooldown',
@@ -76,13 +77,14 @@ export class GateTelemetry {
   }
 
   #onDecision(decision: Decision): void {
-    const { accepted, degraded, shown, blocked } = decision;
+    const { accepted, degraded, shown } = decision;
+    const withoutWindow = limitWithoutWindow(decision);
     const outcome: Outcome = degraded ? 'degraded' : accepted ? 'accepted' : 'rejected';
     this.#decisions.add(1, {
       ...routeOf(decision),
       ...laneOf(decision),
       ...groupOf(decision),
-      'headgate.limit': shown?.limit ?? (blocked === undefined ? 'none' : 'block'),
+      'headgate.limit': withoutWindow ?? shown?.limit ?? 'none',
       'headgate.outcome': outcome,
     });
     const span = trace.getActiveSpan();
@@ -91,7 +93,7 @@ export class GateTelemetry {
     span.setAttributes({ ...laneOf(decision), ...groupOf(decision), 'headgate.outcome': outcome });
     const account = this.#account(decision.account);
     if (account !== undefined) span.setAttribute('headgate.account', account);
-    if (blocked !== undefined) span.setAttribute('headgate.limit', 'block');
+    if (withoutWindow !== undefined) span.setAttribute('headgate.limit', withoutWindow);
     else if (shown !== undefined)
       span.setAttributes({
         'headgate.limit': shown.limit,
@@ -112,6 +114,12 @@ export class GateTelemetry {
 function setOutcome(outcome: Outcome, applies: (span: Span) => boolean = () => true): void {
   const span = trace.getActiveSpan();
   if (span !== undefined && applies(span)) span.setAttribute('headgate.outcome', outcome);
+}
+
+/** What rejected a request, if no window did. */
+function limitWithoutWindow({ accepted, blocked, inFlight }: Decision): 'block' | 'in_flight' | undefined {
+  if (blocked !== undefined) return 'block';
+  return accepted || inFlight === undefined ? undefined : 'in_flight';
 }
 
 function routeOf(decision: Decision | undefined): Attributes {

@@ -7,10 +7,12 @@ import { diag, type MeterProvider, metrics, type TracerProvider, trace } from '@
 import { builtinModule } from '../base/builtin-module.ts';
 import { OptionError } from '../base/errors.ts';
 import { checkOptions } from '../base/options.ts';
+import { IN_FLIGHT_CHANNEL, type InFlightEvent } from '../core/in-flight-channel.ts';
 import { LEASE_CHANNEL, type LeaseEvent } from '../core/lease-channel.ts';
 import { STORE_CHANNEL, type StoreCall } from '../core/store-channel.ts';
 import { GATE_CHANNEL, type GateEvent } from '../gate/events.ts';
 import { GateTelemetry } from './gate-telemetry.ts';
+import { InFlightTelemetry } from './in-flight-telemetry.ts';
 import { LeaseTelemetry } from './lease-telemetry.ts';
 import { StoreTelemetry } from './store-telemetry.ts';
 
@@ -80,10 +82,12 @@ export function instrument(options: InstrumentOptions = {}): Instrumentation {
   const meter = meterProvider.getMeter(SCOPE);
   const gates = new GateTelemetry(meter, accountWriter(account));
   const leases = new LeaseTelemetry(meter);
+  const inFlight = new InFlightTelemetry(meter);
   const stores = new StoreTelemetry(meter, tracerProvider.getTracer(SCOPE));
   const listeners: readonly [string, (message: unknown) => void][] = [
     [GATE_CHANNEL, guarded((event: GateEvent) => gates.onEvent(event))],
     [LEASE_CHANNEL, guarded((event: LeaseEvent) => leases.onEvent(event))],
+    [IN_FLIGHT_CHANNEL, guarded((event: InFlightEvent) => inFlight.onEvent(event))],
     [`tracing:${STORE_CHANNEL}:start`, guarded((call: StoreCall) => stores.onStart(call))],
     [`tracing:${STORE_CHANNEL}:asyncEnd`, guarded((call: StoreCall) => stores.onEnd(call))],
   ];

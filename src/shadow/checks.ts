@@ -6,10 +6,13 @@ import { onNextTurn } from '../base/slices.ts';
 import type { Decision } from '../core/decision.ts';
 import type { LimitName } from '../core/limit.ts';
 import type { LimitStore, ResetTarget } from '../core/ports.ts';
+import type { Cost } from '../core/unit.ts';
 import { EVERY_ROUTE, type WindowSet, withMaxes } from '../core/window-set.ts';
+import { copyOfRequest, costsIn } from '../limits/costs.ts';
 import { accountsOf, resolveAll } from '../limits/groups.ts';
-import { decideJointly, type JointRequest, OF_ACCOUNT, storePart } from '../limits/joint-decision.ts';
+import { decideJointly, OF_ACCOUNT } from '../limits/joint-decision.ts';
 import type { LimitRequest } from '../limits/ports.ts';
+import { costedParts, jointRequest, routesOfUnits, settlementsOf, unitParts } from '../limits/unit-parts.ts';
 import type { WindowSetSource } from '../limits/window-set-source.ts';
 import { resolveWindowSet } from '../limits/window-sets.ts';
 import { PendingCalls } from './calls.ts';
@@ -47,8 +50,8 @@ export interface ShadowRequest {
   readonly request: LimitRequest;
   /** Undefined until the candidate accepted the request. */
   candidate: Decision | undefined;
-  /** The final cost of the request, if it was known before the candidate had decided. */
-  finalCost: number | undefined;
+  /** The final costs of the request, as far as they were known before the candidate had decided: a unit each (S33). */
+  readonly finalCosts: Cost[];
 }
 
 /** Accounts that share so many last characters are in the sample together. It bounds the time for a long account. */
@@ -89,10 +92,10 @@ export class ShadowChecks {
   /** Remembers a request, because its caller may change it. Undefined if it is not in the sample, or is no request. */
   prepare(given: LimitRequest): ShadowRequest | undefined {
     try {
-      const { account, route, provider, plan, lane, limits, cost, groups } = given;
+      const { account, route, provider, plan, lane, limits, cost, groups } = copyOfRequest(given);
       if (this.#isClosed || !isInSample(account, this.#settings.sample)) return undefined;
-      const request = { account, route, provider, plan, lane, limits, cost, groups: groups && { ...groups } };
-      return { request, candidate: undefined, finalCost: undefined };
+      const request = { account, route, provider, plan, lane, limits, cost, groups };
+      return { request, candidate: undefined, finalCosts: [] };
     } catch {
       // The limiter reported the fault.
       return undefined;
@@ -111,26 +114,33 @@ export class ShadowChecks {
     this.#add(route, () =>
       this.#call(route, () =>
         after(resolveWindowSet(windowSets, request), (windowSet) =>
-          (store as Required<LimitStore>).charge(account, route, this.#copyOf(windowSet), cost),
+          Promise.all(
+            costedParts(route, this.#copyOf(windowSet), costsIn(cost)).map((part) =>
+              (store as Required<LimitStore>).charge(account, part.route, part.windowSet, part.cost),
+            ),
+          ),
         ),
       ),
     );
   }
 
   /** @param cost has been checked */
-  settle(current: Decision, cost: number): void {
+  settle(current: Decision, cost: Cost): void {
     if (!current.accepted || !isInSample(current.account, this.#settings.sample)) return;
     this.#add(undefined, () => {
       const shadow = this.#requests.get(current);
       if (shadow === undefined) return;
       // The store says whether it was settled before, as the limiter's store does.
-      if (shadow.candidate === undefined) shadow.finalCost ??= cost;
+      if (shadow.candidate === undefined) shadow.finalCosts.push(cost);
       else this.#settle(shadow.candidate, cost);
     });
   }
 
   reset(target: ResetTarget): void {
-    this.#add(undefined, () => this.#call(undefined, () => this.#settings.store.reset(target)));
+    const { store, windowSets } = this.#settings;
+    const routes = target.route === undefined ? [] : routesOfUnits(target.route, windowSets.units ?? []);
+    for (const each of [target, ...routes.map((route) => ({ ...target, route }))])
+      this.#add(undefined, () => this.#call(undefined, () => store.reset(each)));
   }
 
   figures(): ShadowFigures {
@@ -209,39 +219,39 @@ export class ShadowChecks {
   }
 
   #check(shadow: ShadowRequest, current: Decision): void {
-    const { account, route = EVERY_ROUTE, cost = 1 } = shadow.request;
+    const { route = EVERY_ROUTE } = shadow.request;
     // A block is no limit: it rejects the request whatever the limits are.
     if (current.blocked !== undefined) {
       this.#count({ outcome: 'both', limit: 'block', current, candidate: undefined }, route);
       return;
     }
     this.#requests.set(current, shadow);
-    const { windowSets, store } = this.#settings;
-    const named = { account, route, cost };
+    const { windowSets } = this.#settings;
     this.#call(
       route,
       () =>
         after(resolveWindowSet(windowSets, shadow.request), (windowSet) =>
-          shadow.request.groups === undefined
-            ? store.consume(account, route, this.#copyOf(windowSet), cost)
-            : this.#decideWithGroups(shadow.request, named, windowSet),
+          this.#decide(shadow.request, this.#copyOf(windowSet)),
         ),
       (candidate) => this.#compare(shadow, current, candidate),
     );
   }
 
   /** Groups without limits of the candidate do not count for it. */
-  #decideWithGroups(request: LimitRequest, named: JointRequest, windowSet: WindowSet): MaybePromise<Decision> {
+  #decide(request: LimitRequest, windowSet: WindowSet): MaybePromise<Decision> {
     const { windowSets, store } = this.#settings;
-    const { account, route, cost } = named;
-    const groups = accountsOf(request.groups).filter(([name]) => windowSets.groups?.includes(name));
+    const { account, route = EVERY_ROUTE, cost = 1, groups: named } = request;
+    if (named === undefined && windowSet.units === undefined && typeof cost === 'number')
+      return store.consume(account, route, windowSet, cost);
+    const costs = costsIn(cost);
+    const groups = named === undefined ? [] : accountsOf(named).filter(([name]) => windowSets.groups?.includes(name));
     return after(
       resolveAll(groups, request, (subject) => resolveWindowSet(windowSets, subject)),
       (ofGroups) =>
-        decideJointly(named, [
-          storePart(store, OF_ACCOUNT, account, route, this.#copyOf(windowSet), cost),
-          ...groups.map(([name, group], i) =>
-            storePart(store, name, group, route, this.#copyOf(ofGroups[i] as WindowSet), cost),
+        decideJointly(jointRequest(account, route, costs), [
+          ...unitParts(store, OF_ACCOUNT, account, route, windowSet, costs),
+          ...groups.flatMap(([name, group], i) =>
+            unitParts(store, name, group, route, this.#copyOf(ofGroups[i] as WindowSet), costs),
           ),
         ]),
     );
@@ -270,13 +280,13 @@ export class ShadowChecks {
     this.#count({ outcome, limit, current, candidate }, route);
     if (!accepted) return;
     shadow.candidate = candidate;
-    if (shadow.finalCost !== undefined) this.#settle(candidate, shadow.finalCost);
+    for (const cost of shadow.finalCosts) this.#settle(candidate, cost);
   }
 
-  #settle(candidate: Decision, cost: number): void {
-    const { store } = this.#settings;
-    const parts = candidate.parts ?? [{ decision: candidate }];
-    for (const { decision } of parts) this.#call(undefined, () => store.settle(decision, cost));
+  #settle(candidate: Decision, cost: Cost): void {
+    const { store, windowSets } = this.#settings;
+    for (const [part, final] of settlementsOf(candidate, cost, windowSets.units ?? []))
+      this.#call(undefined, () => store.settle(part, final));
   }
 
   #count(decision: ShadowDecision, route: string): void {

@@ -1,3 +1,5 @@
+import type { Cost } from '../core/unit.ts';
+import { checkCosts } from '../limits/costs.ts';
 import { decorateLimiter } from '../limits/decorate-limiter.ts';
 import type { Limiter } from '../limits/ports.ts';
 import type { ShadowChecks } from './checks.ts';
@@ -17,12 +19,7 @@ export function createShadowedLimiter(limiter: Limiter, checks: () => ShadowChec
     const settled = limiter.settle(decision, cost);
     // The window of the candidate may still be active although the limiter's window is over.
     // A receipt may be of another process, whose candidate this one does not have.
-    if (
-      typeof decision !== 'string' &&
-      typeof decision?.takeCharge === 'function' &&
-      Number.isSafeInteger(cost) &&
-      cost >= 0
-    )
+    if (typeof decision !== 'string' && typeof decision?.takeCharge === 'function' && isCost(cost))
       checks()?.settle(decision, cost);
     return settled;
   };
@@ -75,4 +72,14 @@ export function createShadowedLimiter(limiter: Limiter, checks: () => ShadowChec
       await close();
     },
   });
+}
+
+/** Whether the limiter took it for a cost. */
+function isCost(cost: unknown): cost is Cost {
+  try {
+    checkCosts(cost, 0);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -19,6 +19,7 @@ export class AdjustedWindowSets {
   readonly #isOver: (adjustment: Adjustment) => boolean;
   readonly #onHidden: ((adjustments: readonly Adjustment[]) => void) | undefined;
   #windowSets: WindowSets;
+  readonly #units: readonly string[];
   /** The adjustments of the window sets, by `targetKey`. */
   #applied = new Map<string, Adjustment>();
   /** Adjustments that do not fit the base, by `targetKey`. */
@@ -31,16 +32,19 @@ export class AdjustedWindowSets {
   /**
    * @param isOver whether an adjustment reached its end, and does not apply any more
    * @param onHidden is called with adjustments whose limits in the base changed
+   * @param units beside requests, in addition to those in the base
    * @throws LimitError, OptionError
    */
   constructor(
     base: Limits | WindowSets,
     isOver: (adjustment: Adjustment) => boolean,
     onHidden?: (adjustments: readonly Adjustment[]) => void,
+    units: readonly string[] = [],
   ) {
+    this.#units = units;
     this.#isOver = isOver;
     this.#onHidden = onHidden;
-    this.#windowSets = this.#watched(new WindowSets(base, 'base'));
+    this.#windowSets = this.#watched(new WindowSets(base, 'base', units));
   }
 
   /** The same list until something changes. */
@@ -81,6 +85,10 @@ export class AdjustedWindowSets {
     return this.#windowSets.needsRoute;
   }
 
+  get units(): readonly string[] {
+    return this.#windowSets.units;
+  }
+
   namedRoutes(subject: Subject): MaybePromise<NamedRoutes> {
     return this.#windowSets.namedRoutes(subject);
   }
@@ -112,7 +120,7 @@ export class AdjustedWindowSets {
    */
   async prepare(adjustments: Adjustments, base?: Limits): Promise<(current?: Adjustments) => void> {
     const before = this.#changes;
-    const next = new AdjustedWindowSets(base ?? this.#windowSets, this.#isOver);
+    const next = new AdjustedWindowSets(base ?? this.#windowSets, this.#isOver, undefined, this.#units);
     if (base === undefined) next.#applied = new Map(this.#applied);
     // Each change of a layer copies it, so all limits of a layer are changed together.
     const byLayer = new Map<string, string[]>();
@@ -143,8 +151,8 @@ export class AdjustedWindowSets {
   /** @throws LimitError, OptionError with the place of the fault */
   check(changes: readonly LimitChange[]): readonly CheckedChange[] {
     const checked = checkChanges(changes);
-    for (const { target } of checked) {
-      const fault = this.#windowSets.whyNotAdjustable(target);
+    for (const { target, windows } of checked) {
+      const fault = this.#windowSets.whyNotAdjustable(target, windows);
       if (fault !== undefined) throw fault;
     }
     return checked;
@@ -171,7 +179,7 @@ export class AdjustedWindowSets {
   #fitting(key: string, adjustment: Adjustment | undefined): Adjustment | undefined {
     this.#unfit.delete(key);
     if (adjustment === undefined || this.#isOver(adjustment)) return undefined;
-    if (this.#windowSets.whyNotAdjustable(adjustment.target) === undefined) return adjustment;
+    if (this.#windowSets.whyNotAdjustable(adjustment.target, adjustment.windows) === undefined) return adjustment;
     this.#unfit.add(key);
     return undefined;
   }

@@ -7,6 +7,7 @@ import { StoredLimits } from './stored-limits.ts';
 
 const OPTIONS = [
   'base',
+  'units',
   'adjustments',
   'keptFile',
   'readOnly',

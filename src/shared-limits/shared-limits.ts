@@ -11,6 +11,12 @@ import type { LimitPreview } from './preview.ts';
 export interface SharedLimitsOptions {
   /** The limits without any adjustment, as `createLimiter` takes them. A function must not return a promise. */
   readonly base: Limits;
+  /**
+   * What windows can count beside requests, such as `['tokens']` (S33), in addition to the units in the base: those of a
+   * function, or of adjustments.
+   * @default the units of the windows in the base
+   */
+  readonly units?: readonly string[] | undefined;
   /** Where adjustments are stored, e.g. `createRedisAdjustments(client)`. {@link SharedLimits.close} closes it. */
   readonly adjustments: AdjustmentStore;
   /**

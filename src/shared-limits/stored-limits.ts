@@ -77,6 +77,7 @@ export class StoredLimits implements SharedLimits {
       base,
       (adjustment) => this.#isOver(adjustment),
       (adjustments) => this.#onHidden(adjustments),
+      settings.units,
     );
     this.#store = adjustments;
     this.#isReadOnly = readOnly;
@@ -142,6 +143,10 @@ export class StoredLimits implements SharedLimits {
 
   get needsRoute(): boolean {
     return this.#windowSets.needsRoute;
+  }
+
+  get units(): readonly string[] {
+    return this.#windowSets.units;
   }
 
   namedRoutes(subject: Subject): MaybePromise<NamedRoutes> {

@@ -38,7 +38,10 @@ export class NeverFitsError extends HeadgateError {
     readonly cost: number,
     /** The max of the window that the cost does not fit into. */
     readonly max: number,
+    /** What the window counts; undefined if it counts requests (S33). */
+    readonly unit?: string | undefined,
   ) {
-    super('never_fits', `a cost of ${cost} never fits into a window of ${max}: waiting does not help`);
+    const of = unit === undefined ? '' : ` ${unit}`;
+    super('never_fits', `a cost of ${cost}${of} never fits into a window of ${max}${of}: waiting does not help`);
   }
 }

@@ -1,4 +1,5 @@
 import type { Decision, WindowStatus } from '../core/decision.ts';
+import { REQUESTS } from '../core/unit.ts';
 import type { WindowSet } from '../core/window-set.ts';
 
 /**
@@ -34,7 +35,7 @@ export class Pause {
   ) {}
 
   /**
-   * The pause after `decision`, or undefined if a job of `cost` may fit now. A window without room stays so until it is
+   * The pause after `decision`, or undefined if a job of these costs may fit now. A window without room stays so until it is
    * over, also after a decision that was accepted. So the job need not be rejected to know it. A block lasts until it
    * is over or lifted (S21).
    * @param now when the decision arrived, on the worker's clock
@@ -43,7 +44,7 @@ export class Pause {
    */
   static after(
     decision: Decision,
-    cost: number,
+    costs: ReadonlyMap<string, number>,
     now: number,
     roundingMs: number,
     wasServed: boolean,
@@ -57,7 +58,9 @@ export class Pause {
       const waitMs = degraded ? Math.min(blocked.forMs, DEGRADED_PAUSE_MS) : blocked.forMs + roundingMs;
       return new Pause(now + waitMs, windowSet, undefined, now + Math.min(waitMs, BLOCKED_PAUSE_MS));
     }
-    const [first, ...others] = decision.trace.filter(({ remaining }) => remaining < cost);
+    const [first, ...others] = decision.trace.filter(
+      ({ remaining, unit = REQUESTS }) => remaining < (costs.get(unit) ?? 0),
+    );
     if (first === undefined) return undefined;
     const last = others.reduce((latest, window) => (window.resetMs > latest.resetMs ? window : latest), first);
     if (degraded) return new Pause(now + Math.min(last.resetMs, DEGRADED_PAUSE_MS), windowSet, undefined);
@@ -68,12 +71,12 @@ export class Pause {
 
   /**
    * The earliest time, on the worker's clock, at which all of several jobs can have been accepted.
-   * @param cost the sum of their costs
-   * @param windowSet of these jobs; undefined if there are several
+   * @param cost the sum of their costs, in requests
+   * @param windowSet of these jobs; undefined if there are several. With several units, the costs are not summed up
    */
   earliest(cost: number, windowSet: WindowSet | undefined): number {
     const { window } = this;
-    if (window === undefined || windowSet !== this.windowSet) return this.until;
+    if (window === undefined || windowSet !== this.windowSet || windowSet.units !== undefined) return this.until;
     const waits = windowSet.windows.map(({ limit, max, durationMs }) => {
       // The instance of another window may end just after it accepted its max, and so may the one that follows.
       const atOnce = limit === window.limit && durationMs === window.durationMs ? 1 : 2;
@@ -88,7 +91,10 @@ export function slotsAfter({ inFlight }: Decision): number {
   return inFlight === undefined ? Number.POSITIVE_INFINITY : inFlight.max - inFlight.running;
 }
 
-/** The cost that still fits into every window of an accepted decision. */
-export function roomAfter({ trace }: Decision): number {
-  return trace.reduce((room, { remaining }) => Math.min(room, remaining), Number.POSITIVE_INFINITY);
+/** How many jobs of these costs still fit into every window of an accepted decision. */
+export function roomAfter({ trace }: Decision, costs: ReadonlyMap<string, number>): number {
+  return trace.reduce((room, { remaining, unit = REQUESTS }) => {
+    const cost = costs.get(unit) ?? 0;
+    return cost === 0 ? room : Math.min(room, Math.floor(remaining / cost));
+  }, Number.POSITIVE_INFINITY);
 }

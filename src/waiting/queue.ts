@@ -1,6 +1,7 @@
 import type { Decision } from '../core/decision.ts';
 import type { Timers } from '../core/timers.ts';
-import type { NamedWindow, WindowSet } from '../core/window-set.ts';
+import { REQUESTS } from '../core/unit.ts';
+import type { WindowSet } from '../core/window-set.ts';
 import type { Cooldown } from '../limits/cooldown.ts';
 import { groupAccount } from '../limits/groups.ts';
 import type { Limiter, LimitRequest } from '../limits/ports.ts';
@@ -11,7 +12,8 @@ import type { Releases, Waiter } from './releases.ts';
 /** One call of `acquire` that waits for its decision. */
 export interface Job {
   readonly request: LimitRequest;
-  readonly cost: number;
+  /** Per unit. */
+  readonly costs: ReadonlyMap<string, number>;
   /** The windows that the job must fit, as they were when it came. */
   readonly windowSet: WindowSet;
   readonly maxWaitMs: number;
@@ -23,7 +25,9 @@ export interface Job {
 
 /** Whether a decision for one job could as well be one for the other. Both are of the same account and route. */
 export function areAlike(one: Job, other: Job): boolean {
-  return one.cost === other.cost && one.windowSet === other.windowSet;
+  const haveEqualCosts =
+    one.costs.size === other.costs.size && [...one.costs].every(([unit, cost]) => other.costs.get(unit) === cost);
+  return haveEqualCosts && one.windowSet === other.windowSet;
 }
 
 /** Most jobs that ask at once, so that a store gets no more checks at a time. */
@@ -51,7 +55,7 @@ export class JobQueue implements Waiter {
   readonly #watched = new Set<string>();
   /** Whether a request in flight ended since the last job asked. */
   #isReleased = false;
-  /** The sum of the costs of all jobs. */
+  /** The sum of the costs of all jobs, in requests. */
   #cost = 0;
   /** The window set of all jobs; undefined if there are several. */
   #windowSet: WindowSet | undefined;
@@ -81,7 +85,7 @@ export class JobQueue implements Waiter {
   add(job: Job): void {
     this.#windowSet = this.#jobs.size === 0 || this.#windowSet === job.windowSet ? job.windowSet : undefined;
     this.#jobs.add(job);
-    this.#cost += job.cost;
+    this.#cost += costOf(job);
     this.#rejectIfTooLate(job, this.#pause?.earliest(this.#cost, this.#windowSet));
   }
 
@@ -89,7 +93,7 @@ export class JobQueue implements Waiter {
   remove(job: Job): boolean {
     const wasFirst = this.#first === job;
     if (!this.#jobs.delete(job)) return false;
-    this.#cost -= job.cost;
+    this.#cost -= costOf(job);
     // A cheaper job, or one with other limits, may fit before the pause is over.
     if (wasFirst && (this.#first === undefined || !areAlike(this.#first, job))) this.resume();
     return true;
@@ -123,13 +127,13 @@ export class JobQueue implements Waiter {
       asking = 1;
       wasServed ||= answers.accepted.length > 0;
       const next = this.#first;
-      const known = answers.rejected.at(-1) ?? fullest(answers.accepted);
+      const known = answers.rejected.at(-1) ?? fullest(answers.accepted, first.costs);
       // Limits of another cost or window set have to be asked for.
       if (next === undefined || known === undefined || !areAlike(next, first)) continue;
       // A store on a server uses its own clock. Both are rounded down.
-      this.#pause = Pause.after(known, next.cost, receivedAt, this.#limiter.synchronous ? 0 : 1, wasServed);
+      this.#pause = Pause.after(known, next.costs, receivedAt, this.#limiter.synchronous ? 0 : 1, wasServed);
       if (this.#pause === undefined) {
-        const room = Math.min(Math.floor(roomAfter(known) / next.cost), slotsAfter(known));
+        const room = Math.min(roomAfter(known, next.costs), slotsAfter(known));
         asking = Math.max(1, Math.min(MAX_ASKING, room));
       } else {
         if (this.#pause.endsWithRelease) this.#watch(rejectingAccount(known, next.request));
@@ -175,8 +179,11 @@ export class JobQueue implements Waiter {
   async #deliver(asked: Job, { accepted, rejected, failures }: Answers): Promise<void> {
     const unused = accepted.filter((decision) => !this.#settleFirst(asked, (job) => job.resolve(decision)));
     for (const failure of failures) this.#settleFirst(asked, (job) => job.reject(failure));
-    for (const { impossible, cost, shown } of rejected)
-      if (impossible) this.#settleFirst(asked, (job) => job.reject(new NeverFitsError(cost, shown?.max ?? 0)));
+    for (const { impossible, shown: { max = 0, unit } = {} } of rejected)
+      if (impossible)
+        this.#settleFirst(asked, (job) =>
+          job.reject(new NeverFitsError(job.costs.get(unit ?? REQUESTS) ?? 0, max, unit)),
+        );
     // A charge that cannot be refunded is over with its window.
     await Promise.allSettled(
       unused.flatMap((decision) => [this.#limiter.refund(decision), this.#limiter.release(decision)]),
@@ -195,8 +202,8 @@ export class JobQueue implements Waiter {
   async #wait(pause: Pause): Promise<void> {
     let cost = 0;
     for (const job of this.#jobs) {
-      cost += job.cost;
-      if (this.#rejectIfTooLate(job, pause.earliest(cost, this.#windowSet))) cost -= job.cost;
+      cost += costOf(job);
+      if (this.#rejectIfTooLate(job, pause.earliest(cost, this.#windowSet))) cost -= costOf(job);
       // The first job was rejected, and the next one may fit now.
       if (this.#pause !== pause) return;
     }
@@ -231,9 +238,10 @@ export class JobQueue implements Waiter {
 }
 
 /** The decision with the least room left: of those that were made at once, the last one. */
-function fullest(decisions: readonly Decision[]): Decision | undefined {
+function fullest(decisions: readonly Decision[], costs: Job['costs']): Decision | undefined {
   return decisions.reduce<Decision | undefined>(
-    (least, decision) => (least === undefined || roomAfter(decision) < roomAfter(least) ? decision : least),
+    (least, decision) =>
+      least === undefined || roomAfter(decision, costs) < roomAfter(least, costs) ? decision : least,
     undefined,
   );
 }
@@ -245,7 +253,13 @@ function rejectingAccount({ rejectedBy }: Decision, { account, groups = {} }: Li
 }
 
 /** @throws NeverFitsError if a window of the window set can never fit the cost */
-export function checkFits(windowSet: WindowSet, cost: number): void {
-  const tooSmall = windowSet.windows.find(({ max }: NamedWindow) => cost > max);
-  if (tooSmall !== undefined) throw new NeverFitsError(cost, tooSmall.max);
+export function checkFits({ windows }: WindowSet, costs: Job['costs']): void {
+  for (const { max, unit } of windows) {
+    const cost = costs.get(unit ?? REQUESTS) ?? 0;
+    if (cost > max) throw new NeverFitsError(cost, max, unit);
+  }
+}
+
+function costOf({ costs }: Job): number {
+  return costs.get(REQUESTS) ?? 0;
 }

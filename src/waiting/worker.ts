@@ -13,7 +13,7 @@ import {
   fieldsOf,
   type ProviderResponse,
 } from '../limits/cooldown.ts';
-import { checkCost } from '../limits/limiter.ts';
+import { copyOfRequest, costsOf } from '../limits/costs.ts';
 import { partsOf, windowSetOf } from '../limits/limiter-parts.ts';
 import type { Limiter, LimitRequest } from '../limits/ports.ts';
 import { QueueFullError } from './errors.ts';
@@ -156,13 +156,12 @@ class LimiterWorker implements JobWorker {
     const { maxWaitMs, signal } = checkAcquireOptions(options);
     const resolving = windowSetOf(this.#limiter, given);
     // A copy, because the caller may change its object while the job waits.
-    const request = given.groups === undefined ? { ...given } : { ...given, groups: { ...given.groups } };
+    const request = copyOfRequest(given);
     // No wait if there is no need, because jobs are served in the order of their calls.
     const windowSet = isPromise(resolving) ? await resolving : resolving;
     if (this.#closed) throw new ClosedError('the worker');
-    const { cost = 1 } = request;
-    checkCost(cost);
-    checkFits(windowSet, cost);
+    const costs = costsOf(request.cost ?? 1, partsOf(this.#limiter)?.windowSets.units ?? []);
+    checkFits(windowSet, costs);
     signal?.throwIfAborted();
     const owner = ownerOf(request);
     const ofOwner = this.#waitingOf.get(owner) ?? 0;
@@ -173,7 +172,7 @@ class LimiterWorker implements JobWorker {
     try {
       return await new Promise<Decision>((resolve, reject) => {
         const deadline = this.#timers.now() + maxWaitMs;
-        const job: Job = { request, cost, windowSet, maxWaitMs, deadline, resolve, reject };
+        const job: Job = { request, costs, windowSet, maxWaitMs, deadline, resolve, reject };
         const queue = this.#add(job);
         giveUp = () => {
           if (queue.remove(job)) reject(signal?.reason);

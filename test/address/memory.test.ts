@@ -139,6 +139,12 @@ describe('options', () => {
     ['perAddress', { perAddress: '100/1m' }, 'perAddress: a limit is an array of windows'],
     ['perAddress[0]', { perAddress: ['100'] }, 'perAddress[0]: a window is max/duration'],
     ['perAddress', { perAddress: [] }, 'perAddress: must have a window, such as "100/1m"'],
+    [
+      'perAddress',
+      { perAddress: ['9 bytes/1m'] },
+      'perAddress: limits by address count requests only, got "9 bytes/1m"',
+    ],
+    ['perNetwork', { perNetwork: ['9 bytes/1m'] }, 'perNetwork: limits by address count requests only'],
     ['perNetwork[0]', { perNetwork: ['x'] }, 'perNetwork[0]: a window is max/duration'],
     ['perNetwork', { perNetwork: ['9/1m'], ipv6Prefix: 48 }, 'perNetwork: needs an ipv6Prefix of more than 48 bits'],
     ['address', { address: '203.0.113.1' }, 'address: must be a function of the request'],

@@ -106,6 +106,38 @@ describe('limits', () => {
     );
   });
 
+  it('S33: a window can have a unit, however it is written; requests are the unit of a window without one', () => {
+    const tokens = { max: 30_000, durationMs: 60_000, unit: 'tokens' };
+    expect(parseWindow('30000 tokens/1m')).toEqual(tokens);
+    expect(parseWindow({ name: 'tpm', window: '30000 tokens/1m' })).toEqual({ ...tokens, name: 'tpm' });
+    expect(parseWindow(tokens)).toEqual(tokens);
+    expect(formatWindow(tokens)).toBe('30000 tokens/1m');
+    for (const window of ['60 requests/1m', { max: 60, durationMs: 60_000, unit: 'requests' }])
+      expect(parseWindow(window)).toStrictEqual({ max: 60, durationMs: 60_000 });
+  });
+
+  it('S33: windows of several units can have equal durations: requests come first, then the units by name', () => {
+    const limit = parseLimit(['5 images/1d', '9 tokens/1m', '7 images/1m', '2/1m']);
+    expect(limit.map(formatWindow)).toEqual(['2/1m', '7 images/1m', '9 tokens/1m', '5 images/1d']);
+    expect(parseLimit(limit)).toEqual(limit);
+    expect(() => parseLimit(['9 tokens/1m', '3/1m', '8 tokens/60s'], 'limits.allMethods')).toThrow(
+      /^limits\.allMethods: two windows of one limit with the unit tokens need distinct durations, got "1m"$/,
+    );
+  });
+
+  it.each(['Tokens', '1x', '-a', 'a.b', 'a#b', 'ü', 'a'.repeat(33), '__proto__'])('S33: %s is not a unit', (unit) => {
+    const message = /^limit\[0\]\.unit: a unit has up to 32 lower-case letters/;
+    expect(() => parseLimit([`1 ${unit}/1s`])).toThrow(message);
+    expect(() => parseLimit([{ max: 1, durationMs: 1, unit }])).toThrow(message);
+  });
+
+  it.each(['60 tokens', '60 tokens /1m', '60  tokens/1m', '60 /1m', 'tokens/1m', '60tokens/1m', '60 a b/1m'])(
+    'S33: the text %j is not a window',
+    (text) => {
+      expect(() => parseWindow(text)).toThrow(/^window: a window is max\/duration/);
+    },
+  );
+
   it('S9: a window can have max 0', () => {
     expect(parseWindow('0/1m')).toEqual({ max: 0, durationMs: 60_000 });
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseLimit } from '../../src/core/limit.ts';
-import { createWindowSet } from '../../src/core/window-set.ts';
+import { createWindowSet, routeOfUnit } from '../../src/core/window-set.ts';
 
 describe('plans', () => {
   it("S2: the route's own windows come before those of All methods, the shorter first", () => {
@@ -40,4 +40,59 @@ describe('plans', () => {
 
 it('S6: a plan shows its last window by default', () => {
   expect(createWindowSet([], parseLimit(['1/1s'])).shows).toBe('last');
+});
+
+describe('S33: window sets by unit', () => {
+  const partsOf = (...args: Parameters<typeof createWindowSet>) =>
+    createWindowSet(...args).units?.map((part) => ({
+      unit: part.unit,
+      route: routeOfUnit('POST /x', part),
+      windows: part.windowSet.windows.map(({ limit, max }) => `${limit} ${max}`),
+      scope: part.windowSet.allMethodsScope,
+      routeWindows: part.windowSet.routeWindows,
+      units: part.windowSet.units,
+    }));
+  const common = { scope: 'route', units: undefined };
+
+  it('a window set whose windows all count requests has no units', () => {
+    expect(createWindowSet(parseLimit(['1/1s']), parseLimit(['2 requests/1s'])).units).toBeUndefined();
+  });
+
+  it('windows of a unit are counted under a route of its own: requests first, then the units by name', () => {
+    const all = parseLimit(['1 tokens/1s', '2/1s', '3 images/1s', '4 tokens/1m']);
+    expect(partsOf(parseLimit(['5 tokens/1s']), all)).toEqual([
+      { ...common, unit: 'requests', route: 'POST /x', windows: ['all-methods 2'], routeWindows: 0 },
+      { ...common, unit: 'images', route: 'POST /x#images', windows: ['all-methods 3'], routeWindows: 0 },
+      {
+        ...common,
+        unit: 'tokens',
+        route: 'POST /x#tokens',
+        windows: ['route 5', 'all-methods 1', 'all-methods 4'],
+        routeWindows: 1,
+      },
+    ]);
+    const windowSet = createWindowSet(parseLimit(['5 tokens/1s']), all);
+    expect(windowSet.windows.map(({ max }) => max)).toEqual([2, 3, 5, 1, 4]);
+    expect([...windowSet.maxes]).toEqual([2, 3, 5, 1, 4]);
+    expect(windowSet.routeWindows).toBe(1);
+    expect(windowSet.windows.map(({ unit }) => unit)).toEqual([undefined, 'images', 'tokens', 'tokens', 'tokens']);
+  });
+
+  it('windows of a unit that all routes share are apart from those of requests, and from those of the route', () => {
+    const route = parseLimit(['1/1s', '5 tokens/1s']);
+    const parts = partsOf(route, parseLimit(['2/1s', '3 tokens/1s', '4 images/1s']), 'account');
+    expect(parts).toEqual([
+      {
+        ...common,
+        unit: 'requests',
+        route: 'POST /x',
+        windows: ['route 1', 'all-methods 2'],
+        scope: 'account',
+        routeWindows: 1,
+      },
+      { ...common, unit: 'images', route: '*#images', windows: ['all-methods 4'], routeWindows: 0 },
+      { ...common, unit: 'tokens', route: 'POST /x#tokens', windows: ['route 5'], routeWindows: 1 },
+      { ...common, unit: 'tokens', route: '*#tokens', windows: ['all-methods 3'], routeWindows: 0 },
+    ]);
+  });
 });

@@ -30,6 +30,14 @@ describe('limits with inFlight (S29)', () => {
       [false, { running: 3, max: 3 }],
     ]);
     expect(ask({ account: 'b' }).accepted).toBe(true);
+    const counts = [SUBJECT, { account: 'a', route: 's' }, { account: 'c', route: 'r' }].map((of) =>
+      limiter.inFlight(of),
+    );
+    expect(await Promise.all(counts)).toEqual([
+      { running: 2, max: 2 },
+      { running: 3, max: 3 },
+      { running: 0, max: 2 },
+    ]);
     expect([await limiter.release(one), await limiter.release(one), await limiter.release(three)]).toEqual([
       true,
       false,

@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { MisuseWarning } from '../../src/core/misuse.ts';
 import { createWindowSet } from '../../src/core/window-set.ts';
-import { createLimiter, isHeadgateError, type LimiterOptions, type LimitRequest } from '../../src/index.ts';
+import {
+  createLimiter,
+  isHeadgateError,
+  type LimiterOptions,
+  type LimitRequest,
+  type Limits,
+} from '../../src/index.ts';
 import { createLeases, createReceipts, type LayeredLimits, type WindowSetSource } from '../../src/limits/index.ts';
 import { createMemoryAdjustments } from '../../src/memory.ts';
 import { createSharedLimits } from '../../src/shared-limits/index.ts';
@@ -113,6 +119,23 @@ describe('S28: the lanes of limits', () => {
     limiter.adjust({}, ['20/1m']);
     expect(maxes({ lane: 'bulk' })).toEqual([10]);
     expect(accepted({ lane: 'bulk', route: undefined })).toBe(5);
+  });
+
+  it('S31: apply to the limits of groups, so bulk work of one account leaves room in the window of all', () => {
+    const limits: Limits = { default: ['8/1m'], groups: { customer: ['10/1m'] }, lanes: { bulk: 0.5 } };
+    const { limiter } = limiterOf(limits);
+    const decide = (account: string, lane?: string) =>
+      limiter.consumeSync({ account, lane, groups: { customer: 'cus_1' } });
+    const bulk = ['a', 'a', 'a', 'b', 'b', 'b', 'b'].map((account) => decide(account, 'bulk'));
+    expect(bulk.map(({ accepted }) => accepted)).toEqual([true, true, true, true, true, false, false]);
+    expect(bulk.at(-1)).toMatchObject({ lane: 'bulk', rejectedBy: 'customer', shown: { max: 5, remaining: 0 } });
+    const person = decide('b');
+    expect(person.accepted).toBe(true);
+    expect(person.lane).toBeUndefined();
+    expect(person.trace).toMatchObject([
+      { max: 8, remaining: 5 },
+      { max: 10, remaining: 4 },
+    ]);
   });
 
   it('may come from a function', async () => {

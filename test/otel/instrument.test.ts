@@ -2,6 +2,7 @@ import { channel } from 'node:diagnostics_channel';
 import { DiagLogLevel, diag } from '@opentelemetry/api';
 import { recordTelemetry } from 'headgate-testbed/telemetry';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { IN_FLIGHT_CHANNEL } from '../../src/core/in-flight-channel.ts';
 import { createGate, createLimiter } from '../../src/index.ts';
 import { createLeases } from '../../src/limits/index.ts';
 import { type InstrumentOptions, instrument, isInstrumented } from '../../src/otel/instrument.ts';
@@ -23,6 +24,14 @@ afterEach(() => {
 });
 
 const of = (name: string) => measured.filter((one) => one.name === name).map(({ attributes }) => attributes);
+
+describe('requests in flight', () => {
+  it('S29: slots that ended before their requests are counted by what came of it', () => {
+    start();
+    channel(IN_FLIGHT_CHANNEL).publish({ type: 'over', account: 'a', route: 'r' });
+    expect(of('headgate.in_flight.lost')).toEqual([{ 'headgate.in_flight.event': 'over', 'headgate.route': 'r' }]);
+  });
+});
 
 describe('the events of leases', () => {
   it('S32: units are counted by what became of them, and no account is named', async () => {

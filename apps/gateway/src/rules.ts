@@ -1,7 +1,7 @@
 import type { Idempotency } from 'headgate';
-import { createGate, createLimiter, isHeadgateError, type Limiter } from 'headgate';
+import { createGate, createLimiter, type Gate, isHeadgateError, type Limiter, type UnitCosts } from 'headgate';
 import { createClientIp } from 'headgate/client-ip';
-import type { FailureEvent } from 'headgate/gate';
+import type { FailureEvent, HandlerResponse } from 'headgate/gate';
 import type { IdempotencyEvent } from 'headgate/idempotency';
 import { createShadowedLimiter } from 'headgate/internal';
 import { createReceipts } from 'headgate/limits';
@@ -92,7 +92,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     plan: ({ account }) => account?.plan,
     groups: Object.keys(config.limits.groups).length === 0 ? undefined : ({ groups }) => groups,
     lane: Object.keys(config.limits.lanes).length === 0 ? undefined : ({ lane }) => lane,
-    cost: (config.decisions ?? config.rateLimitService) && (({ cost }) => cost),
+    cost: hasCosts(config) ? ({ cost, route }) => cost ?? route?.cost ?? 1 : undefined,
     headers: config.headers,
     // The handler of this gate is the upstream.
     providerAnswers: true,
@@ -109,6 +109,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
       else if (event.type === 'failure') onFailure(event);
     },
   });
+  const enter = withFinalCosts(gate, config.routes);
   const settings: ForwardSettings = {
     forwardFields: new Set(config.forwardFields.map((name) => name.toLowerCase())),
     timeoutMs: config.upstreamTimeoutMs,
@@ -159,7 +160,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     prepare: config.cors && createCors(config.cors, routes),
     limitAddress,
     admit,
-    gate,
+    gate: { enter },
     limiter,
     accounts,
     decisions:
@@ -171,7 +172,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
         keys,
         limitAddress,
         admitHead,
-        gate,
+        gate: { enter },
         limiter,
         chooseLane,
         onRefund: metrics.onRefund,
@@ -188,5 +189,33 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
       const name = choose(exchange.route?.upstream, exchange.account?.provider);
       upstreams.forward(urls.get(name) as string, exchange, passage, settings);
     },
+  };
+}
+
+/** Whether a request may cost anything but 1. */
+function hasCosts({ routes, decisions, rateLimitService }: Config): boolean {
+  return decisions !== undefined || rateLimitService !== undefined || routes.some(({ cost }) => cost !== undefined);
+}
+
+/** Enters the gate of a request's route. A route whose final cost the upstream says has a gate of its own. */
+function withFinalCosts(gate: Gate<Subject>, routes: Config['routes']): Gate<Subject>['enter'] {
+  const gates = new Map(
+    routes.flatMap(({ route, finalCost }) =>
+      finalCost === undefined ? [] : [[route, gate.with({ finalCost: finalCostIn(finalCost) })] as const],
+    ),
+  );
+  if (gates.size === 0) return (subject, id) => gate.enter(subject, id);
+  return (subject, id) => (gates.get(subject.route?.name ?? '') ?? gate).enter(subject, id);
+}
+
+/** @param fields of the upstream's response, by unit */
+function finalCostIn(fields: Readonly<Record<string, string>>) {
+  return ({ header }: HandlerResponse): UnitCosts | undefined => {
+    const costs = Object.entries(fields).flatMap(([unit, field]) => {
+      const text = header(field) ?? '';
+      const cost = Number(text);
+      return /^\d+$/.test(text) && Number.isSafeInteger(cost) ? [[unit, cost] as const] : [];
+    });
+    return costs.length === 0 ? undefined : Object.fromEntries(costs);
   };
 }

@@ -109,7 +109,7 @@ describe('a gateway with groups', () => {
     const top = await admin('GET', '/v1/top?by=rejected');
     expect(JSON.stringify(top)).toContain(CUSTOMER);
     expect(await gateway.metrics()).toMatch(
-      /^headgate_decisions_total\{route="POST \/send",limit="all-methods",outcome="rejected",group="customer"\} \d+$/m,
+      /^headgate_group_rejections_total\{route="POST \/send",group="customer"\} \d+$/m,
     );
   });
 });

@@ -1,3 +1,4 @@
+import type { Cost } from 'headgate';
 import type { Groups } from 'headgate/limits';
 import type { LineParser, Names, ParsedLine } from './line.ts';
 import type { SkipReason } from './trace.ts';
@@ -20,6 +21,7 @@ interface LoggedLine {
   readonly decision?: unknown;
   readonly degraded?: unknown;
   readonly blocked?: unknown;
+  readonly in_flight?: unknown;
 }
 
 /** As many as one request may name. */
@@ -63,7 +65,7 @@ function request(line: LoggedLine, names: Names, number: number): ParsedLine | u
     plan: typeof line.plan === 'string' ? names.get(line.plan) : undefined,
     lane: typeof line.lane === 'string' ? names.get(line.lane) : undefined,
     groups: groupsIn(line.groups),
-    cost: isCost(cost) ? cost : undefined,
+    cost: costIn(cost, 1),
     logged: decision as 'accepted' | 'rejected',
     id: typeof line.req_id === 'string' ? line.req_id : undefined,
     settles: undefined,
@@ -72,10 +74,11 @@ function request(line: LoggedLine, names: Names, number: number): ParsedLine | u
 }
 
 /** Why no limit of the config decided about the request; undefined if one did. */
-function skipReason({ msg, at, decision, degraded, blocked }: LoggedLine): SkipReason | undefined {
+function skipReason({ msg, at, decision, degraded, blocked, in_flight }: LoggedLine): SkipReason | undefined {
   if (decision === 'replayed') return 'replayed';
   if (degraded === true || decision === 'degraded') return 'degraded';
   if (blocked === true) return 'blocked';
+  if (in_flight === true) return 'in_flight';
   if (decision === 'unlimited') return 'no_account';
   if (decision !== 'accepted' && decision !== 'rejected') return 'refused';
   // A separate line says when the limits decided about a long request.
@@ -93,7 +96,7 @@ function settlement({ req_id, at, order, cost = 0 }: LoggedLine): ParsedLine {
     plan: undefined,
     lane: undefined,
     groups: undefined,
-    cost: Number.isSafeInteger(cost) && (cost as number) >= 0 ? (cost as number) : 0,
+    cost: costIn(cost, 0) ?? 0,
     logged: undefined,
     id: undefined,
     settles: req_id,
@@ -101,9 +104,15 @@ function settlement({ req_id, at, order, cost = 0 }: LoggedLine): ParsedLine {
   };
 }
 
-/** Whether a request can have this cost (S11). */
-export function isCost(cost: unknown): cost is number {
-  return Number.isSafeInteger(cost) && (cost as number) >= 1;
+/** A cost that a request can have (S11), or one per unit (S33); undefined for anything else. */
+function costIn(cost: unknown, least: 0 | 1): Cost | undefined {
+  if (typeof cost !== 'object' || cost === null) return isCost(cost, least) ? cost : undefined;
+  const costs = Object.entries(cost).filter(([, value]) => isCost(value, least));
+  return costs.length === 0 ? undefined : Object.fromEntries(costs);
+}
+
+export function isCost(cost: unknown, least: 0 | 1 = 1): cost is number {
+  return Number.isSafeInteger(cost) && (cost as number) >= least;
 }
 
 /** Undefined if the text is not an object in JSON. */

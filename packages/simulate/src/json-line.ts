@@ -1,3 +1,4 @@
+import type { Cost } from 'headgate';
 import { checkOptions } from 'headgate/internal';
 import { clfTime, targetOf } from './combined-line.ts';
 import { getOrCreate } from './get-or-create.ts';
@@ -38,6 +39,8 @@ export interface FieldMap {
   /** An object of ids by the names of groups, such as `{"customer": "cus_7"}`. */
   readonly groups?: string | undefined;
   readonly cost?: string | undefined;
+  /** What the request costs in a unit, such as `cost.tokens` (S33). A line without such a number costs nothing in it. */
+  readonly [cost: `cost.${string}`]: string | undefined;
 }
 
 /** What `--map` may name. */
@@ -58,6 +61,8 @@ export const FIELDS = [
   'cost',
 ] as const;
 
+/** Begins what `--map` names for the cost in a unit. */
+const OF_UNIT = 'cost.';
 /** No Date is later. */
 const LAST_MS = 8_640_000_000_000_000;
 /** Numbers below are seconds: the year 5138 begins with this number of them. */
@@ -68,7 +73,8 @@ const FIRST_MS = 100_000_000_000;
  * @throws OptionError
  */
 export function jsonParser(map: FieldMap, find: RouteFinder, names: Names): LineParser {
-  checkOptions(map, FIELDS, 'map');
+  const units = Object.keys(map).filter((name) => name.startsWith(OF_UNIT)) as `cost.${string}`[];
+  checkOptions(map, [...FIELDS, ...units], 'map');
   const { at = 'time' } = map;
   const read = fieldReader();
   const target = targetReader(map, read);
@@ -88,6 +94,10 @@ export function jsonParser(map: FieldMap, find: RouteFinder, names: Names): Line
     const account = map.account === undefined ? matched?.account : named.account;
     return account === undefined ? 'no_account' : [route, names.get(account)];
   };
+  const costsIn = (line: object, requests = 1): Cost => {
+    const named = units.map((name) => [name.slice(OF_UNIT.length), read(line, map[name])] as const);
+    return { requests, ...Object.fromEntries(named.filter(([, cost]) => isCost(cost))) };
+  };
   let lines = 0;
   return ({ text }) => {
     lines++;
@@ -97,7 +107,8 @@ export function jsonParser(map: FieldMap, find: RouteFinder, names: Names): Line
     if (time === undefined) return 'unreadable';
     const subject = subjectOf(line);
     if (typeof subject === 'string') return subject;
-    const cost = read(line, map.cost);
+    const requests = read(line, map.cost);
+    const cost = isCost(requests) ? requests : undefined;
     return {
       account: subject[1],
       route: subject[0],
@@ -107,7 +118,7 @@ export function jsonParser(map: FieldMap, find: RouteFinder, names: Names): Line
       plan: nameIn(line, map.plan),
       lane: nameIn(line, map.lane),
       groups: groupsIn(read(line, map.groups)),
-      cost: isCost(cost) ? cost : undefined,
+      cost: units.length === 0 ? cost : costsIn(line, cost),
       logged: undefined,
       id: undefined,
       settles: undefined,

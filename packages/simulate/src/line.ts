@@ -1,3 +1,4 @@
+import type { Cost } from 'headgate';
 import type { Groups } from 'headgate/limits';
 import type { LineCursor } from './line-cursor.ts';
 import type { SkipReason } from './trace.ts';
@@ -16,7 +17,7 @@ export interface ReadEvent {
   plan: string | undefined;
   lane: string | undefined;
   groups: Groups | undefined;
-  cost: number | undefined;
+  cost: Cost | undefined;
   logged: 'accepted' | 'rejected' | undefined;
   id: string | undefined;
   settles: string | undefined;

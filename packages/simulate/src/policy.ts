@@ -1,4 +1,4 @@
-import type { Decision } from 'headgate';
+import type { Cost, Decision, UnitCosts } from 'headgate';
 import { createLimiter, isHeadgateError, type Limiter, type Limits } from 'headgate';
 import { checkOptions, createUnshardedStore, isWindowSetSource, WindowSets } from 'headgate/internal';
 import type { Clock, Groups, WindowSetSource } from 'headgate/limits';
@@ -45,9 +45,10 @@ export class TraceClock implements Clock {
 export class SimulatedPolicy {
   readonly #limiter: Limiter;
   readonly #account: Policy['account'];
+  readonly #units: readonly string[];
   readonly #lane: Policy['lane'];
   readonly #groups: Policy['groups'];
-  readonly #known: readonly string[];
+  readonly #groupNames: readonly string[];
 
   /** @throws LimitError, OptionError */
   constructor(policy: Policy, place: string, clock: Clock) {
@@ -57,9 +58,10 @@ export class SimulatedPolicy {
     const store = createUnshardedStore({ maxKeys: MAX_KEYS, clock });
     this.#limiter = createLimiter({ store, limits: windowSets, validate: false });
     this.#account = account;
+    this.#units = ['requests', ...(windowSets.units ?? [])];
     this.#lane = lane;
     this.#groups = groups;
-    this.#known = windowSets.groups ?? [];
+    this.#groupNames = windowSets.groups ?? [];
   }
 
   /** Selects the limits that apply to the request. */
@@ -73,7 +75,7 @@ export class SimulatedPolicy {
     const groups = this.#knownGroups(request.groups ?? this.#groups?.(account, route));
     const { provider, plan } = this.#account?.(account) ?? request;
     try {
-      return this.#limiter.consumeSync({ account, route, provider, plan, lane, groups, cost });
+      return this.#limiter.consumeSync({ account, route, provider, plan, lane, groups, cost: this.#known(cost) });
     } catch (error) {
       for (const code of ['unknown_plan', 'unknown_lane'] as const) if (isHeadgateError(error, code)) return code;
       throw error;
@@ -82,12 +84,18 @@ export class SimulatedPolicy {
 
   /** Groups without limits in this policy do not count. */
   #knownGroups(groups: Groups | undefined): Groups | undefined {
-    if (groups === undefined || this.#known.length === 0) return undefined;
-    return Object.fromEntries(Object.entries(groups).filter(([name]) => this.#known.includes(name)));
+    if (groups === undefined || this.#groupNames.length === 0) return undefined;
+    return Object.fromEntries(Object.entries(groups).filter(([name]) => this.#groupNames.includes(name)));
   }
 
-  settle(decision: Decision, cost: number): void {
+  settle(decision: Decision, cost: Cost): void {
     // The store is synchronous, so this is done when the call returns.
-    void this.#limiter.settle(decision, cost);
+    void this.#limiter.settle(decision, this.#known(cost));
+  }
+
+  /** The cost without units that these limits do not count: the other limits may. */
+  #known<Given extends Cost | undefined>(cost: Given): Given | UnitCosts {
+    if (typeof cost !== 'object') return cost;
+    return Object.fromEntries(Object.entries(cost).filter(([unit]) => this.#units.includes(unit)));
   }
 }

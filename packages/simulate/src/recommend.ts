@@ -103,7 +103,7 @@ export async function recommend(options: RecommendOptions): Promise<Recommendati
     count(routes, request);
     for (const steps of windows)
       for (const { windowSet, store, rejected } of steps)
-        if (!store.consume(request.account, request.route, windowSet, request.cost ?? 1).accepted)
+        if (!store.consume(request.account, request.route, windowSet, requestsOf(request)).accepted)
           count(rejected, request);
   };
   let figures = emptyFigures();
@@ -129,6 +129,11 @@ export async function recommend(options: RecommendOptions): Promise<Recommendati
       windows: windows.map((steps) => smallest(steps, route, sizeOf(all, by), by, allowed)),
     }));
   return { trace: figures, keep, by, routes: found, limits: limitsOf(found), isLimited };
+}
+
+/** The cost in requests: the limits that are found count nothing else. */
+function requestsOf({ cost = 1 }: TraceRequest): number {
+  return typeof cost === 'number' ? cost : (cost.requests ?? 1);
 }
 
 function durationsIn(windows: readonly string[]): number[] {

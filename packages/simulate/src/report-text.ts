@@ -17,6 +17,7 @@ export const SKIP_REASONS: Readonly<Record<SkipReason, string>> = {
   replayed: 'replayed by an idempotency key',
   degraded: 'decided without the store',
   blocked: 'rejected by a block',
+  in_flight: 'rejected because too many requests ran at the same time',
 };
 
 /** The caveat of every report. */

@@ -1,4 +1,4 @@
-import type { Decision } from 'headgate';
+import type { Cost, Decision } from 'headgate';
 import { OptionError } from 'headgate';
 import { checkOptions } from 'headgate/internal';
 import { emptyMatrix, Groups } from './groups.ts';
@@ -160,7 +160,7 @@ class Simulation {
     }
   }
 
-  #settle(id: string, cost: number): void {
+  #settle(id: string, cost: Cost): void {
     const decisions = this.#unsettled.get(id);
     if (decisions === undefined) this.#lostSettlements++;
     this.#unsettled.delete(id);

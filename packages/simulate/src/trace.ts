@@ -1,3 +1,4 @@
+import type { Cost } from 'headgate';
 import type { Groups } from 'headgate/limits';
 
 /** A request of a trace. */
@@ -12,8 +13,12 @@ export interface TraceRequest {
   readonly lane?: string | undefined;
   /** Groups that it counts for: an id by name (S31). */
   readonly groups?: Groups | undefined;
-  /** @default 1 */
-  readonly cost?: number | undefined;
+  /**
+   * A number of requests, or a cost per unit, as in `{ requests: 1, tokens: 800 }`. Limits ignore units that they do not
+   * count.
+   * @default 1
+   */
+  readonly cost?: Cost | undefined;
   /** The outcome in the log; undefined if the log does not show it. */
   readonly logged?: 'accepted' | 'rejected' | undefined;
   /** Its name, if a {@link TraceSettlement} of the trace corrects its cost. */
@@ -26,7 +31,7 @@ export interface TraceSettlement {
   /** The `id` of the request. */
   readonly settles: string;
   /** The request's final cost; 0 is a refund. */
-  readonly cost: number;
+  readonly cost: Cost;
 }
 
 /** A line of a trace that has to do with limits. */
@@ -51,7 +56,9 @@ export type SkipReason =
   /** The failure policy decided, with other counters (S17). */
   | 'degraded'
   /** A block rejected it, which no limit of a config knows (S21). */
-  | 'blocked';
+  | 'blocked'
+  /** Too many requests ran at the same time: a log does not say when requests end (S29). */
+  | 'in_flight';
 
 /** Figures of reading a trace so far. */
 export interface TraceFigures {

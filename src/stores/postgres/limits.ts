@@ -156,7 +156,7 @@ class PostgresLimitStore implements PostgresStore {
     const { denials, failover } = this.#parts;
     const { account, route, windowSet } = decision;
     const pair = pairOf(account, route);
-    const changed = layoutOf(windowSet).shared ? { account } : { pair };
+    const changed = layoutOf(windowSet).shared ? { shared: account } : { pair };
     return settleOnServer({ denials, failover, isNotExecuted }, decision, cost, changed, (change) =>
       this.#settlements.settle(decision, change, cost === undefined, pair, receipted),
     );

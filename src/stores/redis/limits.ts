@@ -171,7 +171,7 @@ class RedisLimitStore implements RedisStore {
     const { account, route, windowSet } = decision;
     const name = names.record(account, route);
     const keys = this.#keysOf(name, account, windowSet);
-    const changed = windowSet.allMethodsScope === 'account' ? { account } : { pair: name };
+    const changed = windowSet.allMethodsScope === 'account' ? { shared: account } : { pair: name };
     return settleOnServer({ denials, failover, isNotExecuted }, decision, cost, changed, (change) =>
       this.#settlements.settle(decision, change, cost === undefined, keys, names.receipts(account), receipted),
     );

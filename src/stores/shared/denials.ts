@@ -23,11 +23,13 @@ interface Denial {
   readonly next: Denial | undefined;
 }
 
-/** The counters or the block that change: those of a pair, of an account, or all. */
+/** The counters or the block that change: those of a pair, of an account, those that its routes share, or all. */
 export interface Changed {
   /** The key of the pair. */
   readonly pair?: string | undefined;
   readonly account?: string | undefined;
+  /** The account whose routes share the counters. Rejections by other counters of it stay certain (S33). */
+  readonly shared?: string | undefined;
 }
 
 /** Replaces a rejection that was forgotten. Replies to checks that were sent before `forgottenAt` are out of date. */
@@ -51,6 +53,8 @@ export class Denials {
   readonly #maxKeys: number;
   /** For each account whose rejections were forgotten, when that was, since all were. Bounded by `maxKeys`. */
   readonly #forgottenAccounts = new Map<string, number>();
+  /** The same for rejections of window sets whose All methods all routes of the account share. */
+  readonly #forgottenShared = new Map<string, number>();
   #clearedAt = Number.NEGATIVE_INFINITY;
   #hits = 0;
 
@@ -81,7 +85,7 @@ export class Denials {
     // The max of another window set can differ (S10).
     while (denial !== undefined && denial.windowSet !== windowSet) denial = denial.next;
     if (denial === undefined) return undefined;
-    if (now >= denial.until || this.#isForgotten(account, denial.sentAt)) {
+    if (now >= denial.until || this.#isForgotten(account, windowSet, denial.sentAt)) {
       this.#byPair.delete(key);
       return undefined;
     }
@@ -111,7 +115,7 @@ export class Denials {
     // If room is left in the window, a request with a lower cost could still fit.
     const certainMs = shown === undefined || shown.remaining > 0 ? block?.forMs : shown.resetMs;
     if (this.#maxMs === 0 || certainMs === undefined) return;
-    if (sentAt <= this.#clearedAt || this.#isForgotten(account, sentAt)) return;
+    if (sentAt <= this.#clearedAt || this.#isForgotten(account, windowSet, sentAt)) return;
     const known = this.#byPair.peek(key);
     if (known !== undefined && 'forgottenAt' in known && sentAt <= known.forgottenAt) return;
     const until = sentAt + Math.min(certainMs, this.#maxMs);
@@ -122,11 +126,12 @@ export class Denials {
   /**
    * Runs `change`. Forgets rejections before it, and again after it, because replies sent before it are out of date.
    */
-  async forgetDuring<T>({ pair, account }: Changed, change: () => Promise<T>): Promise<T> {
+  async forgetDuring<T>({ pair, account, shared }: Changed, change: () => Promise<T>): Promise<T> {
     const forget = (): void => {
       const now = monotonicClock.now();
       if (pair !== undefined) this.forget(pair, now);
-      else if (account !== undefined) this.forgetAccount(account, now);
+      else if (shared !== undefined) this.#forgetAll(this.#forgottenShared, shared, now);
+      else if (account !== undefined) this.#forgetAll(this.#forgottenAccounts, account, now);
       else this.clear(now);
     };
     forget();
@@ -143,21 +148,23 @@ export class Denials {
   }
 
   /** Forgets the rejections of an account, and ignores the replies to checks that were sent until `now`. */
-  forgetAccount(account: string, now: number): void {
+  #forgetAll(forgotten: Map<string, number>, account: string, now: number): void {
     if (this.#maxMs === 0) return;
-    if (this.#forgottenAccounts.size >= this.#maxKeys) this.clear(now);
-    else this.#forgottenAccounts.set(account, now);
+    if (forgotten.size >= this.#maxKeys) this.clear(now);
+    else forgotten.set(account, now);
   }
 
-  #isForgotten(account: string, sentAt: number): boolean {
-    const forgottenAt = this.#forgottenAccounts.get(account);
-    return forgottenAt !== undefined && sentAt <= forgottenAt;
+  #isForgotten(account: string, { allMethodsScope }: WindowSet, sentAt: number): boolean {
+    const ofAccount = this.#forgottenAccounts.get(account) ?? Number.NEGATIVE_INFINITY;
+    const shared = allMethodsScope === 'account' ? this.#forgottenShared.get(account) : undefined;
+    return sentAt <= Math.max(ofAccount, shared ?? ofAccount);
   }
 
   /** Forgets all rejections, and ignores the replies to checks that were sent until `now`. */
   clear(now: number): void {
     this.#byPair.clear();
     this.#forgottenAccounts.clear();
+    this.#forgottenShared.clear();
     this.#clearedAt = now;
   }
 }

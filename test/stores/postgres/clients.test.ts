@@ -64,7 +64,7 @@ describe.each(Object.entries(CLIENTS))('%s', (name, create) => {
     await Promise.all([migrate(client, { schema }), migrate(client, { schema }), migrate(client, { schema })]);
     await migrate(client, { schema });
     await expect(database.query(`select * from "${schema}".meta`, [])).resolves.toEqual([
-      { is_only: true, version: '2', oldest: '1' },
+      { is_only: true, version: '3', oldest: '1' },
     ]);
   });
 
@@ -72,7 +72,7 @@ describe.each(Object.entries(CLIENTS))('%s', (name, create) => {
     await database.query(`drop schema if exists "${schema}" cascade`, []);
     await database.query(sql({ schema }), []);
     await migrate(client, { schema });
-    await expect(database.query(`select version from "${schema}".meta`, [])).resolves.toEqual([{ version: '2' }]);
+    await expect(database.query(`select version from "${schema}".meta`, [])).resolves.toEqual([{ version: '3' }]);
   });
 });
 

@@ -41,7 +41,7 @@ it('an older schema says to migrate', async () => {
   await expectSetupError(
     admin,
     'older',
-    /^the schema "older" has version 0, and this library needs version 2: call mig/,
+    /^the schema "older" has version 0, and this library needs version 3: call mig/,
   );
 });
 
@@ -66,7 +66,8 @@ it('a schema of version 1 is brought to this version, and its claims stay', asyn
   } as const;
   await createPostgresClaimStore(admin, { schema: 'first' }).begin(id, begin);
   await admin.query(
-    'update first.meta set version = 1; drop function first.claims_2, first.write_rows_1, first.check_rows_1',
+    `update first.meta set version = 1; drop table first.slots; drop function first.claims_2, first.write_rows_1,
+      first.check_rows_1, first.cooldown_1, first.put_block_1, first.slots_lock_1, first.slots_1`,
   );
   const rows = { complete: { mark: 'update first.meta set oldest = oldest from step' } };
   const store = createPostgresClaimStore(admin, { schema: 'first', rows });
@@ -87,7 +88,7 @@ it('a newer schema says to update headgate, to migrate too; a newer one that wor
   expect((await store.consume('a', 'r', windowSet, 1)).accepted).toBe(true);
   await migrate(admin, { schema: 'newer' });
   await admin.query('update newer.meta set oldest = 6; drop function newer.consume_1; drop table newer.counters');
-  await expectSetupError(admin, 'newer', /has version 7, which needs a library for version 6 or later, not 2: update/);
+  await expectSetupError(admin, 'newer', /has version 7, which needs a library for version 6 or later, not 3: update/);
   await expect(migrate(admin, { schema: 'newer' })).rejects.toMatchObject({ code: 'store_setup' });
 });
 

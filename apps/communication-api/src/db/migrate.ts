@@ -14,6 +14,7 @@ import * as failedConversations from './migrations/0011-failed-conversations.ts'
 import * as secondFactor from './migrations/0012-second-factor.ts';
 import * as claims from './migrations/0013-claims.ts';
 import * as sharedLimits from './migrations/0014-shared-limits.ts';
+import * as slots from './migrations/0015-slots.ts';
 
 /** In the order in which they run. A migration that was released is never changed: the next one changes its result. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -30,6 +31,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0012-second-factor': secondFactor,
   '0013-claims': claims,
   '0014-shared-limits': sharedLimits,
+  '0015-slots': slots,
 };
 export const MIGRATION_NAMES: readonly string[] = Object.keys(MIGRATIONS);
 const TABLE = 'migrations';

@@ -10,15 +10,19 @@ import { gatewayConfig, MANY } from './gateway-settings.mjs';
 
 const READY_WITHIN_MS = 10_000;
 export const [FLOOR, MEMORY, REDIS] = ['floor', 'headgate, memory', 'headgate, Redis'];
+export const LEASES = 'headgate, Redis with leases';
 export const WORKERS = 'headgate, Redis, 2 workers';
+export const NODE_FLOOR = 'the same with node:http out';
 export const [FASTIFY, EXPRESS, NGINX, HAPROXY] = ['fastify', 'express', 'nginx', 'haproxy'];
 const [AGAINST_MEMORY, AGAINST_REDIS] = ['other build, memory', 'other build, Redis'];
 
 /** How each candidate is started: `(world) => { port, pids, stop }`. */
 const STARTS = {
   [FLOOR]: (world) => startNode('floor', world),
+  [NODE_FLOOR]: (world) => startNode('nodeFloor', world),
   [MEMORY]: (world) => startHeadgate('memory', world),
   [REDIS]: (world) => startHeadgateOnRedis(world),
+  [LEASES]: (world) => startHeadgateOnRedis({ ...world, leases: true }),
   [WORKERS]: (world) => startHeadgateOnRedis({ ...world, workers: 2 }),
   [FASTIFY]: (world) => startNode('fastify', world),
   [EXPRESS]: (world) => startNode('express', world),
@@ -34,10 +38,11 @@ const PROGRAMS = { [NGINX]: '-v', [HAPROXY]: '-v' };
 /** What a candidate does less than headgate. */
 export const LESS = {
   [FLOOR]: 'no key, limit, log, deadline or bound',
-  [FASTIFY]: 'one window; no request log',
-  [EXPRESS]: 'one window; no request log',
-  [NGINX]: 'a rate per second instead of windows',
-  [HAPROXY]: 'one sliding average instead of windows; no request log',
+  [NODE_FLOOR]: 'no key, limit, log, deadline or bound',
+  [FASTIFY]: 'no key; one window',
+  [EXPRESS]: 'no key; one window',
+  [NGINX]: 'no key; a rate per second instead of windows',
+  [HAPROXY]: 'no key; one sliding average instead of windows',
 };
 
 /** @returns the version of each program that is installed */
@@ -76,8 +81,8 @@ async function startNode(proxy, { upstreamPort, profile }) {
 }
 
 export async function startHeadgate(store, world) {
-  const { folder, upstreamPort, workers, dist, profile, name = `headgate-${Date.now()}` } = world;
-  const config = gatewayConfig({ store, upstreamPort, workers });
+  const { folder, upstreamPort, workers, leases, dist, profile, name = `headgate-${Date.now()}` } = world;
+  const config = gatewayConfig({ store, upstreamPort, workers, leases });
   const { pid, ...gateway } = await startGatewayProcess({ folder, name, config, dist, profile });
   return { ...gateway, pids: processTree(pid) };
 }
@@ -127,7 +132,7 @@ async function listening(child, port, name) {
   throw new Error(`${name} did not listen within ${READY_WITHIN_MS} ms`);
 }
 
-/** The log goes to /dev/null, as that of headgate does. */
+/** Its log goes to /dev/null, as that of headgate does. */
 const nginxConfig = ({ folder, port, upstreamPort }) => `
 daemon off;
 worker_processes 1;
@@ -141,7 +146,7 @@ http {
   uwsgi_temp_path ${folder}/nginx-uwsgi;
   scgi_temp_path ${folder}/nginx-scgi;
   keepalive_requests ${MANY};
-  limit_req_zone $http_x_api_key zone=keys:10m rate=1000000r/s;
+  limit_req_zone $arg_account_id zone=keys:10m rate=1000000r/s;
   upstream api { server 127.0.0.1:${upstreamPort}; keepalive 256; keepalive_requests ${MANY}; }
   server {
     listen 127.0.0.1:${port};
@@ -157,9 +162,12 @@ http {
 
 const haproxyConfig = ({ port, upstreamPort }) => `
 global
+  log stdout format raw local0
   nbthread 1
   maxconn 1024
 defaults
+  log global
+  option httplog
   mode http
   timeout connect 5s
   timeout client 60s
@@ -169,7 +177,7 @@ backend keys
   stick-table type string len 64 size 100k expire 2m store http_req_rate(1m)
 frontend clients
   bind 127.0.0.1:${port}
-  http-request track-sc0 req.hdr(x-api-key) table keys
+  http-request track-sc0 url_param(account_id) table keys
   http-request deny deny_status 429 if { sc_http_req_rate(0) gt ${MANY} }
   default_backend api
 backend api

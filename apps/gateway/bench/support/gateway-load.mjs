@@ -2,7 +2,7 @@
 // before its next request, and ends after the first response past the end of the measurement.
 import { connect } from 'node:net';
 import { answerWith } from 'headgate-bench/member';
-import { jsonOf, LARGE_BYTES, REQUESTS, targetOf } from './gateway-settings.mjs';
+import { jsonOf, LARGE_BYTES, REQUESTS, targetsOf } from './gateway-settings.mjs';
 import { createResponseReader } from './response-reader.mjs';
 
 const LARGE = Buffer.alloc(LARGE_BYTES, 'x');
@@ -12,12 +12,13 @@ function writerOf(request, prefix) {
   const { method, bodyBytes, fields, idempotencyKeys } = request;
   const known = { host: 'localhost', ...fields, ...(bodyBytes > 0 && { 'content-length': bodyBytes }) };
   const lines = Object.entries(known).map(([name, value]) => `${name}: ${value}\r\n`);
-  const head = `${method} ${targetOf(request)} HTTP/1.1\r\n${lines.join('')}`;
+  const heads = targetsOf(request).map((target) => `${method} ${target} HTTP/1.1\r\n${lines.join('')}`);
   const isLarge = bodyBytes === LARGE_BYTES;
   const text = bodyBytes > 0 && !isLarge ? jsonOf(bodyBytes) : '';
   let count = 0;
   return (socket) => {
-    socket.write(`${head}${idempotencyKeys ? `idempotency-key: ${prefix}${count++}\r\n` : ''}\r\n${text}`);
+    const head = heads[count++ % heads.length];
+    socket.write(`${head}${idempotencyKeys ? `idempotency-key: ${prefix}${count}\r\n` : ''}\r\n${text}`);
     if (isLarge) socket.write(LARGE);
   };
 }

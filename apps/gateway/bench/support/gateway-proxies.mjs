@@ -1,7 +1,8 @@
 // A process of the topic gateway: one proxy that is written with Node. Its argument names it.
-import { Agent, createServer } from 'node:http';
+import { Agent, createServer, request as sendRequest } from 'node:http';
 import { answerWith } from 'headgate-bench/member';
 import { requirePeer } from 'headgate-bench/peers';
+import pino from 'pino';
 import { Pool } from 'undici';
 import { MANY } from './gateway-settings.mjs';
 
@@ -12,7 +13,13 @@ const CONNECTIONS = 256;
 
 const listen = (server) =>
   new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server.address().port)));
-const keyOf = (request) => request.headers['x-api-key'];
+const accountOf = (request) => request.query.account_id;
+
+/** One line per request, to the same place and in as large pieces as headgate's. */
+function createLog() {
+  const log = pino({ base: null }, pino.destination({ dest: '/dev/null', sync: false, minLength: 16_000 }));
+  return (method, route, status, ms) => log.info({ method, route, status, ms }, 'request');
+}
 
 /** The least that a proxy on Node needs: no key, no limit, no log, no deadline, no bound. */
 function floor() {
@@ -44,10 +51,31 @@ function floor() {
   );
 }
 
+/** The same with the HTTP client of Node in place of undici. */
+function nodeFloor() {
+  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+  const { hostname, port } = new URL(upstream);
+  return listen(
+    createServer((request, response) => {
+      const { url: path, method, headers } = request;
+      const sent = sendRequest({ agent, hostname, port, path, method, headers }, (answer) => {
+        response.writeHead(answer.statusCode, answer.rawHeaders);
+        answer.pipe(response);
+      });
+      sent.on('error', (error) => response.destroy(error));
+      request.pipe(sent);
+    }),
+  );
+}
+
 async function fastify() {
   const { default: create } = await import('fastify');
   const app = create();
-  await app.register(requirePeer('@fastify/rate-limit'), { max: MANY, timeWindow: MINUTE_MS, keyGenerator: keyOf });
+  const log = createLog();
+  app.addHook('onResponse', async (request, reply) => {
+    log(request.method, request.routeOptions.url, reply.statusCode, reply.elapsedTime);
+  });
+  await app.register(requirePeer('@fastify/rate-limit'), { max: MANY, timeWindow: MINUTE_MS, keyGenerator: accountOf });
   await app.register(requirePeer('@fastify/http-proxy'), { upstream, undici: { connections: CONNECTIONS } });
   await app.listen({ host: '127.0.0.1', port: 0 });
   return app.server.address().port;
@@ -58,12 +86,18 @@ async function express() {
   const { createProxyMiddleware } = requirePeer('http-proxy-middleware');
   const { rateLimit } = requirePeer('express-rate-limit');
   const app = create();
-  app.use(rateLimit({ limit: MANY, windowMs: MINUTE_MS, keyGenerator: keyOf }));
+  const log = createLog();
+  app.use((request, response, next) => {
+    const began = performance.now();
+    response.once('finish', () => log(request.method, request.path, response.statusCode, performance.now() - began));
+    next();
+  });
+  app.use(rateLimit({ limit: MANY, windowMs: MINUTE_MS, keyGenerator: accountOf }));
   // Without an agent it would open a connection for each request.
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
   app.use(createProxyMiddleware({ target: upstream, agent }));
   return listen(createServer(app));
 }
 
-const port = await { floor, fastify, express }[proxy]();
+const port = await { floor, nodeFloor, fastify, express }[proxy]();
 answerWith(() => ({ port, pid: process.pid }));

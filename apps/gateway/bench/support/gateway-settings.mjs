@@ -1,13 +1,29 @@
 // What all processes of the topic gateway agree on: the requests, the key, the account and the limits.
 export const TOKEN = 'a-token-of-the-benchmark';
-export const ACCOUNT = 'acc_1';
+/** The requests of a workload name these in turn. */
+export const ACCOUNTS = Array.from({ length: 1_000 }, (_, i) => `acc_${i + 1}`);
 /** A limit that is never reached, because the topic measures requests that are accepted. */
 export const MANY = 1_000_000_000;
 export const MIB = 1_048_576;
 export const LARGE_BYTES = 20 * MIB;
+/** Bytes of JSON in a request with an idempotency key, and in each small answer. */
 const JSON_BYTES = 300;
-const [SMALL_PATH, LARGE_PATH] = ['/things', '/files'];
-const fields = { 'x-api-key': TOKEN };
+export const ANSWER_BYTES = 1_024;
+const [SMALL_PATH, LARGE_PATH] = ['/api/v1/things', '/api/v1/files'];
+/** Other routes of the config. No request of the benchmark uses them. */
+const OTHER_ROUTES = ['chats', 'emails', 'calendars', 'contacts', 'webhooks'].flatMap((name) => [
+  `GET /api/v1/${name}/{id}`,
+  `POST /api/v1/${name}`,
+  `DELETE /api/v1/${name}/{id}`,
+]);
+/** The fields that a client library sends. */
+const fields = {
+  'x-api-key': TOKEN,
+  accept: 'application/json',
+  'accept-encoding': 'gzip, deflate, br',
+  'user-agent': 'api-client/2.1 (linux; node 22.11.0)',
+  traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+};
 const keyed = { ...fields, 'content-type': 'application/json' };
 
 /**
@@ -28,7 +44,7 @@ export const REQUESTS = {
   upload: { method: 'POST', path: LARGE_PATH, fields, bodyBytes: LARGE_BYTES, connections: 4 },
 };
 
-export const targetOf = ({ path }) => `${path}?account_id=${ACCOUNT}`;
+export const targetsOf = ({ path }) => ACCOUNTS.map((account) => `${path}?account_id=${account}`);
 
 /** A JSON text of the asked length. */
 export function jsonOf(bytes) {
@@ -37,12 +53,15 @@ export function jsonOf(bytes) {
 }
 
 /** The config of `headgate serve`: two limits of two windows each. */
-export function gatewayConfig({ store, upstreamPort, workers = 1 }) {
+export function gatewayConfig({ store, upstreamPort, workers = 1, leases = false }) {
   const windows = [`${MANY}/1m`, `${MANY}/1d`];
-  const routes = Object.values(REQUESTS).map(({ method, path, idempotencyKeys = false }) => ({
+  const measured = Object.values(REQUESTS).map(({ method, path, idempotencyKeys = false }) => ({
     route: `${method} ${path}`,
-    account: 'query.account_id',
     idempotent: idempotencyKeys,
+  }));
+  const routes = [...measured, ...OTHER_ROUTES.map((route) => ({ route }))].map((route) => ({
+    account: 'query.account_id',
+    ...route,
   }));
   return {
     store,
@@ -50,8 +69,9 @@ export function gatewayConfig({ store, upstreamPort, workers = 1 }) {
     storeDeadlineMs: 10_000,
     upstream: `http://127.0.0.1:${upstreamPort}`,
     keys: [{ token: TOKEN, application: 'app' }],
-    accounts: [{ id: ACCOUNT, application: 'app' }],
+    accounts: ACCOUNTS.map((id) => ({ id, application: 'app' })),
     routes,
+    ...(leases && { leases }),
     limits: {
       default: { allMethods: windows, routes: Object.fromEntries(routes.map(({ route }) => [route, windows])) },
     },

@@ -1,12 +1,26 @@
 // The upstream of the topic gateway, as light as possible: one fixed response to each request.
 import { createServer } from 'node:net';
 import { answerWith } from 'headgate-bench/member';
-import { LARGE_BYTES, REQUESTS } from './gateway-settings.mjs';
+import { ANSWER_BYTES, jsonOf, LARGE_BYTES, REQUESTS } from './gateway-settings.mjs';
 import { createRequestReader } from './request-reader.mjs';
 
-const answer = (body, type) =>
-  Buffer.from(`HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
-const SMALL = answer('ok', 'text/plain');
+/** The fields that an API sends. */
+const FIELDS = {
+  date: 'Fri, 27 Nov 2026 13:00:00 GMT',
+  'cache-control': 'private, max-age=0',
+  etag: '"5f1d-18c2a4e9"',
+  vary: 'accept-encoding',
+  'x-content-type-options': 'nosniff',
+  'strict-transport-security': 'max-age=31536000',
+};
+
+function answer(body, type) {
+  const fields = { ...FIELDS, 'content-type': type, 'content-length': body.length };
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+  return Buffer.from(`HTTP/1.1 200 OK\r\n${lines.join('')}\r\n${body}`);
+}
+
+const SMALL = answer(jsonOf(ANSWER_BYTES), 'application/json; charset=utf-8');
 const LARGE = answer('x'.repeat(LARGE_BYTES), 'application/octet-stream');
 const { method, path } = REQUESTS.download;
 

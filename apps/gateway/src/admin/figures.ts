@@ -97,7 +97,7 @@ function shownDecision(traffic: Traffic, requestId: string) {
   const traced = traffic.find(requestId);
   if (traced === undefined) return undefined;
   const { atMs, decision } = traced;
-  const { account, route, lane = null, cost, blocked, impossible, trace } = decision;
+  const { accepted, account, route, lane = null, cost, blocked, inFlight, impossible, trace } = decision;
   return {
     req_id: requestId,
     at: new Date(atMs).toISOString(),
@@ -108,6 +108,7 @@ function shownDecision(traffic: Traffic, requestId: string) {
     group: groupOf(decision) ?? null,
     cost,
     blocked: blocked === undefined ? null : { forMs: blocked.forMs, reason: blocked.reason ?? null },
+    inFlight: accepted ? null : (inFlight ?? null),
     impossible,
     trace: trace.map(stateOf),
   };

@@ -1,8 +1,9 @@
-import { type LimitInput, parseLimit } from 'headgate';
+import { parseLimit } from 'headgate';
 import { layerOf } from 'headgate/internal';
 import type { AdjustTarget, LayeredLimits, LimitSet } from 'headgate/limits';
 import { recommendedLimits } from 'headgate/recommended';
 import type { Adjustment } from 'headgate/stores';
+import { windowsOf } from '../config/limits.ts';
 import type { Config } from '../config/schema.ts';
 import type { ListedLimit } from './limit-index.ts';
 import { textsOf } from './limit-origins.ts';
@@ -56,10 +57,9 @@ export function exportLimits({ limits }: Config, adjustments: readonly Adjustmen
     const texts = textsOf(windows);
     if (target.route !== undefined) {
       set.routes ??= {};
-      define(set.routes, target.route, texts);
+      define(set.routes, target.route, withWindows(ownValue(set.routes, target.route), texts));
     } else {
-      const { allMethods } = set;
-      set.allMethods = allMethods !== undefined && 'windows' in allMethods ? { ...allMethods, windows: texts } : texts;
+      set.allMethods = withWindows(set.allMethods, texts);
     }
   }
   return merged;
@@ -75,12 +75,13 @@ function recommendedSet({ provider }: AdjustTarget): LimitSet | undefined {
 }
 
 function limitIn(set: LimitSet | undefined, route: string | undefined): string[] | null {
-  const input = route === undefined ? windowsOf(set?.allMethods) : ownValue(set?.routes, route);
+  const input = windowsOf(route === undefined ? set?.allMethods : ownValue(set?.routes, route));
   return input === undefined ? null : textsOf(parseLimit(input));
 }
 
-function windowsOf(allMethods: LimitSet['allMethods']): LimitInput | undefined {
-  return allMethods !== undefined && 'windows' in allMethods ? allMethods.windows : allMethods;
+/** The limit with other windows. Its scope and its requests in flight stay. */
+function withWindows<Limit extends object>(limit: Limit | undefined, windows: string[]) {
+  return limit === undefined || Array.isArray(limit) ? windows : { ...limit, windows };
 }
 
 function shownAdjustment({ windows, version, by, reason, at, until }: Adjustment): NonNullable<ShownLimit['adjusted']> {

@@ -136,5 +136,5 @@ function scopeOf(limits: LayeredLimits, target: AdjustTarget): AllMethodsScope {
 }
 
 function ownScope({ allMethods }: LimitSet = {}): AllMethodsScope | undefined {
-  return allMethods !== undefined && 'windows' in allMethods ? allMethods.scope : undefined;
+  return allMethods !== undefined && 'scope' in allMethods ? allMethods.scope : undefined;
 }

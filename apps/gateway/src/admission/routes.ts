@@ -32,6 +32,8 @@ interface StoredRoute {
   readonly isLiteral: boolean;
 }
 
+const NO_PARAMETERS: RouteMatch['parameters'] = new Map();
+
 /** @param config with checked routes */
 export function createRoutes(config: Pick<Config, 'routes' | 'idempotency' | 'strictSiblings'>): Routes {
   const tree = createRouteTree<StoredRoute>();
@@ -52,6 +54,7 @@ export function createRoutes(config: Pick<Config, 'routes' | 'idempotency' | 'st
     if (stored === undefined) return undefined;
     const { route, parameters, isLiteral } = stored;
     if (!isLiteral && similar?.hides(route.name, method, segments)) return undefined;
+    if (parameters.length === 0) return { route, parameters: NO_PARAMETERS };
     return { route, parameters: new Map(parameters.map(([name, i]) => [name, segments[i] as string])) };
   };
   return {

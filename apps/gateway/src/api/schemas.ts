@@ -64,4 +64,5 @@ export const windowState = z.object({
   durationMs: z.int(),
   resetMs: z.int().describe('Time until the window is over; 0 if it has not begun'),
   group: z.string().optional().describe('The group whose window it is; absent if it is of the account'),
+  unit: z.string().optional().describe('What the window counts; absent if it counts requests'),
 });

@@ -3,6 +3,12 @@ import type { z } from 'zod';
 import { nextTurn } from '../base/slices.ts';
 import type { windowState } from './schemas.ts';
 
+/** What is shown of a window. */
+export type ShownWindow = Pick<
+  WindowStatus,
+  'limit' | 'max' | 'remaining' | 'durationMs' | 'resetMs' | 'unit' | 'group'
+>;
+
 /** A window in the form of answers. */
 export function stateOf({
   limit,
@@ -10,12 +16,11 @@ export function stateOf({
   remaining,
   durationMs,
   resetMs,
+  unit,
   group,
-}: Pick<WindowStatus, 'limit' | 'max' | 'remaining' | 'durationMs' | 'resetMs' | 'group'>): z.input<
-  typeof windowState
-> {
+}: ShownWindow): z.input<typeof windowState> {
   const state = { limit, max, used: max - remaining, remaining, durationMs, resetMs };
-  return group === undefined ? state : { ...state, group };
+  return { ...state, ...(unit !== undefined && { unit }), ...(group !== undefined && { group }) };
 }
 
 /** Peeks that are under way at a time for one request. */

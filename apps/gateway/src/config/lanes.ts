@@ -1,7 +1,8 @@
+import { parseLimit } from 'headgate';
 import { shareOfMax } from 'headgate/internal';
 import { type ConfigIssue, formatPath } from './config-error.ts';
 import { arrayOrEmpty, type JsonObject, objectOrEmpty } from './json.ts';
-import { layerHasWindows } from './limits.ts';
+import { layerHasWindows, windowsOf } from './limits.ts';
 import type { Config } from './schema.ts';
 import { didYouMean } from './suggest.ts';
 
@@ -62,7 +63,7 @@ export function laneWarnings({ limits, routes, keys, decisions }: Config): Confi
       : [{ path: formatPath(['limits', 'lanes', name]), reason: 'no route and no key has this lane' }]),
     ...layers.flatMap(([path, layer]) => {
       const empty = layerHasWindows(layer)
-        ? windowsOf(layer).find((max) => max > 0 && shareOfMax(max, share) === 0)
+        ? maxesOf(layer).find((max) => max > 0 && shareOfMax(max, share) === 0)
         : undefined;
       if (empty === undefined) return [];
       const reason = `${share} of ${empty} is 0, rounded down: this layer rejects every request of the lane ${name}`;
@@ -72,7 +73,7 @@ export function laneWarnings({ limits, routes, keys, decisions }: Config): Confi
 }
 
 /** The max of each window of a layer. */
-function windowsOf({ allMethods = [], routes = {} }: Config['limits']['default']): number[] {
-  const limits = ['windows' in allMethods ? allMethods.windows : allMethods, ...Object.values(routes)];
-  return limits.flat().map((window) => (typeof window === 'string' ? Number.parseInt(window, 10) : window.max));
+function maxesOf({ allMethods, routes = {} }: Config['limits']['default']): number[] {
+  const windows = [allMethods, ...Object.values(routes)].flatMap((limit) => parseLimit(windowsOf(limit) ?? []));
+  return windows.map(({ max }) => max);
 }

@@ -1,6 +1,7 @@
 import { formatWindow, parseLimit } from 'headgate';
 import type { Limit } from 'headgate/limits';
 import { type ConfigIssue, formatPath } from './config-error.ts';
+import { windowsOf } from './limits.ts';
 import type { Config } from './schema.ts';
 
 type Layer = Config['limits']['default'];
@@ -15,20 +16,20 @@ export function layerWarnings({ limits, perAddress }: Config): ConfigIssue[] {
     Object.entries(limits[group]).map(([name, layer]) => ({ path: [group, name], layer })),
   );
   const levels = [[{ path: ['default'], layer: limits.default }], ...groups];
-  const setsAllMethods = levels.map((level) => level.some(({ layer }) => layer.allMethods !== undefined));
+  const setsAllMethods = levels.map((level) => level.some(({ layer }) => windowsOf(layer.allMethods) !== undefined));
   // The recommended limits are layers of providers.
   if (limits.recommended) setsAllMethods[2] = true;
   const found = levels.flatMap((level, at) =>
     level.flatMap(({ path, layer }) => {
       const place = ['limits', ...path];
-      const own = layer.allMethods === undefined ? undefined : windowsIn(layer.allMethods);
+      const own = windowsOf(layer.allMethods) === undefined ? undefined : windowsIn(layer.allMethods);
       const isReplaced = setsAllMethods.slice(at + 1).includes(true);
       const isDefaults = !setsAllMethods.slice(1).includes(true);
       const beside = isReplaced ? [] : (own ?? (isDefaults ? windowsIn(limits.default.allMethods) : []));
       return [
         ...idleIn([...place, 'allMethods'], own ?? [], []),
         ...Object.entries(layer.routes ?? {}).flatMap(([route, limit]) =>
-          idleIn([...place, 'routes', route], parseLimit(limit), beside),
+          idleIn([...place, 'routes', route], parseLimit(windowsOf(limit) ?? []), beside),
         ),
       ];
     }),
@@ -41,7 +42,7 @@ export function layerWarnings({ limits, perAddress }: Config): ConfigIssue[] {
 }
 
 function windowsIn(allMethods: Layer['allMethods'] = []): Limit {
-  return parseLimit('windows' in allMethods ? allMethods.windows : allMethods);
+  return parseLimit(windowsOf(allMethods) ?? []);
 }
 
 /**
@@ -51,7 +52,8 @@ function windowsIn(allMethods: Layer['allMethods'] = []): Limit {
 function idleIn(path: readonly string[], windows: Limit, beside: Limit): ConfigIssue[] {
   return windows.flatMap((window) => {
     const narrower = [...windows, ...beside].find(
-      ({ max, durationMs }) => max > 0 && durationMs >= window.durationMs && window.max >= 2 * max,
+      ({ max, durationMs, unit }) =>
+        unit === window.unit && max > 0 && durationMs >= window.durationMs && window.max >= 2 * max,
     );
     if (narrower === undefined) return [];
     const reason = `${formatWindow(window)} never rejects a request, because ${formatWindow(narrower)} applies too and admits fewer`;

@@ -94,12 +94,16 @@ function layerIssues(path: readonly string[], layer: JsonObject, routes: readonl
   const { allMethods } = layer;
   const limits = objectOrEmpty(layer.routes);
   return [
-    ...(Array.isArray(allMethods)
-      ? durationIssues([...path, 'allMethods'], allMethods)
-      : durationIssues([...path, 'allMethods', 'windows'], objectOrEmpty(allMethods).windows)),
+    ...windowIssues([...path, 'allMethods'], allMethods),
     ...unknownNames([...path, 'routes'], limits, routes, 'route'),
-    ...Object.entries(limits).flatMap(([route, limit]) => durationIssues([...path, 'routes', route], limit)),
+    ...Object.entries(limits).flatMap(([route, limit]) => windowIssues([...path, 'routes', route], limit)),
   ];
+}
+
+function windowIssues(path: readonly string[], limit: unknown): ConfigIssue[] {
+  return Array.isArray(limit)
+    ? durationIssues(path, limit)
+    : durationIssues([...path, 'windows'], objectOrEmpty(limit).windows);
 }
 
 /** @param known the names in the file's own list */

@@ -1,5 +1,5 @@
-import { createLimiter, type Limiter } from 'headgate';
-import type { LayeredLimits, LimitSet } from 'headgate/limits';
+import { createLimiter, type Limiter, type LimitInput } from 'headgate';
+import type { LayeredLimits, LimitSet, RouteLimitInput } from 'headgate/limits';
 import { recommendedLimits } from 'headgate/recommended';
 import type { LimitStore } from 'headgate/stores';
 import { isLimited } from './account-source.ts';
@@ -53,16 +53,34 @@ export function unlimitedCandidateIssues({ limits }: ShadowConfig): ConfigIssue[
   return limits.unlimited ? [] : [{ path: 'shadow.limits', reason: NO_WINDOWS }];
 }
 
-/** Whether any limit contains a window. */
+/** Whether any limit contains a window, or bounds the requests in flight. */
 export function hasWindows({ recommended, default: common, plans, providers, accounts }: Config['limits']): boolean {
   const layers = [common, ...Object.values(plans), ...Object.values(providers), ...Object.values(accounts)];
   return recommended || layers.some(layerHasWindows);
 }
 
-/** Whether a limit of a layer contains a window. */
+/** Whether a limit of a layer contains a window, or bounds the requests in flight. */
 export function layerHasWindows({ allMethods = [], routes = {} }: Config['limits']['default']): boolean {
-  const windows = 'windows' in allMethods ? allMethods.windows : allMethods;
-  return windows.length > 0 || Object.values(routes).some((limit) => limit.length > 0);
+  return [allMethods, ...Object.values(routes)].some(rejects);
+}
+
+/** The windows of a limit; undefined if it leaves them to less specific layers. */
+export function windowsOf(limit: LimitInput | RouteLimitInput | undefined): LimitInput | undefined {
+  return limit === undefined || isList(limit) ? limit : limit.windows;
+}
+
+/** The most requests in flight of a limit; undefined if it leaves them to less specific layers. */
+export function inFlightOf(limit: LimitInput | RouteLimitInput | undefined): number | false | undefined {
+  return limit === undefined || isList(limit) ? undefined : limit.inFlight;
+}
+
+/** Whether a limit can reject a request. */
+export function rejects(limit: LimitInput | RouteLimitInput | undefined): boolean {
+  return (windowsOf(limit) ?? []).length > 0 || typeof inFlightOf(limit) === 'number';
+}
+
+function isList(limit: LimitInput | RouteLimitInput): limit is LimitInput {
+  return Array.isArray(limit);
 }
 
 /**
@@ -70,10 +88,22 @@ export function layerHasWindows({ allMethods = [], routes = {} }: Config['limits
  * dropped.
  */
 function merge(start: LimitSet | undefined, given: LimitSet | undefined, listed: ReadonlySet<string>): LimitSet {
-  const routes = Object.entries(start?.routes ?? {}).filter(([route]) => listed.has(route));
-  const allMethods = given?.allMethods ?? start?.allMethods;
+  const starts = new Map(Object.entries(start?.routes ?? {}).filter(([route]) => listed.has(route)));
+  const own = Object.entries(given?.routes ?? {}).map(
+    ([route, limit]) => [route, over(starts.get(route), limit)] as const,
+  );
+  const allMethods = given?.allMethods === undefined ? start?.allMethods : over(start?.allMethods, given.allMethods);
   return {
     ...(allMethods === undefined ? {} : { allMethods }),
-    routes: Object.fromEntries([...routes, ...Object.entries(given?.routes ?? {})]),
+    routes: Object.fromEntries([...starts, ...own]),
   };
+}
+
+/** A limit of the file in place of a recommended one, whose windows it keeps if it has only `inFlight`. */
+function over<Given extends LimitInput | RouteLimitInput>(
+  start: LimitInput | RouteLimitInput | undefined,
+  given: Given,
+): Given {
+  const windows = windowsOf(given) ?? windowsOf(start);
+  return isList(given) || windows === undefined ? given : { ...given, windows };
 }

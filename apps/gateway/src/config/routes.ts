@@ -1,4 +1,5 @@
 import { METHODS } from 'node:http';
+import type { Cost } from 'headgate';
 import type { ClaimSettings } from 'headgate/idempotency';
 import { settingsOf } from 'headgate/internal';
 import type { Groups } from 'headgate/limits';
@@ -18,6 +19,8 @@ export interface Route {
   readonly idempotent: RouteIdempotency | undefined;
   /** Whether the config says that it is not idempotent. */
   readonly ignoresKeys?: boolean | undefined;
+  /** What a request costs; undefined for 1. */
+  readonly cost?: Cost | undefined;
   /** The lane of its requests. */
   readonly lane?: string | undefined;
   /** Their groups: an id by name. */
@@ -39,7 +42,7 @@ export interface RouteIdempotency {
 
 /** The routes of a checked config. */
 export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idempotency'>): Route[] {
-  return routes.map(({ route, account, public: isPublic, idempotent, lane, groups, upstream }) => {
+  return routes.map(({ route, account, public: isPublic, idempotent, cost, lane, groups, upstream }) => {
     const own = typeof idempotent !== 'object' ? {} : idempotent;
     const {
       required = false,
@@ -54,6 +57,7 @@ export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idemp
       isPublic,
       idempotent: idempotent ? { settings, lateAnswerMs, required, compares } : undefined,
       ignoresKeys: idempotent === false,
+      cost,
       lane,
       groups,
       upstream,

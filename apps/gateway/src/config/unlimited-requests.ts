@@ -3,7 +3,7 @@ import { recommendedLimits } from 'headgate/recommended';
 import { CONSUMERS, consumerOf, countsFor, isLimited } from './account-source.ts';
 import type { ConfigIssue } from './config-error.ts';
 import { accountsIn } from './consumers.ts';
-import { hasWindows, limitsOf } from './limits.ts';
+import { hasWindows, limitsOf, rejects } from './limits.ts';
 import type { Account, Config } from './schema.ts';
 import { didYouMean } from './suggest.ts';
 
@@ -74,11 +74,11 @@ function groupsOf(accounts: readonly Account[], layers: LayeredLimits, config: C
 function isOverlooked(route: string, specific: readonly (LimitSet | undefined)[], common: LimitSet = {}): boolean {
   if (specific.some((layer) => layer?.allMethods !== undefined)) return false;
   const limit = specific.map((layer) => layer?.routes?.[route]).find((given) => given !== undefined);
-  return limit === undefined && (common.routes?.[route] ?? []).length === 0;
+  return limit === undefined && !rejects(common.routes?.[route]);
 }
 
-function hasAllMethods({ allMethods = [] }: LimitSet = {}): boolean {
-  return ('windows' in allMethods ? allMethods.windows : allMethods).length > 0;
+function hasAllMethods({ allMethods }: LimitSet = {}): boolean {
+  return rejects(allMethods);
 }
 
 function linesOf(

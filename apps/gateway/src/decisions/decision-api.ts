@@ -94,6 +94,8 @@ export function createDecisionApi({ operations, keys, shares }: DecisionApiOptio
     gate: { enter },
     forward(exchange, passage) {
       const { headers } = passage.settle({ status: 200 });
+      // Nobody says when the request of the caller ends.
+      void passage.end?.();
       sendReply(exchange, jsonReply(200, answerOf(exchange, passage), { ...FIELDS, ...headers }));
     },
   };

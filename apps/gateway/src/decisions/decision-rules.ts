@@ -1,5 +1,6 @@
 import type { Limiter } from 'headgate';
 import type { IdempotencyEvent } from 'headgate/idempotency';
+import type { SharedLimits } from 'headgate/shared-limits';
 import type { ClaimStore } from 'headgate/stores';
 import type { Accounts } from '../admission/accounts.ts';
 import type { AddressStage } from '../admission/address-stage.ts';
@@ -28,6 +29,7 @@ export interface DecisionRulesOptions {
   readonly admitHead: Admission['admitHead'];
   readonly gate: Rules['gate'];
   readonly limiter: Limiter;
+  readonly sharedLimits: Pick<SharedLimits, 'units'>;
   readonly chooseLane: ChooseLane;
   readonly claims: ClaimStore;
   readonly onIdempotency: (event: IdempotencyEvent) => void;
@@ -36,11 +38,13 @@ export interface DecisionRulesOptions {
 
 /** The rules of the listener that decides for others. Requests below `/decide` come from other proxies. */
 export function createDecisionRules(options: DecisionRulesOptions): Rules {
-  const { config, gate } = options;
+  const { config, gate, sharedLimits } = options;
+  // A reload can change them.
+  const units = (): readonly string[] => sharedLimits.units ?? [];
   const settle = createSettlement({ ...options, hasReceipts: config.decisions?.secret !== undefined });
   const api = createDecisionApi({ ...options, operations: operationsOf(options, settle) });
   const { trustedProxies } = config.clientAddress;
-  const forwardAuth = createForwardAuth({ ...options, trustedProxies, gate, settle });
+  const forwardAuth = createForwardAuth({ ...options, trustedProxies, gate, settle, units });
   const rulesFor = ({ request: { url = '' } }: Exchange): Rules => (/^\/decide([/?]|$)/.test(url) ? forwardAuth : api);
   return {
     prepare: (exchange) => rulesFor(exchange).prepare?.(exchange),

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { Cost } from 'headgate';
 import { createClientIp } from 'headgate/client-ip';
 import type { GateAnswer } from 'headgate/gate';
 import type { Reply } from 'headgate/http';
@@ -18,6 +19,8 @@ export interface ForwardAuthOptions extends Pick<Rules, 'limitAddress' | 'gate'>
   readonly trustedProxies: Config['clientAddress']['trustedProxies'];
   readonly admitHead: Admission['admitHead'];
   readonly settle: Settle;
+  /** What the limits count beside requests. */
+  readonly units: () => readonly string[];
 }
 
 /** The request that a proxy asks about. */
@@ -54,6 +57,7 @@ export function createForwardAuth({
   admitHead,
   gate,
   settle,
+  units,
 }: ForwardAuthOptions): Rules {
   const isProxy = createProxyCheck(trustedProxies);
   const faults = new WeakMap<Exchange, Refusal>();
@@ -73,8 +77,8 @@ export function createForwardAuth({
     }
     const asked = form.read(request.rawHeaders);
     if (isRefusal(asked)) return asked;
-    const cost = readCost(query);
-    if (isRefusal(cost)) return cost;
+    const cost = readCost(query, units());
+    if (cost !== undefined && isRefusal(cost)) return cost;
     exchange.method = asked.method;
     exchange.target = asked.target;
     exchange.cost = cost;
@@ -108,6 +112,8 @@ export function createForwardAuth({
     },
     forward(exchange, passage) {
       const { headers } = passage.settle({ status: 200 });
+      // Nobody says when the request of the other proxy ends.
+      void passage.end?.();
       const receipt = receiptOf(passage.decision);
       const own = receipt === undefined ? {} : { [RECEIPT_FIELD]: receipt };
       sendReply(exchange, { status: 200, headers: { ...FIELDS, ...headers, ...own }, body: '' });
@@ -151,13 +157,22 @@ function onlyValue(rawHeaders: readonly string[], name: string): string | undefi
   return more.length > 0 ? undefined : value;
 }
 
-/** Of the URL that the config of the proxy contains, so that no client can choose it. */
-function readCost(query: string): number | Refusal {
-  const [cost = '1', ...more] = new URLSearchParams(query).getAll('cost');
-  const isOther = [...new URLSearchParams(query).keys()].some((name) => name !== 'cost');
-  const value = Number(cost);
-  if (isOther || more.length > 0 || !/^[1-9]\d*$/.test(cost) || !Number.isSafeInteger(value)) return BAD_QUERY;
-  return value;
+/**
+ * Of the URL that the config of the proxy contains, so that no client can choose it: `cost=2`, and `cost.tokens=800` for a
+ * unit. Undefined if it has neither.
+ */
+function readCost(query: string, units: readonly string[]): Cost | undefined | Refusal {
+  const costs = new Map<string, number>();
+  for (const [name, text] of new URLSearchParams(query)) {
+    const unit = name === 'cost' ? 'requests' : /^cost\.(.+)$/.exec(name)?.[1];
+    const value = Number(text);
+    const isCost = /^[1-9]\d*$/.test(text) && Number.isSafeInteger(value);
+    const isKnown = unit !== undefined && ['requests', ...units].includes(unit);
+    if (!isKnown || costs.has(unit) || !isCost) return BAD_QUERY;
+    costs.set(unit, value);
+  }
+  if (costs.size === 0) return undefined;
+  return { requests: 1, ...Object.fromEntries(costs) };
 }
 
 /** A module of nginx takes any status but 2xx, 401 and 403 for its own error: a 429 would become a 500. */
@@ -193,5 +208,5 @@ const NOT_TRUSTED = refuse(
 const BAD_QUERY = refuse(
   422,
   'errors/unprocessable_entity',
-  'The query may have only a cost, once: a whole number, at least 1.',
+  'The query may have only a cost, and one per unit of the limits as in cost.tokens, once each: whole numbers, at least 1.',
 );

@@ -1,10 +1,12 @@
-import type { Limiter } from 'headgate';
+import type { Cost, Limiter } from 'headgate';
 import type { GateAnswer, GateEntry } from 'headgate/gate';
 import { createFingerprinter, type Fingerprint, isBodyError, readIdempotencyKey } from 'headgate/http';
+import { faultOfCost } from 'headgate/internal';
 import type { MaybePromise } from 'headgate/stores';
 import { z } from 'zod';
 import type { Accounts } from '../admission/accounts.ts';
 import { departureSignal, forwardedKey, MISSING_KEY, reconcile } from '../admission/body-stage.ts';
+import { cost, finalCost } from '../api/cost.ts';
 import { blockOfAll, peekAll } from '../api/peek-all.ts';
 import { blocked, windowState } from '../api/schemas.ts';
 import { stateOf } from '../api/window-state.ts';
@@ -97,6 +99,12 @@ export function limitOperations(options: LimitOperationsOptions): DecisionOperat
     };
     return undefined;
   };
+  /** Why the limits of a request do not take its cost. */
+  const costFault = ({ account, route }: KnownSubject, given: Cost | undefined): string | undefined => {
+    if (account === undefined) return undefined;
+    const { id, provider, plan } = account;
+    return faultOfCost(limiter, { account: id, route: route.name, provider, plan }, given ?? route.cost ?? 1);
+  };
   return [
     decisionOperation({
       id: 'decide',
@@ -107,7 +115,9 @@ export function limitOperations(options: LimitOperationsOptions): DecisionOperat
         'A rejection is the answer that the gateway itself would send: send it to the client as it is. With `idempotency` it acquires the claim of the key first.',
       body: z.strictObject({
         ...subject,
-        cost: z.int().min(1).default(1).describe('How much of each window the request uses'),
+        cost: cost
+          .optional()
+          .describe('A number of requests, or a cost per unit of the limits. By default that of the route, or 1'),
         idempotency: idempotency.optional(),
       }),
       answer: decision,
@@ -127,6 +137,8 @@ export function limitOperations(options: LimitOperationsOptions): DecisionOperat
         exchange.cost = body.cost;
         exchange.lane = found.lane;
         exchange.groups = found.groups;
+        const fault = costFault(found, body.cost);
+        if (fault !== undefined) return invalid('cost', fault);
         const refusal = setClaim(found, body.idempotency, caller);
         if (refusal !== undefined) return refusal;
         if (found.address === undefined || limitAddress === undefined) return enter(exchange);
@@ -171,7 +183,9 @@ export function limitOperations(options: LimitOperationsOptions): DecisionOperat
         'The key must have the role `service`, so that no client can refund itself. If the cost is higher than the charge, the difference is charged even if it does not fit.',
       body: z.strictObject({
         receipt: z.string().max(MAX_RECEIPT).describe('`receipt` of the decision'),
-        cost: z.int().min(0).describe('What the request cost in the end'),
+        cost: finalCost.describe(
+          'What the request cost in the end: a number of requests, or a cost per unit. 0 refunds all units; units that are not named stay as they are',
+        ),
       }),
       answer: z.object({
         changed: z.boolean().describe('false: it was settled before, or its windows are over'),

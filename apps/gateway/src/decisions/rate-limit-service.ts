@@ -113,7 +113,7 @@ class RunningCall {
     if (subject === undefined) return { answer: UNMATCHED };
     const { route, account, isShadow } = subject;
     if (account === undefined) return rejected({ outcome: 'unknown_account', shown: undefined }, NO_FIELDS, isShadow);
-    const cost = this.call.descriptors[at]?.hitsAddend ?? (this.call.hitsAddend || 1);
+    const cost = this.call.descriptors[at]?.hitsAddend ?? (this.call.hitsAddend || undefined);
     if (cost === 0) {
       const { hasRoom, shown } = await this.#peek(subject);
       if (hasRoom) return { answer: { outcome: 'accepted', shown } };
@@ -172,6 +172,8 @@ function settleAll(passages: readonly Passage[]): Reply['headers'] {
   let shown: Reply['headers'] = {};
   for (const passage of passages) {
     const { headers } = passage.settle({ status: 200 });
+    // Nobody says when the request of the other proxy ends.
+    void passage.end?.();
     const left = shownOf(passage.decision)?.remaining ?? Number.POSITIVE_INFINITY;
     if (left < least) {
       least = left;

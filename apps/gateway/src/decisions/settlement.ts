@@ -1,10 +1,10 @@
-import { isHeadgateError, type Limiter } from 'headgate';
+import { type Cost, isHeadgateError, type Limiter } from 'headgate';
 import type { MaybePromise } from 'headgate/stores';
 import { type Refusal, refuse } from '../exchange/refusal.ts';
 import { subjectOfReceipt } from './receipt.ts';
 
 /** Settles a charge by its receipt. Resolves to whether it changed anything. */
-export type Settle = (receipt: string, cost: number) => MaybePromise<boolean | Refusal>;
+export type Settle = (receipt: string, cost: Cost) => MaybePromise<boolean | Refusal>;
 
 /** Options of {@link createSettlement}. */
 export interface SettlementOptions {
@@ -23,6 +23,7 @@ export function createSettlement({ limiter, hasReceipts, onRefund }: SettlementO
       return changed;
     } catch (error) {
       if (isHeadgateError(error, 'invalid_receipt')) return BAD_RECEIPT;
+      if (isHeadgateError(error, 'invalid_cost')) return refuse(422, 'errors/unprocessable_entity', error.message);
       throw error;
     }
   };

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Cost } from 'headgate';
 import type { IdempotentRequest } from 'headgate/gate';
 import type { HeaderFields, Reply } from 'headgate/http';
 import type { Groups } from 'headgate/limits';
@@ -34,7 +35,8 @@ export interface KeyedRequest {
 export interface Subject {
   readonly route: Route | undefined;
   readonly account: Account | undefined;
-  readonly cost: number;
+  /** What a caller or a proxy says; undefined for the cost of the route. */
+  readonly cost: Cost | undefined;
   /** A lane of the limits; undefined without one. */
   readonly lane: string | undefined;
   /** Its groups: an id by name; undefined without any. */
@@ -58,8 +60,7 @@ export interface Exchange extends Subject {
   target: string;
   /** Undefined for a request that is to be forwarded. */
   door: Door | undefined;
-  /** How much of each window the request uses. */
-  cost: number;
+  cost: Cost | undefined;
   /** The lane of its route or of its key: that with the smaller share. */
   lane: string | undefined;
   /** The groups of its account, its key and its route. */
@@ -99,6 +100,8 @@ export interface Exchange extends Subject {
   closesConnection: boolean;
   /** Stops the forwarding of this exchange; undefined if nothing has to be stopped. */
   release: (() => void) | undefined;
+  /** Called when the response is closed, after its line of the log. */
+  onClosed: (() => void) | undefined;
 }
 
 /** @param id unique in the log */
@@ -117,7 +120,7 @@ export function createExchange(
     method: request.method ?? '',
     target: request.url ?? '',
     door: undefined,
-    cost: 1,
+    cost: undefined,
     lane: undefined,
     groups: undefined,
     shape: undefined,
@@ -139,6 +142,7 @@ export function createExchange(
     hasOwnAnswer: false,
     closesConnection: false,
     release: undefined,
+    onClosed: undefined,
   };
 }
 

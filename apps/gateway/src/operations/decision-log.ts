@@ -88,7 +88,7 @@ export class DecisionLog {
    * @param find only called while the log is on
    */
   onDecision(requestId: string, decision: Decision, find: (account: string) => Account | undefined): void {
-    const place = this.#places.get(firstOf(decision));
+    const place = placeIn(this.#places, decision);
     if (place?.order === undefined || !this.#options.isOn()) return;
     const fields = fieldsOf(decision, { order: place.order, at: decision.decidedAt }, find(decision.account));
     const outcome = decision.accepted ? (decision.degraded ? 'degraded' : 'accepted') : 'rejected';
@@ -100,7 +100,7 @@ export class DecisionLog {
 
   /** The charge of a request was refunded. */
   onRefund(requestId: string, decision: Decision): void {
-    const place = this.#settlements.get(firstOf(decision));
+    const place = placeIn(this.#settlements, decision);
     if (place === undefined || !this.#options.isOn()) return;
     const { order, at } = place;
     this.#options.write(`"req_id":"${requestId}","cost":0,"at":${at},"order":${order},"msg":"refund"`);
@@ -146,9 +146,10 @@ export class DecisionLog {
   }
 }
 
-/** The store's own decision: of a request with groups that about its account. */
-function firstOf(decision: Decision): Decision {
-  return decision.parts?.[0]?.decision ?? decision;
+/** A decision of several parts is numbered by its account's. */
+function placeIn(places: WeakMap<Decision, Place>, decision: Decision): Place | undefined {
+  const { parts } = decision;
+  return places.get(parts?.[0]?.decision ?? decision);
 }
 
 function fieldsOf(decision: Decision, { order, at }: Place, account: Account | undefined): string {
@@ -160,6 +161,7 @@ function fieldsOf(decision: Decision, { order, at }: Place, account: Account | u
     (decision.groups === undefined ? '' : `"groups":${JSON.stringify(decision.groups)},`) +
     `"cost":${decision.cost},"at":${at},"order":${order},` +
     (decision.degraded ? '"degraded":true,' : '') +
-    (decision.blocked === undefined ? '' : '"blocked":true,')
+    (decision.blocked === undefined ? '' : '"blocked":true,') +
+    (decision.accepted || decision.inFlight === undefined ? '' : '"in_flight":true,')
   );
 }

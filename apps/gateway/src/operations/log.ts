@@ -51,9 +51,10 @@ const CLOSE_MS = 500;
 const SHARED_PIPE = { minLength: 3_072, maxWrite: 4_096 };
 
 /**
- * Lines are written together: as soon as they reach this many bytes, or after this time. A write costs a system call.
+ * Lines are written together: as soon as they reach this many bytes, or after this time. A write costs a system call in
+ * another thread, which must be woken for it.
  */
-const MIN_WRITE_BYTES = 4_096;
+const IN_LARGE_PIECES = { minLength: 32_768, maxWrite: 65_536 };
 const FLUSH_MS = 10;
 
 /** How many causes of an error are logged. */
@@ -139,8 +140,7 @@ export function createLog(fd = 1, base: { readonly worker: number } | null = nul
     fd,
     sync: false,
     maxLength: MAX_BUFFERED_BYTES,
-    minLength: MIN_WRITE_BYTES,
-    ...(base && SHARED_PIPE),
+    ...(base === null ? IN_LARGE_PIECES : SHARED_PIPE),
   });
   // If the reader of the log goes away, the gateway must go on.
   sink.on('error', () => {});

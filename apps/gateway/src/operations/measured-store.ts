@@ -22,6 +22,8 @@ export function measuredStore(store: LimitStore, observe: Observe): LimitStore {
     lease: timed('lease'),
     peek: timed('peek'),
     settle: timed('settle'),
+    holdSlot: timed('hold_slot'),
+    releaseSlot: timed('release_slot'),
     reset: timed('reset'),
     block: timed('block'),
     unblock: timed('unblock'),

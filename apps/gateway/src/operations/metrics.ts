@@ -5,10 +5,12 @@ import type { IdempotencyEvent } from 'headgate/idempotency';
 import type { ShadowDecision } from 'headgate/shadow';
 import type { LimitStore } from 'headgate/stores';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { getOrCreate } from '../base/get-or-create.ts';
 import type { ListenerName } from '../config/tls-files.ts';
 import type { Door } from '../exchange/exchange.ts';
 import { UPSTREAM_CAUSES, type UpstreamCause } from '../exchange/upstream-failure.ts';
 import { type ConfigMetrics, createConfigMetrics } from './config-metrics.ts';
+import { FrequentCounter } from './frequent-counter.ts';
 import { measuredStore } from './measured-store.ts';
 import type { ScrapedMetric } from './store-metrics.ts';
 import { version } from './version.ts';
@@ -93,16 +95,23 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
   }).set({ version }, 1);
   const counter = (name: string, help: string, ...labelNames: string[]) =>
     new Counter({ name: `headgate_${name}`, help, labelNames, registers });
-  const decisions = counter(
+  const frequent = (name: string, help: string, ...labelNames: string[]) =>
+    new FrequentCounter({ name: `headgate_${name}`, help, labelNames, registers });
+  const decisions = frequent(
     'decisions_total',
-    'Decisions by route, limit shown in the headers (block: a block rejected), outcome, lane if the request has one, and group whose limit rejected it',
+    'Decisions by route, limit shown in the headers (block: a block rejected; in_flight: too many requests ran at the same time), outcome, and lane if the request has one',
     'route',
     'limit',
     'outcome',
     'lane',
+  );
+  const groupRejections = counter(
+    'group_rejections_total',
+    'Requests that the limit of a group rejected, by route and group',
+    'route',
     'group',
   );
-  const requests = counter(
+  const requests = frequent(
     'requests_total',
     'Answered requests by route ("none": no route matched) and status (a class such as 4xx if the status has no name)',
     'route',
@@ -194,6 +203,8 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     buckets: SLOW,
     registers,
   });
+  const upstreamOf = observers(upstreamSeconds);
+  const storeOf = observers(storeSeconds);
   const certificates = new Gauge({
     name: 'headgate_tls_certificate_expiry_timestamp_seconds',
     help: 'When the certificate of a listener expires, in seconds since 1970',
@@ -269,11 +280,10 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     onEvent(event) {
       switch (event.type) {
         case 'decision': {
-          const { route, lane, shown, blocked, rejectedBy } = event.decision;
-          const limit = shown?.limit ?? (blocked === undefined ? 'none' : 'block');
-          const group = rejectedBy === 'account' ? undefined : rejectedBy;
-          const labels = { route, limit, outcome: outcomeOf(event.decision) };
-          decisions.inc({ ...labels, ...(lane && { lane }), ...(group && { group }) });
+          const { route, lane, shown, rejectedBy } = event.decision;
+          const limit = shown?.limit ?? withoutWindow(event.decision);
+          decisions.inc(route, limit, outcomeOf(event.decision), lane);
+          if (rejectedBy !== undefined && rejectedBy !== 'account') groupRejections.inc({ route, group: rejectedBy });
           break;
         }
         case 'provider_rejected':
@@ -288,13 +298,13 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
       }
     },
     onAddress: (decision) => addressDecisions.inc({ outcome: outcomeOf(decision) }),
-    onRequest: (route, status) => requests.inc({ route: route ?? 'none', status: statusLabel(status) }),
+    onRequest: (route, status) => requests.inc(route ?? 'none', statusLabel(status)),
     onRefund: (route) => refunds.inc({ route }),
     onDoorRequest: (door, status) =>
       doorRequests.inc({ door, status: typeof status === 'number' ? statusLabel(status) : status }),
     onDescriptor: (domain, outcome) => descriptors.inc({ domain, outcome }),
     onUpstreamFailure: (upstream, cause) => upstreamErrors.inc({ upstream, cause }),
-    onUpstream: (route, seconds) => upstreamSeconds.observe({ route }, seconds),
+    onUpstream: (route, seconds) => upstreamOf(route).observe(seconds),
     onCertificate: (listener, expiresAtMs) => certificates.set({ listener }, expiresAtMs / 1_000),
     onAdminRequest: (operation = 'none', status) => adminRequests.inc({ operation, status: String(status) }),
     onAdminAuthFailure: () => adminFailures.inc(),
@@ -306,15 +316,27 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     onShadowMissed: (what) => shadowMissed[what].inc(),
     measured: (store, onCall) =>
       measuredStore(store, (operation, seconds) => {
-        storeSeconds.observe({ operation }, seconds);
+        storeOf(operation).observe(seconds);
         onCall?.(seconds);
       }),
   };
 }
 
+/** What rejected a request, if no window did. */
+function withoutWindow({ accepted, blocked, inFlight }: Decision): 'none' | 'block' | 'in_flight' {
+  if (blocked !== undefined) return 'block';
+  return accepted || inFlight === undefined ? 'none' : 'in_flight';
+}
+
 function outcomeOf({ accepted, degraded }: Decision): 'accepted' | 'rejected' | 'degraded' {
   if (degraded) return 'degraded';
   return accepted ? 'accepted' : 'rejected';
+}
+
+/** The observers of a histogram with one label, by the label's value. */
+function observers(histogram: Histogram): (value: string) => Histogram.Internal<string> {
+  const byValue = new Map<string, Histogram.Internal<string>>();
+  return (value) => getOrCreate(byValue, value, () => histogram.labels(value));
 }
 
 /** An upstream may answer with any number. Each label is a series, so a status without a name counts by its class. */

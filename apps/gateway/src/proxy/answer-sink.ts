@@ -15,11 +15,19 @@ export interface UpstreamHead {
   readonly reason: string | undefined;
 }
 
-/** Takes the upstream's response piece by piece: `head`, any number of `data`, then `end` or `breakOff`. */
+/**
+ * Takes the upstream's response piece by piece: `head`, any number of `data`, then `end` or `breakOff`. `flush` comes
+ * after the pieces that arrived together, unless they were the last.
+ */
 export interface AnswerSink {
   head(head: UpstreamHead): void;
   /** @returns false if no more data may come until {@link AnswerSink.onReady} is called */
   data(chunk: Buffer): boolean;
+  /**
+   * More may be long in coming, so all that can be sent is sent now.
+   * @returns false if no more data may come, as for `data`
+   */
+  flush(): boolean;
   end(): void;
   /** The upstream's response broke off. The client must not take a part of the response for the whole one. */
   breakOff(): void;
@@ -35,22 +43,11 @@ const SMALL_BYTES = 4_096;
 const MAX_TEXT_BYTES = 16_384;
 
 /**
- * Returns a function that sends a piece of this length at once, or, if it is small, together with those that arrive in
- * the same turn: each write costs some hundred bytes while it waits for the client.
- * @param send sends all that waits, and returns whether the response takes more
+ * Whether a piece waits for those that arrive together with it: each write costs some hundred bytes while it waits for
+ * the client.
  */
-export function inBatches(send: () => boolean): (bytes: number) => boolean {
-  let isScheduled = false;
-  const sendScheduled = (): void => {
-    isScheduled = false;
-    send();
-  };
-  return (bytes) => {
-    if (bytes >= SMALL_BYTES) return send();
-    if (!isScheduled) process.nextTick(sendScheduled);
-    isScheduled = true;
-    return true;
-  };
+export function isSmall(chunk: Buffer): boolean {
+  return chunk.length < SMALL_BYTES;
 }
 
 /** Sends the response to the client as fast as the client reads it. */
@@ -59,25 +56,29 @@ export class StreamedAnswer implements AnswerSink {
   readonly isNeeded = true;
   onReady: (() => void) | undefined;
   readonly #unsent = new PieceList();
-  readonly #sendBatch = inBatches(() => this.#send());
+  #isHeadSent = false;
+  #listensToDrain = false;
 
-  constructor(private readonly exchange: Exchange) {
-    exchange.response.on('drain', () => {
-      this.#send();
-      this.onReady?.();
-    });
-  }
+  constructor(private readonly exchange: Exchange) {}
 
   head(head: UpstreamHead): void {
     writeHead(this.exchange, head);
-    // The head must not wait for a slow body. If both come together, they are sent in one write.
-    setImmediate(flushIfOpen, this.exchange.response);
   }
 
   data(chunk: Buffer): boolean {
-    const { response } = this.exchange;
     this.#unsent.add(chunk);
-    return !response.writableNeedDrain && this.#sendBatch(chunk.length);
+    return isSmall(chunk) ? !this.exchange.response.writableNeedDrain : this.flush();
+  }
+
+  flush(): boolean {
+    const { response } = this.exchange;
+    if (!response.writableNeedDrain) this.#send();
+    // The head must not wait for a slow body.
+    if (!this.#isHeadSent) flushIfOpen(response);
+    this.#isHeadSent = true;
+    if (!response.writableNeedDrain) return true;
+    this.#listenToDrain();
+    return false;
   }
 
   end(): void {
@@ -90,13 +91,23 @@ export class StreamedAnswer implements AnswerSink {
     breakOff(this.exchange);
   }
 
-  /** @returns whether the response takes more */
-  #send(): boolean {
+  /** Most clients read as fast as the upstream sends. */
+  #listenToDrain(): void {
+    if (this.#listensToDrain) return;
+    this.#listensToDrain = true;
+    this.exchange.response.on('drain', () => {
+      this.#send();
+      this.onReady?.();
+    });
+  }
+
+  #send(): void {
     const { response } = this.exchange;
-    let hasRoom = true;
-    for (const piece of this.#unsent.take())
-      if (!response.writableEnded && !response.destroyed) hasRoom = response.write(piece);
-    return hasRoom;
+    for (const piece of this.#unsent.take()) {
+      if (response.writableEnded || response.destroyed) continue;
+      response.write(piece);
+      this.#isHeadSent = true;
+    }
   }
 }
 
@@ -139,6 +150,10 @@ export class DiscardedAnswer implements AnswerSink {
   data(chunk: Buffer): boolean {
     this.#bytes += chunk.length;
     if (this.#bytes > MAX_DISCARDED_BYTES) this.stop();
+    return true;
+  }
+
+  flush(): boolean {
     return true;
   }
 

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import type { Passage, ResponseRecording } from 'headgate/gate';
 import type { HeaderFields } from 'headgate/http';
 import { problemReply, type Reply } from 'headgate/http';
+import { fieldValues } from 'headgate/internal';
 import { BodyMeter } from '../body/meter.ts';
 import { hasBody, refuseExchange, sendReply } from '../exchange/answers.ts';
 import { type Exchange, freeIfDone, isOpen } from '../exchange/exchange.ts';
@@ -64,6 +65,8 @@ export class Forwarding implements UpstreamListener {
   #isFinished = false;
   /** Status of the upstream's response, once its head arrived. */
   #status: number | undefined;
+  /** The rest of the response gets a time limit if it does not come with its head. */
+  #needsAnswerTimer = false;
   /** The client got a 504, and the forwarding continues. */
   #hasTimedOut = false;
   #abandoned: Promise<Reply | undefined> | undefined;
@@ -84,12 +87,12 @@ export class Forwarding implements UpstreamListener {
     exchange.forwarding = true;
     const { response } = exchange;
     if (this.#recording === undefined) exchange.release = () => this.#stop();
-    response.once('close', () => {
+    exchange.onClosed = () => {
       if (!this.#isSent) this.#stop();
       else if (this.#recording !== undefined) this.#stopIfUnneeded();
       // If the gateway's own answer was sent in full, a response of the upstream may still be discarded.
       else if (!response.writableFinished) this.#stop();
-    });
+    };
     this.body = this.#openBody();
     if (this.body instanceof Readable) this.body.on('error', (error) => this.#fail(error));
   }
@@ -134,7 +137,8 @@ export class Forwarding implements UpstreamListener {
     this.span?.onStatus(status);
     const exchange = this.#exchange;
     this.#options.onHead(exchange, (performance.now() - this.#startedAt) / 1_000);
-    const { headers, stripRateLimit } = this.#passage.settle({ status });
+    const header = (name: string) => fieldValues(rawFields, name.toLowerCase())[0];
+    const { headers, stripRateLimit } = this.#passage.settle({ status, header });
     if (stripRateLimit) {
       this.#discardAnswer();
       this.#refuse(PROVIDER_LIMIT, headers);
@@ -144,7 +148,7 @@ export class Forwarding implements UpstreamListener {
       this.#stop();
       return;
     }
-    if (!this.#hasTimedOut) this.#timer = setTimeout(() => this.#onAnswerTimeout(), this.#options.answerMs);
+    this.#needsAnswerTimer = !this.#hasTimedOut;
     const { decision } = this.#passage;
     const isLimited = decision !== undefined && (decision.degraded || decision.shown !== undefined);
     const fields = answerFields(rawFields, { status, id: exchange.id, gateFields: headers, isLimited });
@@ -156,6 +160,14 @@ export class Forwarding implements UpstreamListener {
     if (this.#isFinished) return;
     if (!this.#sink.data(chunk)) this.#request?.pause();
     this.#stopIfUnneeded();
+  }
+
+  /** @internal For {@link UpstreamRequest}. */
+  onMore(): void {
+    if (this.#isFinished || this.#status === undefined) return;
+    if (this.#needsAnswerTimer) this.#timer = setTimeout(() => this.#onAnswerTimeout(), this.#options.answerMs);
+    this.#needsAnswerTimer = false;
+    if (!this.#sink.flush()) this.#request?.pause();
   }
 
   /** @internal For {@link UpstreamRequest}. */
@@ -287,6 +299,8 @@ export class Forwarding implements UpstreamListener {
     this.#isFinished = true;
     clearTimeout(this.#timer);
     this.span?.end();
+    // The upstream works on this request no more.
+    void this.#passage.end?.();
     this.#exchange.release = undefined;
     void this.#exchange.body?.dispose();
     this.#exchange.forwarding = false;

@@ -8,7 +8,7 @@ import {
   breakOff,
   endWith,
   flushIfOpen,
-  inBatches,
+  isSmall,
   type UpstreamHead,
   writeHead,
 } from './answer-sink.ts';
@@ -22,7 +22,7 @@ export class StoredAnswer implements AnswerSink {
   readonly #exchange: Exchange;
   readonly #recording: ResponseRecording;
   readonly #tape: AnswerTape;
-  readonly #sendBatch = inBatches(() => this.#sendData());
+  #isHeadSent = false;
   /** Bytes of the recording that are counted as buffered. */
   #counted = 0;
   #head: UpstreamHead | undefined;
@@ -48,28 +48,41 @@ export class StoredAnswer implements AnswerSink {
   head(head: UpstreamHead): void {
     this.#head = head;
     this.#tape.begin(head);
-    if (!this.#tape.maySendHead) return;
-    this.#sendHead();
-    // The head must not wait for a slow body, or for the store. If all is there soon, it is sent in one write.
-    setImmediate(flushIfOpen, this.#exchange.response);
+    if (this.#tape.maySendHead) this.#sendHead();
   }
 
   data(chunk: Buffer): boolean {
     this.#tape.write(chunk);
     if (!this.#tape.isRecording || !this.#count(chunk.length)) this.#stopRecording();
-    const canSend = this.#tape.maySendHead && !this.#exchange.response.writableNeedDrain;
-    const hasRoom = canSend && this.#sendBatch(chunk.length);
+    const hasRoom = this.#hasRoom && (isSmall(chunk) || this.#sendData());
     // The recorded body is in memory anyway, so a client that does not read must not delay the outcome. The unread part
     // waits on the tape, which merges small pieces.
     return hasRoom || this.#tape.isRecording;
   }
 
+  flush(): boolean {
+    const hasRoom = this.#hasRoom && this.#sendData();
+    // The head must not wait for a slow body.
+    if (this.#tape.maySendHead && !this.#isHeadSent) {
+      this.#isHeadSent = true;
+      flushIfOpen(this.#exchange.response);
+    }
+    return hasRoom || this.#tape.isRecording;
+  }
+
   end(): void {
     this.#finish('end');
+    // Nor for the store. If the outcome is stored soon, all is sent in one write.
+    if (!this.#tape.isStored) setImmediate(() => this.flush());
   }
 
   breakOff(): void {
     this.#finish('breakOff');
+  }
+
+  /** Whether the client takes more now. */
+  get #hasRoom(): boolean {
+    return this.#tape.maySendHead && !this.#exchange.response.writableNeedDrain;
   }
 
   #count(bytes: number): boolean {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { HeaderFields } from 'headgate/http';
-import { forEachField, isHopByHop, namedByConnection } from 'headgate/internal';
+import { isHopByHop, namedByConnection } from 'headgate/internal';
 import { FORWARDED_FIELDS, isObeyed, NOT_FORWARDED } from '../config/request-fields.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 
@@ -14,28 +14,36 @@ const KEY_FIELD: readonly string[] = ['x-api-key'];
 const KEY_FIELDS: readonly string[] = [...KEY_FIELD, 'authorization'];
 const NO_FIELDS: readonly string[] = [];
 
-/** The treatment of a client's field by its name: `obeyed` is passed only if the config or the route names it. */
-interface RequestName {
-  readonly lowerName: string;
-  readonly use: 'dropped' | 'appended' | 'obeyed' | 'passed';
-}
-
-/** Most requests use the same few names. A client that sends others does not make this larger. */
-const requestNames = new Map<string, RequestName>();
 const MAX_NAMES = 500;
 const MAX_NAME_LENGTH = 64;
 
-function requestName(name: string): RequestName {
-  const known = requestNames.get(name);
-  if (known !== undefined) return known;
-  const lowerName = name.toLowerCase();
-  const found: RequestName = { lowerName, use: useOf(lowerName) };
-  if (requestNames.size === MAX_NAMES) requestNames.clear();
-  if (name.length <= MAX_NAME_LENGTH) requestNames.set(name, found);
-  return found;
+/**
+ * Remembers what is found out about the name of a field. Most messages use the same few names, and a side that sends
+ * others does not make this larger.
+ */
+function rememberNames<Found>(find: (name: string) => Found): (name: string) => Found {
+  const names = new Map<string, Found>();
+  return (name) => {
+    const known = names.get(name);
+    if (known !== undefined) return known;
+    const found = find(name);
+    if (names.size === MAX_NAMES) names.clear();
+    if (name.length <= MAX_NAME_LENGTH) names.set(name, found);
+    return found;
+  };
 }
 
-function useOf(lowerName: string): RequestName['use'] {
+const isToken = rememberNames((name) => TOKEN.test(name));
+
+/** The treatment of a client's field by its name: `obeyed` is passed only if the config or the route names it. */
+type RequestUse = 'dropped' | 'appended' | 'obeyed' | 'passed';
+
+const requestName = rememberNames((name) => {
+  const lowerName = name.toLowerCase();
+  return { lowerName, use: requestUse(lowerName) };
+});
+
+function requestUse(lowerName: string): RequestUse {
   if (isHopByHop(lowerName) || NOT_FORWARDED.has(lowerName)) return 'dropped';
   if ((FORWARDED_FIELDS as readonly string[]).includes(lowerName)) return 'appended';
   return isObeyed(lowerName) ? 'obeyed' : 'passed';
@@ -127,11 +135,17 @@ export function requestHead(methodAndTarget: string, host: string, fields: reado
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i] as string;
     const value = fields[i + 1] as string;
-    if (!TOKEN.test(name) || !VALUE.test(value)) return undefined;
+    if (!isToken(name) || !VALUE.test(value)) return undefined;
     head += `${name}: ${value}\r\n`;
   }
   return `${head}\r\n`;
 }
+
+const answerName = rememberNames((name) => {
+  const lowerName = name.toLowerCase();
+  const isDropped = isHopByHop(lowerName) || lowerName === 'x-request-id' || MARKS.has(lowerName) || !isToken(name);
+  return { lowerName, isDropped, isRateLimit: lowerName.startsWith('x-ratelimit-') };
+});
 
 /** What {@link answerFields} adds and replaces. */
 export interface AnswerFieldsOptions {
@@ -155,13 +169,16 @@ export function answerFields(
 ): string[] {
   const named = namedByConnection(raw);
   const fields: string[] = [];
-  forEachField(raw, (name, value, lowerName) => {
-    if (isHopByHop(lowerName) || named.has(lowerName) || lowerName === 'x-request-id' || MARKS.has(lowerName)) return;
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const name = raw[i] as string;
+    const value = raw[i + 1] as string;
+    const { lowerName, isDropped, isRateLimit } = answerName(name);
+    if (isDropped || named.has(lowerName)) continue;
     // A 204 must not state a length (RFC 9110, section 8.6).
-    if (status === 204 && lowerName === 'content-length') return;
-    if (isLimited && (lowerName.startsWith('x-ratelimit-') || Object.hasOwn(gateFields, lowerName))) return;
-    if (TOKEN.test(name) && VALUE.test(value)) fields.push(name, value);
-  });
+    if (status === 204 && lowerName === 'content-length') continue;
+    if (isLimited && (isRateLimit || Object.hasOwn(gateFields, lowerName))) continue;
+    if (VALUE.test(value)) fields.push(name, value);
+  }
   for (const name in gateFields) fields.push(name, gateFields[name] as string);
   fields.push('x-request-id', id);
   return fields;

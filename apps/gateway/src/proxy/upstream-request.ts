@@ -22,6 +22,8 @@ export interface UpstreamListener extends ResponseListener {
   onSend(): void;
   /** After all: the system refused everything. `onError` follows. */
   onUnsent(): void;
+  /** All that arrived of the response was read, and more is to come. */
+  onMore(): void;
   /** The response is whole. */
   onEnd(): void;
   onError(error: Error): void;
@@ -38,6 +40,7 @@ export function inContext(trace: RequestTrace | undefined, listener: UpstreamLis
     onUnsent: trace.bind(() => listener.onUnsent()),
     onHead: trace.bind((head) => listener.onHead(head)),
     onData: trace.bind((chunk) => listener.onData(chunk)),
+    onMore: trace.bind(() => listener.onMore()),
     onEnd: trace.bind(() => listener.onEnd()),
     onError: trace.bind((error) => listener.onError(error)),
   };
@@ -115,7 +118,9 @@ export class UpstreamRequest implements ConnectionUser {
       this.#fail(error as Error);
       return;
     }
-    if (this.#reader.isOver && !this.#isOver) this.#finish();
+    if (this.#isOver) return;
+    if (this.#reader.isOver) this.#finish();
+    else this.#listener.onMore();
   }
 
   onDrain(): void {

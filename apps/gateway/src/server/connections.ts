@@ -17,8 +17,9 @@ export interface Connections {
   /**
    * Returns false if the connection closes with an earlier answer: the client would never see an answer to this
    * request.
+   * @param onClosed called when the response is closed
    */
-  add(exchange: Exchange): boolean;
+  add(exchange: Exchange, onClosed?: () => void): boolean;
   /**
    * Calls `start` when it is the turn of an exchange that was added: only a few exchanges of a connection run at a
    * time. Never if the client is gone by then.
@@ -157,7 +158,7 @@ export function watchConnections(
     get running() {
       return running;
     },
-    add(exchange) {
+    add(exchange, onClosed) {
       const { socket } = exchange.request;
       const connection = connectionOf(socket);
       if (!connection.isLasting) return false;
@@ -169,6 +170,7 @@ export function watchConnections(
         open.end(socket);
         running--;
         checkDrained();
+        onClosed?.();
       });
       return true;
     },

@@ -144,26 +144,29 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     refuseExchange(exchange, UNEXPECTED);
     if (!exchange.response.writableEnded && exchange.response.headersSent) exchange.response.destroy();
   };
+  /** The response was sent, or its client has gone. */
+  const closed = (exchange: Exchange): void => {
+    const { response } = exchange;
+    freeIfDone(exchange);
+    const status = response.headersSent ? response.statusCode : CLIENT_GONE;
+    const check = exchange.route === undefined ? checkOf(exchange) : undefined;
+    const { door, route } = exchange;
+    if (door === undefined || check !== undefined)
+      metrics.onRequest(check ?? route?.name ?? preflightLabel(exchange), status);
+    else metrics.onDoorRequest(door, status);
+    if (check !== undefined) return;
+    traffic.onAnswered(exchange.decision);
+    exchange.shadow = options.verdict(exchange.id);
+    log.request(exchange, status);
+    exchange.onClosed?.();
+  };
   const handle = (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void => {
     const exchange = createExchange(newId(), request, response, expectsContinue);
-    if (!connections.add(exchange)) return;
+    if (!connections.add(exchange, () => closed(exchange))) return;
     if (isTraced) exchange.trace = new RequestTrace();
     // An error of the connection also closes the response, and the 'close' event is handled below.
     request.on('error', () => {});
     response.on('error', () => {});
-    response.once('close', () => {
-      freeIfDone(exchange);
-      const status = response.headersSent ? response.statusCode : CLIENT_GONE;
-      const check = exchange.route === undefined ? checkOf(exchange) : undefined;
-      const { door, route } = exchange;
-      if (door === undefined || check !== undefined)
-        metrics.onRequest(check ?? route?.name ?? preflightLabel(exchange), status);
-      else metrics.onDoorRequest(door, status);
-      if (check !== undefined) return;
-      traffic.onAnswered(exchange.decision);
-      exchange.shadow = options.verdict(exchange.id);
-      log.request(exchange, status);
-    });
     const start = (): void => {
       try {
         run(exchange);

@@ -32,6 +32,11 @@ export function withAddresses(store: LimitStore, addresses: LimitStore): LimitSt
       () =>
       (account, ...rest) =>
         (storeOf(account) as Required<LimitStore>).charge(account, ...rest),
+    holdSlot:
+      () =>
+      (slot, ...rest) =>
+        (storeOf(slot.account) as Required<LimitStore>).holdSlot(slot, ...rest),
+    releaseSlot: () => (slot) => (storeOf(slot.account) as Required<LimitStore>).releaseSlot(slot),
     undo: () => (decision) => (storeOf(decision.account) as Required<LimitStore>).undo(decision),
     knownRejection:
       () =>

@@ -252,7 +252,8 @@ function dataOf(what: Happening['what']): object {
     const { requestId, decision } = what.event;
     const { account, route, lane, cost, blocked } = decision;
     const group = groupOf(decision);
-    const why = blocked === undefined ? { tightest: tightestOf(decision) } : { blocked };
+    const why =
+      blocked === undefined ? { tightest: tightestOf(decision), ...rejectionInFlight(decision) } : { blocked };
     return { req_id: requestId, account, route, lane, group, cost, outcome: outcomeOf(decision), ...why };
   }
   if (what.type === 'shadow') {
@@ -273,6 +274,11 @@ function dataOf(what: Happening['what']): object {
   // The rest of an event may contain an error, and with it details from the Redis client.
   const refusal = what.event.type === 'refused' ? { reason: what.event.reason } : {};
   return { application: scope, key, what: type, ...refusal };
+}
+
+/** Why it was rejected, if too many requests ran at the same time. */
+function rejectionInFlight({ accepted, inFlight }: DecisionEvent['decision']): object {
+  return accepted || inFlight === undefined ? {} : { inFlight };
 }
 
 function shownChange({ version, entry }: LimitsEvent): object {

@@ -37,11 +37,15 @@ const count = z.int().min(0);
 const window = z.tuple([z.enum(['route', 'all-methods']), count, count, count, count]);
 /** Account, count, error, place of the route in `routes`, and the fullest window. */
 const row = z.tuple([z.string(), count, count, count, window.nullable()]);
-/** `lastMinute`: the figure of each row. It is not a part of a row, so that an earlier version can read the rows. */
+/**
+ * `lastMinute`: the figure of each row. `units`: the unit of each window, '' for requests. They are not a part of a row, so
+ * that an earlier version can read the rows.
+ */
 const list = z.object({
   ...{ exact: z.boolean(), since: count, unlisted: count },
   rows: z.array(row).max(TOP),
   lastMinute: z.array(count).max(TOP).default([]),
+  units: z.array(z.string().max(32)).max(TOP).default([]),
 });
 /** The text of a process's details. A later version of headgate may add properties, so unknown ones are ignored. */
 const said = z.object({
@@ -84,6 +88,7 @@ function saidTop(top: Readonly<Record<Ranking, TopList>>, bytes: number): SaidTo
     ...{ exact, since: sinceMs, unlisted },
     rows: [] as Row[],
     lastMinute: [] as number[],
+    units: [] as string[],
   });
   const lists = { rejected: listOf(top.rejected), near: listOf(top.near), accepted: listOf(top.accepted) };
   const routes: string[] = [];
@@ -93,7 +98,9 @@ function saidTop(top: Readonly<Record<Ranking, TopList>>, bytes: number): SaidTo
   const add = (by: Ranking, account: TopAccount): void => {
     const known = routes.indexOf(account.route);
     const added = rowOf(account, known === -1 ? routes.length : known);
-    const needed = bytesOf(added) + bytesOf(account.lastMinute) + 2 + (known === -1 ? bytesOf(account.route) + 1 : 0);
+    const { lastMinute, tightest: { unit = '' } = {} } = account;
+    const beside = bytesOf(lastMinute) + bytesOf(unit) + 3;
+    const needed = bytesOf(added) + beside + (known === -1 ? bytesOf(account.route) + 1 : 0);
     if (needed > room) {
       isCut.add(by);
       lists[by].unlisted = Math.max(lists[by].unlisted, account.count);
@@ -102,7 +109,8 @@ function saidTop(top: Readonly<Record<Ranking, TopList>>, bytes: number): SaidTo
     room -= needed;
     if (known === -1) routes.push(account.route);
     lists[by].rows.push(added);
-    lists[by].lastMinute.push(account.lastMinute);
+    lists[by].lastMinute.push(lastMinute);
+    lists[by].units.push(unit);
   };
   for (let rank = 0; rank < TOP; rank++) {
     for (const by of RANKINGS) {
@@ -137,11 +145,11 @@ function parse(text: string): unknown {
 }
 
 function topOf({ routes, ...lists }: SaidTop): Record<Ranking, TopList> {
-  const listOf = ({ exact, since, unlisted, rows, lastMinute }: z.infer<typeof list>): TopList => ({
+  const listOf = ({ exact, since, unlisted, rows, lastMinute, units }: z.infer<typeof list>): TopList => ({
     ...{ exact, sinceMs: since, unlisted },
     accounts: rows.map(([account, count, error, route, tightest], i) => ({
       ...{ account, count, error, lastMinute: lastMinute[i] ?? 0, route: routes[route] as string },
-      tightest: tightest === null ? undefined : windowOf(tightest),
+      tightest: tightest === null ? undefined : windowOf(tightest, units[i]),
     })),
   });
   return { rejected: listOf(lists.rejected), near: listOf(lists.near), accepted: listOf(lists.accepted) };
@@ -153,8 +161,12 @@ function rowOf({ account, count, error, tightest }: TopAccount, route: number): 
   return [account, count, error, route, [limit, max, remaining, durationMs, resetMs]];
 }
 
-function windowOf([limit, max, remaining, durationMs, resetMs]: z.infer<typeof window>): TopAccount['tightest'] {
-  return { limit, max, remaining, durationMs, resetMs };
+function windowOf(
+  [limit, max, remaining, durationMs, resetMs]: z.infer<typeof window>,
+  unit = '',
+): NonNullable<TopAccount['tightest']> {
+  const state = { limit, max, remaining, durationMs, resetMs };
+  return unit === '' ? state : { ...state, unit };
 }
 
 function bytesOf(value: unknown): number {

@@ -16,7 +16,7 @@ export interface TopAccount {
   /** The route of its last decision. */
   readonly route: string;
   /** The fullest window of its last decision. */
-  readonly tightest: Pick<WindowStatus, 'limit' | 'max' | 'remaining' | 'durationMs' | 'resetMs'> | undefined;
+  readonly tightest: Pick<WindowStatus, 'limit' | 'max' | 'remaining' | 'durationMs' | 'resetMs' | 'unit'> | undefined;
 }
 
 /** An account that was seen lately. */

@@ -36,9 +36,9 @@ describe('metrics', () => {
     expect(await samplesOf(metrics, 'decisions_total')).toEqual([
       '{route="GET /a",limit="all-methods",outcome="accepted"} 1',
       '{route="GET /a",limit="all-methods",outcome="rejected"} 2',
-      '{route="GET /free",limit="none",outcome="accepted"} 1',
       '{route="GET /a",limit="none",outcome="degraded"} 1',
       '{route="GET /a",limit="block",outcome="rejected"} 1',
+      '{route="GET /free",limit="none",outcome="accepted"} 1',
     ]);
     expect((await metrics.render()).text).not.toContain('acc_secret');
   });

@@ -53,6 +53,7 @@ describe.each(Object.entries(SINKS))('a response that is %s, in pieces of one by
     const { sink, connection } = await start(create, pieces.length);
     for (const [i, piece] of pieces.entries()) {
       sink.data(piece);
+      sink.flush();
       // A response that is stored is sent one piece behind.
       const sent = Buffer.concat(pieces.slice(0, name === 'stored' ? i : i + 1)).toString();
       await eventually(() => connection.received().endsWith(`\r\n\r\n${sent}`), `piece ${i}`);
@@ -73,6 +74,7 @@ describe.each(Object.entries(SINKS))('a response that is %s, in pieces of one by
       isPaused = !sink.data(piece) || isPaused;
       // As many as one read from the upstream can have.
       if (i % 10_000 !== 9_999) continue;
+      isPaused = !sink.flush() || isPaused;
       await turn();
       if (!isPaused) continue;
       connection.socket.resume();

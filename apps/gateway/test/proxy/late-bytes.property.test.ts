@@ -75,6 +75,7 @@ function send(pool: ConnectionPool, path: string): Promise<Outcome> {
       onData(chunk) {
         body += chunk.toString('latin1');
       },
+      onMore() {},
       onEnd: () => end(true),
       onError: () => end(false),
     }).send();

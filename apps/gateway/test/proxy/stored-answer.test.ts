@@ -50,11 +50,18 @@ async function start({
     fail: async () => WINNER,
   });
   const bodyOf = () => connection.received().split('\r\n\r\n').slice(1).join('\r\n\r\n');
-  const head = (status: number, fields: string[] = []) => sink.head({ status, reason: undefined, fields });
+  const head = (status: number, fields: string[] = []) => {
+    sink.head({ status, reason: undefined, fields });
+    sink.flush();
+  };
   return { sink, head, stored, done, connection, bodyOf };
 }
 
-const data = (sink: StoredAnswer, text: string): boolean => sink.data(Buffer.from(text));
+/** Each piece arrives alone. */
+const data = (sink: StoredAnswer, text: string): boolean => {
+  const mayGoOn = sink.data(Buffer.from(text));
+  return sink.flush() && mayGoOn;
+};
 const textOf = (response: CapturedResponse | undefined) => response?.body && Buffer.from(response.body).toString();
 
 describe('a response that is stored for retries', () => {

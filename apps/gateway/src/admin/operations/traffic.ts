@@ -67,6 +67,10 @@ const decision = z.object({
     .object({ forMs: z.int().describe('How much longer it would have lasted'), reason: z.string().nullable() })
     .nullable()
     .describe('The block that rejected before any window was checked'),
+  inFlight: z
+    .object({ running: z.int(), max: z.int() })
+    .nullable()
+    .describe('Rejected, because so many requests ran at the same time'),
   impossible: z.boolean().describe('Rejected, and waiting does not help: the cost is more than the max of the window'),
   trace: z.array(windowState).describe('Every window that was checked, in order, after the charge'),
 });

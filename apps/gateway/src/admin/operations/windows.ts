@@ -22,6 +22,10 @@ const from = z.enum(ORIGINS).describe('The layer that the limit comes from');
 const adjusted = z.boolean().describe('Whether an operator has set it');
 
 const blocked = block.nullable().describe('The block that rejects before any window');
+const inFlight = z
+  .object({ running: z.int(), max: z.int() })
+  .nullable()
+  .describe('How many requests are in flight, and how many may be, of the limit with the least room; null: no bound');
 
 const windows = z.object({
   account: z.string(),
@@ -31,7 +35,9 @@ const windows = z.object({
     .object({ accepted: z.number(), rejected: z.number() })
     .describe('Its requests at this gateway, on all routes: the average of the last five to ten minutes'),
   blocked: blocked.describe('The block of the account: it rejects on every route with a window'),
-  routes: z.array(z.object({ route: z.string(), blocked, windows: z.array(windowState.extend({ from, adjusted })) })),
+  routes: z.array(
+    z.object({ route: z.string(), blocked, inFlight, windows: z.array(windowState.extend({ from, adjusted })) }),
+  ),
   workers: countedWorkers,
 });
 export type Windows = z.output<typeof windows>;
@@ -68,12 +74,18 @@ export function windowOperations(context: AdminContext): Operation[] {
   const { config, limiter, sharedLimits, traffic } = context;
   const peek = async (of: Account, route: string, blockOn: Awaited<ReturnType<typeof blocksOf>>) => {
     const origins = originsOf(sharedLimits, of, route);
-    const [statuses, block] = await Promise.all([limiter().peek(subjectOf(of, route)), blockOn(route)]);
-    // A request without any window is not limited, and so not blocked.
-    const blocked = statuses.length === 0 ? null : block;
+    const subject = subjectOf(of, route);
+    const [statuses, block, inFlight] = await Promise.all([
+      limiter().peek(subject),
+      blockOn(route),
+      limiter().inFlight(subject),
+    ]);
+    // A request that no limit bounds is not blocked either.
+    const blocked = statuses.length === 0 && inFlight === undefined ? null : block;
     return {
       route,
       blocked,
+      inFlight: inFlight ?? null,
       windows: statuses.map((status) => ({ ...stateOf(status), ...originOf(origins, status) })),
     };
   };

@@ -5,16 +5,28 @@ import { readableBy } from './values.ts';
 const windowText = z
   .string()
   .check(readableBy(parseWindow))
-  .meta({ pattern: '^(0|[1-9]\\d*)/[1-9]\\d*(ms|s|m|h|d)$', examples: ['60/1m'] });
+  .meta({
+    pattern: '^(0|[1-9]\\d*)( [a-z][a-z0-9_-]{0,31})?/[1-9]\\d*(ms|s|m|h|d)$',
+    examples: ['60/1m', '30000 tokens/1m'],
+  });
 
 const windowObject = z.strictObject({
-  max: z.int().min(0).describe('Largest number of requests in the window. 0 rejects every request'),
+  max: z.int().min(0).describe('Largest number of requests, or of the unit, in the window. 0 rejects every request'),
   durationMs: z.int().min(1).describe('Length of the window in milliseconds'),
+  unit: z
+    .string()
+    .check(readableBy((unit) => parseWindow({ max: 1, durationMs: 1, unit })))
+    .optional()
+    .describe(
+      'What the window counts, such as tokens: `cost` of a route, or of a decision, names it. By default requests',
+    ),
   name: z
     .string()
     .check(readableBy((name) => parseWindow({ max: 1, durationMs: 1, name })))
     .optional()
-    .describe('Name in the fields RateLimit-Policy and RateLimit. By default the limit and the duration: route-1m'),
+    .describe(
+      'Name in the fields RateLimit-Policy and RateLimit. By default the limit, the unit and the duration: route-1m',
+    ),
 });
 
 /** One limit. */
@@ -22,15 +34,44 @@ export const limit = z
   .array(z.union([windowText, windowObject], { error: 'must be "60/1m" or { "max": 60, "durationMs": 60000 }' }))
   .describe('A request must fit into all of these windows. [] means no such limit here');
 
-const scopedLimit = z.strictObject({
-  windows: limit,
-  scope: z
-    .enum(['route', 'account'])
-    .optional()
-    .describe(
-      'route: each route has its own count. account: the routes of an account share one count. By default the scope of the layer that this one replaces, and route in `default`',
+const MOST_IN_FLIGHT = 1_000_000;
+
+const inFlight = z
+  .union([z.int().min(1).max(MOST_IN_FLIGHT), z.literal(false)], {
+    error: `must be an integer from 1 to ${MOST_IN_FLIGHT}, or false`,
+  })
+  .optional();
+
+const isLimit = {
+  check: ({ windows, inFlight: most }: { windows?: unknown; inFlight?: unknown }): boolean =>
+    windows !== undefined || most !== undefined,
+  error: 'must have windows or inFlight',
+};
+
+const scopedLimit = z
+  .strictObject({
+    windows: limit.optional(),
+    inFlight: inFlight.describe(
+      'The most requests of an account at the same time, on all routes together. false removes the bound of less specific layers. By default their bound',
     ),
-});
+    scope: z
+      .enum(['route', 'account'])
+      .optional()
+      .describe(
+        'route: each route has its own count. account: the routes of an account share one count. By default the scope of the layer that this one replaces, and route in `default`',
+      ),
+  })
+  .refine(isLimit.check, { error: isLimit.error });
+
+/** A limit of a route. */
+const routeLimit = z
+  .strictObject({
+    windows: limit.optional(),
+    inFlight: inFlight.describe(
+      'The most requests of an account to this route at the same time. false removes the bound of less specific layers. By default their bound',
+    ),
+  })
+  .refine(isLimit.check, { error: isLimit.error });
 
 const SHARED = '{ "allMethods": { "windows": ["60/1m"], "scope": "account" } }';
 
@@ -42,13 +83,18 @@ const suchAs =
 
 const layerShape = {
   allMethods: z
-    .union([limit, scopedLimit], { error: 'must be an array of windows, or { "windows": […], "scope": "account" }' })
+    .union([limit, scopedLimit], {
+      error: 'must be an array of windows, or { "windows": […], "scope": "account", "inFlight": 10 }',
+    })
     .optional()
     .describe(
       'Applies to every limited route. Each route has its own count, unless the scope is "account" here or in the layer that this one replaces',
     ),
   routes: z
-    .record(z.string(), limit)
+    .record(
+      z.string(),
+      z.union([limit, routeLimit], { error: 'must be an array of windows, or { "windows": […], "inFlight": 10 }' }),
+    )
     .optional()
     .describe('Additional limits by route, as in { "POST /api/v1/emails": ["10/1m", "200/1d"] }'),
 };

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { cost, unit } from '../../api/cost.ts';
+import { HEADER_NAME } from '../account-source.ts';
 import { routeIdempotency } from './idempotency.ts';
 import { groups, name } from './values.ts';
 
@@ -24,6 +26,17 @@ export const route = z.strictObject({
     .default(false)
     .describe('Whether its requests need no API key. It counts by address or not at all, and is not idempotent'),
   idempotent: z.union([z.boolean(), routeIdempotency], { error: 'must be true, false or an object' }).optional(),
+  cost: cost
+    .optional()
+    .describe(
+      'What a request costs: a number of requests, or a cost per unit of the limits, such as { "requests": 1, "tokens": 800 }. By default 1 request',
+    ),
+  finalCost: z
+    .record(unit, z.string().regex(HEADER_NAME, 'is not a header name'))
+    .optional()
+    .describe(
+      'Fields of the upstream\'s response with the final cost, by units of `cost`, such as { "tokens": "x-tokens-used" }. Without a whole number in the field, the charge stays',
+    ),
   lane: name
     .optional()
     .describe(

@@ -30,7 +30,7 @@ export function RouteCard({
   onUnblock: () => void;
 }) {
   const id = useId();
-  const { route, windows, blocked } = shown;
+  const { route, windows, blocked, inFlight } = shown;
   const { kind, text } = verdictOf(shown);
   return (
     <section aria-labelledby={id}>
@@ -39,7 +39,12 @@ export function RouteCard({
         <span class={`badge ${BADGES[kind]}`}>{text}</span>
       </div>
       {blocked?.scope === 'route' && <BlockNotice block={blocked} of={route} onUnblock={onUnblock} />}
-      {windows.length === 0 && (
+      {inFlight && (
+        <p>
+          In flight: {inFlight.running} of {inFlight.max}
+        </p>
+      )}
+      {windows.length === 0 && inFlight === null && (
         <div class="row">
           <p>No limit: every request passes.</p>
           <ChangeButton route={route} limit="route" onChange={onChange} />
@@ -54,7 +59,7 @@ export function RouteCard({
           onChange={onChange}
         />
       ))}
-      {may('operator') && windows.length > 0 && (
+      {may('operator') && (windows.length > 0 || inFlight !== null) && (
         <div class="actions">
           <button type="button" class="quiet" aria-label={`Reset counters of ${route}…`} onClick={onReset}>
             Reset counters…
@@ -88,7 +93,7 @@ function Limit({
         <ChangeButton route={route} limit={first.limit} onChange={onChange} />
       </div>
       {windows.map((each) => (
-        <WindowBar key={each.durationMs} window={each} />
+        <WindowBar key={`${each.durationMs} ${each.unit}`} window={each} />
       ))}
     </div>
   );

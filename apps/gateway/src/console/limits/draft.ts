@@ -36,9 +36,9 @@ const GRANT: End = '3600000';
 export function presetsOf(windows: readonly ShownWindow[]): Preset[] {
   const isAnyFull = windows.some(({ remaining }) => remaining <= 0);
   return FACTORS.flatMap(([name, factor]) => {
-    const more = windows.map(({ max, remaining, durationMs }) => {
+    const more = windows.map(({ max, remaining, durationMs, unit }) => {
       const isRaised = !isAnyFull || remaining <= 0;
-      return windowText({ max: isRaised ? Math.ceil(max * factor) : max, durationMs });
+      return windowText({ max: isRaised ? Math.ceil(max * factor) : max, durationMs, unit });
     });
     return more.join() === windows.map(windowText).join() ? [] : [{ name, windows: more }];
   });

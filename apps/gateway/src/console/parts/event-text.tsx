@@ -2,16 +2,17 @@ import type { ComponentChildren } from 'preact';
 import type { Decision, LimitEntry, StateChange } from '../api/answers.ts';
 import type { StreamEvent } from '../api/event-stream.ts';
 import { href } from '../route.ts';
-import { numberText, spanText, timeText, windowsText } from './format.ts';
+import { numberText, spanText, timeText, unitsText, windowsText } from './format.ts';
 import { targetText } from './target.ts';
 import { windowName } from './verdict.ts';
 import type { ShownWindow } from './window-bar.tsx';
 
-interface DecisionData extends Omit<Decision, 'trace' | 'blocked' | 'impossible' | 'lane' | 'group'> {
+interface DecisionData extends Omit<Decision, 'trace' | 'blocked' | 'impossible' | 'inFlight' | 'lane' | 'group'> {
   readonly lane?: string;
   readonly group?: string;
   readonly tightest?: Omit<ShownWindow, 'used'>;
   readonly blocked?: { readonly forMs: number; readonly reason?: string };
+  readonly inFlight?: Decision['inFlight'];
 }
 interface ClaimData {
   readonly application: string;
@@ -88,7 +89,7 @@ function DecisionText({
   page: string | undefined;
   onTrace: (requestId: string) => void;
 }) {
-  const { req_id, outcome, account, route, lane, group, cost, tightest, blocked } = data;
+  const { req_id, outcome, account, route, lane, group, cost, tightest, blocked, inFlight } = data;
   return (
     <>
       <span>
@@ -104,10 +105,16 @@ function DecisionText({
             {blocked.reason && `: ${blocked.reason}`}
           </span>
         )}
+        {inFlight && (
+          <span class="soft">
+            {' '}
+            because {numberText(inFlight.running)} of {numberText(inFlight.max)} were in flight
+          </span>
+        )}
         {tightest && (
           <span class="soft">
             {' '}
-            {windowName({ ...tightest, used: 0 })}: {numberText(tightest.remaining)} left
+            {windowName({ ...tightest, used: 0 })}: {unitsText(tightest.remaining, tightest.unit)} left
           </span>
         )}
       </span>

@@ -21,10 +21,15 @@ export function spanText(ms: number): string {
   return parts.slice(0, 2).join(' ');
 }
 
-/** Who reads `60 per 1 min` counts in minutes: `60 per minute`. */
-export function perText(max: number, durationMs: number): string {
+/** Who reads `60 per 1 min` counts in minutes: `60 per minute`, `30,000 tokens per minute`. */
+export function perText(max: number, durationMs: number, unit?: string): string {
   const one = { 86400000: 'day', 3600000: 'hour', 60000: 'minute', 1000: 'second' }[durationMs];
-  return `${numberText(max)} per ${one ?? spanText(durationMs)}`;
+  return `${unitsText(max, unit)} per ${one ?? spanText(durationMs)}`;
+}
+
+/** `5`, `30,000 tokens` */
+export function unitsText(count: number, unit?: string): string {
+  return unit === undefined ? numberText(count) : `${numberText(count)} ${unit}`;
 }
 
 const NUMBERS = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
@@ -57,9 +62,17 @@ export function momentText(moment: string | Date): string {
 }
 
 /** A window as it is written in a config, such as `60/1m`. */
-export function windowText({ max, durationMs }: { readonly max: number; readonly durationMs: number }): string {
-  const [unit, length] = UNITS.find(([, each]) => durationMs % each === 0) ?? ['ms', 1];
-  return `${max}/${durationMs / length}${unit === 'min' ? 'm' : unit}`;
+export function windowText({
+  max,
+  durationMs,
+  unit,
+}: {
+  readonly max: number;
+  readonly durationMs: number;
+  readonly unit?: string | undefined;
+}): string {
+  const [name, length] = UNITS.find(([, each]) => durationMs % each === 0) ?? ['ms', 1];
+  return `${max}${unit === undefined ? '' : ` ${unit}`}/${durationMs / length}${name === 'min' ? 'm' : name}`;
 }
 
 /** Windows as they are written in a config. */

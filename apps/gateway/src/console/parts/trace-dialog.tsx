@@ -53,6 +53,11 @@ export function TraceDialog({ requestId, onClose }: { requestId: string; onClose
               {value.blocked.reason === null ? '.' : `: ${value.blocked.reason}`}
             </p>
           )}
+          {value.inFlight && (
+            <p class="notice bad">
+              Too many requests ran at the same time: {value.inFlight.running} of {value.inFlight.max}.
+            </p>
+          )}
           {value.impossible && (
             <p class="notice bad">It never passes: its cost is more than the limit of the last window below.</p>
           )}
@@ -62,7 +67,7 @@ export function TraceDialog({ requestId, onClose }: { requestId: string; onClose
           )}
           <div class="list">
             {value.trace.map((each) => (
-              <WindowBar key={`${each.group} ${each.limit} ${each.durationMs}`} window={each} />
+              <WindowBar key={`${each.group} ${each.limit} ${each.durationMs} ${each.unit}`} window={each} />
             ))}
           </div>
         </>
