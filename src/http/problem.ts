@@ -120,8 +120,10 @@ export function problemReply(
   };
 }
 
+const NOT_ASCII = /[^\0-\x7f]/;
+
 function lengthOf(body: string): string {
-  return String(new TextEncoder().encode(body).length);
+  return String(NOT_ASCII.test(body) ? new TextEncoder().encode(body).length : body.length);
 }
 
 /** Whether a response with this status, from 200 on, says how long its body is. */

@@ -19,7 +19,11 @@ const FIGURES = {
   ],
   postgres: ['spread 64: relative to the floor', 'spread 64: relative to four windows of rate-limiter-flexible'],
   idempotency: ['redis replay 64: on ioredis, relative to @node-idempotency/core on node-redis'],
-  gateway: ['small requests: CPU of headgate, memory relative to the floor'],
+  gateway: [
+    'small requests: CPU of headgate, memory relative to the floor',
+    'small requests: CPU of headgate, memory relative to fastify',
+    'requests with an idempotency key: CPU of headgate, memory relative to the floor',
+  ],
   'service-send': ['PostgreSQL: sends per second'],
 };
 

@@ -22,7 +22,7 @@ export const HOUSES = {
   },
   gateway: {
     folder: new URL('apps/gateway/bench/', ROOT),
-    topics: ['gateway', 'scale-out', 'fairness'],
+    topics: ['gateway', 'doors', 'scale-out', 'fairness'],
   },
   service: {
     folder: new URL('apps/communication-api/bench/', ROOT),

@@ -29,7 +29,7 @@ describe('the command line of the benchmarks', () => {
     });
     expect(run('gateway', '--topic', 'memory')).toEqual({
       status: 2,
-      stderr: '--topic: unknown topic "memory" (expected gateway, scale-out, fairness)',
+      stderr: '--topic: unknown topic "memory" (expected gateway, doors, scale-out, fairness)',
     });
   });
 });

@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createFleet } from 'headgate-bench/fleet';
@@ -26,14 +26,15 @@ const STARTS = {
   [WORKERS]: (world) => startHeadgateOnRedis({ ...world, workers: 2 }),
   [FASTIFY]: (world) => startNode('fastify', world),
   [EXPRESS]: (world) => startNode('express', world),
-  [NGINX]: (world) => startServer('nginx', world, nginxConfig, (file) => ['-c', file, '-e', '/dev/null']),
+  [NGINX]: (world) =>
+    startServer('nginx', { ...world, isLimited: true }, nginxConfig, (file) => ['-c', file, '-e', '/dev/null']),
   [HAPROXY]: (world) => startServer('haproxy', world, haproxyConfig, (file) => ['-db', '-f', file]),
   [AGAINST_MEMORY]: ({ against, ...world }) => startHeadgate('memory', { ...world, dist: against }),
   [AGAINST_REDIS]: ({ against, ...world }) => startHeadgateOnRedis({ ...world, dist: against }),
 };
 
-/** Candidates that are servers of their own, by the option that prints their version. */
-const PROGRAMS = { [NGINX]: '-v', [HAPROXY]: '-v' };
+/** Candidates that are servers of their own, by the arguments that print their version. */
+const PROGRAMS = { [NGINX]: ['-v'], [HAPROXY]: ['-v'] };
 
 /** What a candidate does less than headgate. */
 export const LESS = {
@@ -46,9 +47,12 @@ export const LESS = {
 };
 
 /** @returns the version of each program that is installed */
-export function programVersions() {
-  const found = Object.entries(PROGRAMS).flatMap(([name, option]) => {
-    const { error, stdout, stderr } = spawnSync(name, [option], { encoding: 'utf8' });
+export const programVersions = () => versionsOf(PROGRAMS);
+
+/** @param programs by name, the arguments that print the version */
+export function versionsOf(programs) {
+  const found = Object.entries(programs).flatMap(([name, args]) => {
+    const { error, stdout, stderr } = spawnSync(name, args, { encoding: 'utf8' });
     return error ? [] : [[name, /\d+\.\d+\.\d+/.exec(stdout + stderr)?.[0] ?? 'unknown']];
   });
   return Object.fromEntries(found);
@@ -82,7 +86,7 @@ async function startNode(proxy, { upstreamPort, profile }) {
 
 export async function startHeadgate(store, world) {
   const { folder, upstreamPort, workers, leases, dist, profile, name = `headgate-${Date.now()}` } = world;
-  const config = gatewayConfig({ store, upstreamPort, workers, leases });
+  const config = { ...gatewayConfig({ store, upstreamPort, workers, leases }), ...world.more };
   const { pid, ...gateway } = await startGatewayProcess({ folder, name, config, dist, profile });
   return { ...gateway, pids: processTree(pid) };
 }
@@ -100,11 +104,18 @@ async function startHeadgateOnRedis(world) {
   };
 }
 
-async function startServer(name, { folder, upstreamPort }, configOf, argsOf) {
+/**
+ * Starts a proxy that is a program of its own.
+ * @param world its fields are passed to `configOf`, with the port
+ */
+export async function startServer(name, world, configOf, argsOf) {
   const port = await freePort();
-  const file = `${folder}/${name}.conf`;
-  writeFileSync(file, configOf({ folder, port, upstreamPort }));
-  const child = spawn(name, argsOf(file), { stdio: ['ignore', 'ignore', 'inherit'] });
+  const folder = `${world.folder}/${name}-${port}`;
+  mkdirSync(folder);
+  const file = `${folder}/config`;
+  writeFileSync(file, configOf({ ...world, folder, port }));
+  // Caddy writes its lines to the standard error.
+  const child = spawn(name, argsOf(file), { stdio: 'ignore', env: { ...process.env, HOME: folder } });
   const kill = () => child.kill('SIGTERM');
   process.once('exit', kill);
   await listening(child, port, name);
@@ -132,8 +143,8 @@ async function listening(child, port, name) {
   throw new Error(`${name} did not listen within ${READY_WITHIN_MS} ms`);
 }
 
-/** Its log goes to /dev/null, as that of headgate does. */
-const nginxConfig = ({ folder, port, upstreamPort }) => `
+/** Its log goes to /dev/null, as that of headgate does. With a port for decisions, headgate decides, and not nginx. */
+export const nginxConfig = ({ folder, port, upstreamPort, decisionsPort, isLimited = false }) => `
 daemon off;
 worker_processes 1;
 pid ${folder}/nginx.pid;
@@ -146,18 +157,47 @@ http {
   uwsgi_temp_path ${folder}/nginx-uwsgi;
   scgi_temp_path ${folder}/nginx-scgi;
   keepalive_requests ${MANY};
-  limit_req_zone $arg_account_id zone=keys:10m rate=1000000r/s;
+  ${isLimited ? 'limit_req_zone $arg_account_id zone=keys:10m rate=1000000r/s;' : ''}
+  ${decisionsPort === undefined ? '' : `upstream headgate { server 127.0.0.1:${decisionsPort}; keepalive 256; keepalive_requests ${MANY}; }`}
   upstream api { server 127.0.0.1:${upstreamPort}; keepalive 256; keepalive_requests ${MANY}; }
   server {
     listen 127.0.0.1:${port};
     location / {
-      limit_req zone=keys burst=1000000 nodelay;
+      ${isLimited ? 'limit_req zone=keys burst=1000000 nodelay;' : ''}
+      ${decisionsPort === undefined ? '' : NGINX_ASKS}
       proxy_pass http://api;
       proxy_http_version 1.1;
       proxy_set_header Connection "";
     }
+    ${decisionsPort === undefined ? '' : NGINX_DOOR}
   }
 }
+`;
+
+/** As on the page of nginx, without the answers to rejections and the refund. */
+const NGINX_ASKS = `
+      auth_request /_headgate;
+      auth_request_set $headgate_limit $upstream_http_x_ratelimit_limit;
+      auth_request_set $headgate_remaining $upstream_http_x_ratelimit_remaining;
+      auth_request_set $headgate_reset $upstream_http_x_ratelimit_reset;
+      auth_request_set $headgate_receipt $upstream_http_x_headgate_receipt;
+      add_header X-RateLimit-Limit $headgate_limit always;
+      add_header X-RateLimit-Remaining $headgate_remaining always;
+      add_header X-RateLimit-Reset $headgate_reset always;
+`;
+const NGINX_DOOR = `
+    location = /_headgate {
+      internal;
+      proxy_pass http://headgate/decide/nginx;
+      proxy_http_version 1.1;
+      proxy_pass_request_body off;
+      proxy_set_header Connection "";
+      proxy_set_header Content-Length "";
+      proxy_set_header X-Original-Method $request_method;
+      proxy_set_header X-Original-URI $request_uri;
+      proxy_set_header X-Original-URL "";
+      proxy_set_header X-Forwarded-For $remote_addr;
+    }
 `;
 
 const haproxyConfig = ({ port, upstreamPort }) => `

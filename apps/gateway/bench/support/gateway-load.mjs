@@ -2,19 +2,20 @@
 // before its next request, and ends after the first response past the end of the measurement.
 import { connect } from 'node:net';
 import { answerWith } from 'headgate-bench/member';
-import { jsonOf, LARGE_BYTES, REQUESTS, targetsOf } from './gateway-settings.mjs';
+import { LARGE_BYTES, REQUESTS, targetsOf, textOf } from './gateway-settings.mjs';
 import { createResponseReader } from './response-reader.mjs';
 
 const LARGE = Buffer.alloc(LARGE_BYTES, 'x');
 
 /** @returns a function that writes one request */
 function writerOf(request, prefix) {
-  const { method, bodyBytes, fields, idempotencyKeys } = request;
+  const { method, fields, idempotencyKeys } = request;
+  const isLarge = request.bodyBytes === LARGE_BYTES;
+  const text = isLarge ? '' : textOf(request);
+  const bodyBytes = isLarge ? LARGE_BYTES : text.length;
   const known = { host: 'localhost', ...fields, ...(bodyBytes > 0 && { 'content-length': bodyBytes }) };
   const lines = Object.entries(known).map(([name, value]) => `${name}: ${value}\r\n`);
   const heads = targetsOf(request).map((target) => `${method} ${target} HTTP/1.1\r\n${lines.join('')}`);
-  const isLarge = bodyBytes === LARGE_BYTES;
-  const text = bodyBytes > 0 && !isLarge ? jsonOf(bodyBytes) : '';
   let count = 0;
   return (socket) => {
     const head = heads[count++ % heads.length];

@@ -2,7 +2,7 @@ import { execFile, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { createFleet } from 'headgate-bench/fleet';
-import { jsonOf, LARGE_BYTES, REQUESTS, targetsOf } from './gateway-settings.mjs';
+import { LARGE_BYTES, REQUESTS, targetsOf, textOf } from './gateway-settings.mjs';
 
 const SCRIPT = fileURLToPath(new URL('gateway-wrk.lua', import.meta.url));
 const run = promisify(execFile);
@@ -34,11 +34,10 @@ export async function startLoads() {
 }
 
 async function loadByWrk(request, { port, seconds, prefix }) {
-  const { method, bodyBytes, fields, connections, idempotencyKeys } = request;
+  const { method, fields, connections, idempotencyKeys } = request;
   const options = ['-t1', `-c${connections}`, `-d${Math.max(1, Math.round(seconds))}s`, '-s', SCRIPT];
-  const body = bodyBytes === 0 ? '' : jsonOf(bodyBytes);
   const targets = targetsOf(request).join(' ');
-  const args = [method, body, idempotencyKeys ? prefix : '', targets, ...Object.entries(fields).flat()];
+  const args = [method, textOf(request), idempotencyKeys ? prefix : '', targets, ...Object.entries(fields).flat()];
   const { stdout } = await run('wrk', [...options, `http://127.0.0.1:${port}`, '--', ...args]);
   return JSON.parse(stdout.trim().split('\n').at(-1));
 }

@@ -15,9 +15,9 @@ const listen = (server) =>
   new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server.address().port)));
 const accountOf = (request) => request.query.account_id;
 
-/** One line per request, to the same place and in as large pieces as headgate's. */
+/** One line per request, to the same place as headgate's, with the settings of pino's own page about speed. */
 function createLog() {
-  const log = pino({ base: null }, pino.destination({ dest: '/dev/null', sync: false, minLength: 16_000 }));
+  const log = pino({ base: null }, pino.destination({ dest: '/dev/null', sync: false, minLength: 4_096 }));
   return (method, route, status, ms) => log.info({ method, route, status, ms }, 'request');
 }
 

@@ -40,11 +40,26 @@ export const REQUESTS = {
     connections: 64,
     idempotencyKeys: true,
   },
+  decision: {
+    method: 'POST',
+    path: '/v1/decisions',
+    fields: keyed,
+    text: JSON.stringify({ route: `GET ${SMALL_PATH}`, account: ACCOUNTS[0] }),
+    connections: 64,
+  },
   download: { method: 'GET', path: LARGE_PATH, fields, bodyBytes: 0, connections: 4 },
   upload: { method: 'POST', path: LARGE_PATH, fields, bodyBytes: LARGE_BYTES, connections: 4 },
 };
 
-export const targetsOf = ({ path }) => ACCOUNTS.map((account) => `${path}?account_id=${account}`);
+/** Envoy's rate limit service: a domain, and the account in the only entry of its descriptor. */
+export const DOMAIN = 'api';
+export const DESCRIPTOR = { entries: [{ key: 'account' }], account: '{account}' };
+
+export const targetsOf = ({ path, text }) =>
+  text === undefined ? ACCOUNTS.map((account) => `${path}?account_id=${account}`) : [path];
+
+/** The body of a request, if it is not a large one. */
+export const textOf = ({ text, bodyBytes }) => text ?? (bodyBytes === 0 ? '' : jsonOf(bodyBytes));
 
 /** A JSON text of the asked length. */
 export function jsonOf(bytes) {
@@ -55,7 +70,8 @@ export function jsonOf(bytes) {
 /** The config of `headgate serve`: two limits of two windows each. */
 export function gatewayConfig({ store, upstreamPort, workers = 1, leases = false }) {
   const windows = [`${MANY}/1m`, `${MANY}/1d`];
-  const measured = Object.values(REQUESTS).map(({ method, path, idempotencyKeys = false }) => ({
+  const forwarded = Object.values(REQUESTS).filter(({ text }) => text === undefined);
+  const measured = forwarded.map(({ method, path, idempotencyKeys = false }) => ({
     route: `${method} ${path}`,
     idempotent: idempotencyKeys,
   }));

@@ -15,7 +15,7 @@ const STAGES = [
   ['route and account', ['gateway/admission/', 'gateway/config/']],
   ['log', ['gateway/operations/log', 'node_modules/pino', 'node_modules/sonic-boom']],
   ['metrics', ['gateway/operations/', 'node_modules/prom-client', 'node_modules/tdigest']],
-  ['answer', ['gateway/proxy/'], /^#?(on(Response|Data|End)|answer\w*)$/],
+  ['answer', ['gateway/proxy/'], /^#?(on(Response|Head|Data|More|End)|answer\w*)$/],
   [
     'answer',
     [

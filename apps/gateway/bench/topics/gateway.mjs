@@ -14,6 +14,7 @@ import {
   FASTIFY,
   FLOOR,
   MEMORY,
+  NODE_FLOOR,
   programVersions,
   REDIS,
   startCandidate,
@@ -26,11 +27,11 @@ import { shareOfOtherWork } from '../support/other-work.mjs';
 export { gatewayReport as report } from '../support/gateway-report.mjs';
 
 const PEERS = ['@fastify/http-proxy', '@fastify/rate-limit', 'http-proxy-middleware', 'express-rate-limit'];
-const PACKAGES = ['undici', 'fastify', 'express', 'ioredis'];
+const PACKAGES = ['undici', 'fastify', 'express', 'ioredis', 'pino'];
 /** After so many requests the code that a workload needs is compiled. */
 const WARM_UP_REQUESTS = { small: 20_000, keyed: 20_000, download: 40, upload: 40 };
 /** On a busy machine the slowest candidate would take too long. */
-const MOST_WARM_UP_MS = 15_000;
+const MOST_WARM_UP_MS = 10_000;
 
 /** `against` is a `dist` folder of another build of headgate, which is measured as well. */
 export async function measure(options) {
@@ -88,7 +89,8 @@ export async function measure(options) {
 const isLarge = (workload) => workload === 'download' || workload === 'upload';
 
 function workloadsOf(names) {
-  const own = names.filter((name) => name === FLOOR || name === MEMORY || name.startsWith('other build'));
+  const always = [FLOOR, NODE_FLOOR, MEMORY];
+  const own = names.filter((name) => always.includes(name) || name.startsWith('other build'));
   const candidates = { small: names, keyed: [...own, REDIS], download: [...own, FASTIFY], upload: [...own, FASTIFY] };
   return Object.entries(candidates).map(([name, list]) => ({
     name,

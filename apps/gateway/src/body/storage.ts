@@ -81,7 +81,9 @@ export class Storage {
   #roomFor(bytes: number): Uint8Array {
     const last = this.#blocks.at(-1);
     if (last !== undefined && this.#used < last.length) return last;
-    const block = new Uint8Array(Math.min(BLOCK_BYTES, Math.max(SMALLEST_BLOCK_BYTES, bytes, this.#bytes)));
+    // A small one is a part of Node's pool: an array of its own costs as much as the rest of a small body's reading. Only
+    // the bytes that were written are read.
+    const block = Buffer.allocUnsafe(Math.min(BLOCK_BYTES, Math.max(SMALLEST_BLOCK_BYTES, bytes, this.#bytes)));
     this.#blocks.push(block);
     this.#used = 0;
     return block;

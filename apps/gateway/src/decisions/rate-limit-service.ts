@@ -91,18 +91,18 @@ class RunningCall {
   }
 
   async run(): Promise<RateLimitAnswer> {
+    // All at the same time, so that an accepted call is one trip to the store (S31).
+    const settled = await Promise.allSettled(this.#subjects.map((_, at) => this.#decide(at)));
     const decided: Decided[] = [];
-    try {
-      // One after the other, so that no descriptor behind a rejection is charged.
-      for (let at = 0; at < this.#subjects.length; at++) {
-        const one = await this.#decide(at);
-        decided.push(one);
-        if (one.rejection !== undefined) return await this.#reject(decided, one.rejection);
+    for (const one of settled) {
+      if (one.status === 'fulfilled') decided.push(one.value);
+      else {
+        await this.#refund();
+        throw one.reason;
       }
-    } catch (error) {
-      await this.#refund();
-      throw error;
     }
+    const rejection = decided.find((one) => one.rejection !== undefined)?.rejection;
+    if (rejection !== undefined) return this.#reject(decided, rejection);
     const headers = settleAll(this.#passages);
     const descriptors = decided.map(({ answer }) => answer);
     return { isOverLimit: false, descriptors, headers, body: undefined };
@@ -134,14 +134,13 @@ class RunningCall {
     return rejected({ outcome: 'rejected', shown: shownOf(decision) }, rejection, isShadow);
   }
 
-  /** Refunds the other descriptors, and shows how full their windows are without this call. */
+  /** Refunds the accepted descriptors, and shows how full their windows are without this call. */
   async #reject(decided: readonly Decided[], rejection: Rejection): Promise<RateLimitAnswer> {
     await this.#refund();
     const descriptors = await Promise.all(
-      this.#subjects.map(async (subject, at): Promise<DescriptorAnswer> => {
-        const known = decided[at]?.answer;
-        if (known !== undefined && known.outcome !== 'accepted') return known;
-        if (subject?.account === undefined) return UNMATCHED;
+      decided.map(async ({ answer }, at): Promise<DescriptorAnswer> => {
+        const subject = this.#subjects[at];
+        if (answer.outcome !== 'accepted' || subject === undefined) return answer;
         return { outcome: 'accepted', shown: (await this.#peek(subject)).shown };
       }),
     );

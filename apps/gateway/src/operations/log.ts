@@ -49,12 +49,16 @@ const CLOSE_MS = 500;
  * is at most 4,096 bytes long. The sink needs room for a line between the two.
  */
 const SHARED_PIPE = { minLength: 3_072, maxWrite: 4_096 };
+/** So many characters are at most 3,072 bytes, so the sink can still send them in one write. */
+const SHARED_BATCH = 1_024;
 
 /**
  * Lines are written together: as soon as they reach this many bytes, or after this time. A write costs a system call in
  * another thread, which must be woken for it.
  */
-const IN_LARGE_PIECES = { minLength: 32_768, maxWrite: 65_536 };
+const LARGE_WRITES = { minLength: 16_384, maxWrite: 65_536 };
+/** Lines are passed to the sink in batches, because the sink counts the bytes of all that waits for each text it gets. */
+const BATCH = 8_192;
 const FLUSH_MS = 10;
 
 /** How many causes of an error are logged. */
@@ -140,10 +144,24 @@ export function createLog(fd = 1, base: { readonly worker: number } | null = nul
     fd,
     sync: false,
     maxLength: MAX_BUFFERED_BYTES,
-    ...(base === null ? IN_LARGE_PIECES : SHARED_PIPE),
+    ...(base === null ? LARGE_WRITES : SHARED_PIPE),
   });
   // If the reader of the log goes away, the gateway must go on.
   sink.on('error', () => {});
+  const batchLength = base === null ? BATCH : SHARED_BATCH;
+  let batch = '';
+  const passBatch = (): void => {
+    if (batch === '') return;
+    const lines = batch;
+    batch = '';
+    sink.write(lines);
+  };
+  // At the end of the process the sink writes what it has. It must have everything by then.
+  const flushSync = sink.flushSync.bind(sink);
+  sink.flushSync = () => {
+    passBatch();
+    flushSync();
+  };
   let isClosing = false;
   let flushTimer: NodeJS.Timeout | undefined;
   // The sink does not flush while it writes, and then keeps lines that are shorter than its minimum.
@@ -151,6 +169,7 @@ export function createLog(fd = 1, base: { readonly worker: number } | null = nul
   const flush = (): void => {
     flushTimer = undefined;
     isFlushDue = true;
+    passBatch();
     sink.flush();
   };
   sink.on('drain', () => {
@@ -159,8 +178,10 @@ export function createLog(fd = 1, base: { readonly worker: number } | null = nul
     sink.flush();
   });
   const write = (line: string): void => {
-    sink.write(line);
-    if (!isClosing) flushTimer ??= setTimeout(flush, FLUSH_MS);
+    if (batch.length + line.length > batchLength) passBatch();
+    batch += line;
+    if (isClosing) passBatch();
+    else flushTimer ??= setTimeout(flush, FLUSH_MS);
   };
   const serializers = { err: describeError };
   const mixin = hasTracing() ? { mixin: activeTraceFields } : {};
@@ -206,6 +227,7 @@ export function createLog(fd = 1, base: { readonly worker: number } | null = nul
     close: () =>
       new Promise((resolve) => {
         decisions.flush();
+        passBatch();
         isClosing = true;
         clearTimeout(flushTimer);
         const timer = setTimeout(() => {

@@ -51,7 +51,8 @@ export function createProxy(options: ProxyOptions): UpstreamProxy {
       const { body } = forwarding;
       const framing = framingFields(exchange.request, body !== null);
       const passed = requestFields(exchange, settings.forwardFields);
-      const fields = [...(forwarding.span?.propagate(passed) ?? passed), ...framing];
+      const fields = forwarding.span?.propagate(passed) ?? passed;
+      for (const part of framing) fields.push(part);
       const head = requestHead(`${method} ${base}${target}`, url.host, fields);
       const isChunked = framing.includes('chunked');
       forwarding.send(pool, head === undefined ? undefined : { method, head, body, isChunked });

@@ -2,12 +2,15 @@ import type { Windows } from '../api/answers.ts';
 import { spanText, timeText } from '../parts/format.ts';
 import { may } from '../session.ts';
 
+/** The reason of a pause after a provider's 429. */
+const PROVIDER = 'provider';
+
 type Block = NonNullable<Windows['blocked']>;
 
 const WHAT: Readonly<Record<Block['scope'], string>> = {
-  account: 'The account is blocked',
-  route: 'This route is blocked',
-  group: 'A group is blocked',
+  account: 'The account',
+  route: 'This route',
+  group: 'A group',
 };
 
 /** A block, with its end and its reason. It changes each second, so it is not read out. */
@@ -25,8 +28,11 @@ export function BlockNotice({
     <div class="notice bad">
       <div class="row">
         <p>
-          <strong>{WHAT[scope]}</strong> for {spanText(forMs)}, until {timeText(until)}
-          {reason === null ? '.' : `: ${reason}`}
+          <strong>
+            {WHAT[scope]} is {reason === PROVIDER ? 'paused, because its provider takes no more requests,' : 'blocked'}
+          </strong>{' '}
+          for {spanText(forMs)}, until {timeText(until)}
+          {reason === null || reason === PROVIDER ? '.' : `: ${reason}`}
         </p>
         {may('operator') && (
           <button type="button" aria-label={`Unblock ${of}…`} onClick={onUnblock}>
