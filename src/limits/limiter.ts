@@ -363,7 +363,9 @@ class StoreLimiter implements Limiter {
       });
       const slots = subjects.flatMap((subject) => slotPart(this.#slots, ...subject, ofRequests) ?? []);
       // Windows come first: their rejection names a time.
-      return decideJointly(jointRequest(account, route, costs), [...windows, ...slots]);
+      // A copy, because the caller may change its object.
+      const named = groups.length === 0 ? undefined : { ...request.groups };
+      return decideJointly({ ...jointRequest(account, route, costs), groups: named }, [...windows, ...slots]);
     });
   }
 

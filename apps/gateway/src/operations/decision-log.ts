@@ -1,6 +1,7 @@
 import type { Cost, Decision } from 'headgate';
 import { decorateStore } from 'headgate/internal';
 import type { LimitStore } from 'headgate/stores';
+import { unitsOf } from '../api/cost.ts';
 import { isPromise } from '../base/is-promise.ts';
 import type { Account } from '../config/schema.ts';
 
@@ -63,10 +64,10 @@ export class DecisionLog {
         return result.then((decision) => this.#number(decision, place));
       },
       knownRejection:
-        (knownRejection) =>
-        (...request) => {
-          const decision = knownRejection(...request);
-          return decision && this.#number(decision, { order: ++this.#orders, at: 0 });
+        (known) =>
+        (...args) => {
+          const decision = known(...args);
+          return decision && this.#options.isOn() ? this.#number(decision, { order: ++this.#orders, at: 0 }) : decision;
         },
       settle: (settle) => (decision, cost) => {
         if (!this.#options.isOn() || decision.degraded) return settle(decision, cost);
@@ -151,10 +152,10 @@ export class DecisionLog {
   }
 }
 
-/** A decision of several parts is numbered by its account's. */
+/** A decision of several parts is numbered by the first of them that has a place: a settlement may be of one unit alone. */
 function placeIn(places: WeakMap<Decision, Place>, decision: Decision): Place | undefined {
-  const { parts } = decision;
-  return places.get(parts?.[0]?.decision ?? decision);
+  const parts = decision.parts?.map((part) => part.decision) ?? [decision];
+  return parts.map((each) => places.get(each)).find((place) => place !== undefined);
 }
 
 function fieldsOf(decision: Decision, { order, at }: Place, account: Account | undefined): string {
@@ -163,7 +164,8 @@ function fieldsOf(decision: Decision, { order, at }: Place, account: Account | u
     (provider === undefined ? '' : `"provider":${JSON.stringify(provider)},`) +
     (plan === undefined ? '' : `"plan":${JSON.stringify(plan)},`) +
     (decision.lane === undefined ? '' : `"lane":${JSON.stringify(decision.lane)},`) +
-    `"cost":${JSON.stringify(decision.parts === undefined ? decision.cost : decision.costs)},"at":${at},"order":${order},` +
+    (decision.groups === undefined ? '' : `"groups":${JSON.stringify(decision.groups)},`) +
+    `"cost":${JSON.stringify(unitsOf(decision.costs).costs ?? decision.cost)},"at":${at},"order":${order},` +
     (decision.degraded ? '"degraded":true,' : '') +
     (decision.blocked === undefined ? '' : '"blocked":true,') +
     (decision.accepted || decision.inFlight === undefined ? '' : '"in_flight":true,')
