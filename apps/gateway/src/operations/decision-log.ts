@@ -1,6 +1,7 @@
-import type { Decision } from 'headgate';
+import type { Cost, Decision } from 'headgate';
 import { decorateStore } from 'headgate/internal';
 import type { LimitStore } from 'headgate/stores';
+import { unitsOf } from '../api/cost.ts';
 import { isPromise } from '../base/is-promise.ts';
 import type { Account } from '../config/schema.ts';
 
@@ -62,6 +63,12 @@ export class DecisionLog {
         this.#turn.push(place);
         return result.then((decision) => this.#number(decision, place));
       },
+      knownRejection:
+        (known) =>
+        (...args) => {
+          const decision = known(...args);
+          return decision && this.#options.isOn() ? this.#number(decision, { order: ++this.#orders, at: 0 }) : decision;
+        },
       settle: (settle) => (decision, cost) => {
         if (!this.#options.isOn() || decision.degraded) return settle(decision, cost);
         // A store sends it at once, and so before the checks of this turn.
@@ -92,12 +99,17 @@ export class DecisionLog {
     this.#writeOld();
   }
 
-  /** The charge of a request was refunded. */
-  onRefund(requestId: string, decision: Decision): void {
+  /**
+   * The charge of a request was settled.
+   * @param cost 0 if it was refunded
+   */
+  onSettled(requestId: string, decision: Decision, cost: Cost): void {
     const place = placeIn(this.#settlements, decision);
     if (place === undefined || !this.#options.isOn()) return;
     const { order, at } = place;
-    this.#options.write(`"req_id":"${requestId}","cost":0,"at":${at},"order":${order},"msg":"refund"`);
+    this.#options.write(
+      `"req_id":"${requestId}","cost":${JSON.stringify(cost)},"at":${at},"order":${order},"msg":"refund"`,
+    );
   }
 
   /**
@@ -140,10 +152,10 @@ export class DecisionLog {
   }
 }
 
-/** A decision of several parts is numbered by its account's. */
+/** A decision of several parts is numbered by the first of them that has a place: a settlement may be of one unit alone. */
 function placeIn(places: WeakMap<Decision, Place>, decision: Decision): Place | undefined {
-  const { parts } = decision;
-  return places.get(parts?.[0]?.decision ?? decision);
+  const parts = decision.parts?.map((part) => part.decision) ?? [decision];
+  return parts.map((each) => places.get(each)).find((place) => place !== undefined);
 }
 
 function fieldsOf(decision: Decision, { order, at }: Place, account: Account | undefined): string {
@@ -152,7 +164,8 @@ function fieldsOf(decision: Decision, { order, at }: Place, account: Account | u
     (provider === undefined ? '' : `"provider":${JSON.stringify(provider)},`) +
     (plan === undefined ? '' : `"plan":${JSON.stringify(plan)},`) +
     (decision.lane === undefined ? '' : `"lane":${JSON.stringify(decision.lane)},`) +
-    `"cost":${decision.cost},"at":${at},"order":${order},` +
+    (decision.groups === undefined ? '' : `"groups":${JSON.stringify(decision.groups)},`) +
+    `"cost":${JSON.stringify(unitsOf(decision.costs).costs ?? decision.cost)},"at":${at},"order":${order},` +
     (decision.degraded ? '"degraded":true,' : '') +
     (decision.blocked === undefined ? '' : '"blocked":true,') +
     (decision.accepted || decision.inFlight === undefined ? '' : '"in_flight":true,')

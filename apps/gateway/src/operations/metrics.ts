@@ -99,11 +99,18 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     new FrequentCounter({ name: `headgate_${name}`, help, labelNames, registers });
   const decisions = frequent(
     'decisions_total',
-    'Decisions by route, limit shown in the headers (block: a block rejected; in_flight: too many requests ran at the same time), outcome, and lane if the request has one',
+    'Decisions by route, limit shown in the headers (block: a block rejected; in_flight: too many requests ran at the same time), outcome, lane if the request has one, and unit of the window unless it counts requests',
     'route',
     'limit',
     'outcome',
     'lane',
+    'unit',
+  );
+  const groupRejections = counter(
+    'group_rejections_total',
+    'Requests that the limit of a group rejected, by route and group',
+    'route',
+    'group',
   );
   const requests = frequent(
     'requests_total',
@@ -280,9 +287,11 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     onEvent(event) {
       switch (event.type) {
         case 'decision': {
-          const { route, lane, shown } = event.decision;
+          const { route, lane, shown, rejectedBy } = event.decision;
           const limit = shown?.limit ?? withoutWindow(event.decision);
-          decisions.inc(route, limit, outcomeOf(event.decision), lane);
+          // Lane and unit are names of the config: a limiter refuses any other.
+          decisions.inc(route, limit, outcomeOf(event.decision), lane, shown?.unit);
+          if (rejectedBy !== undefined && rejectedBy !== 'account') groupRejections.inc({ route, group: rejectedBy });
           break;
         }
         case 'provider_rejected':

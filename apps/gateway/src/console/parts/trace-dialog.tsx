@@ -3,7 +3,7 @@ import { ask } from '../api/client.ts';
 import { ONCE, usePolled } from '../api/polled.ts';
 import { href } from '../route.ts';
 import { Dialog } from './dialog.tsx';
-import { spanText, timeText } from './format.ts';
+import { costsText, spanText, timeText } from './format.ts';
 import { ErrorNotice } from './notice.tsx';
 import { WindowBar } from './window-bar.tsx';
 
@@ -34,8 +34,14 @@ export function TraceDialog({ requestId, onClose }: { requestId: string; onClose
                 <dd>{value.lane}</dd>
               </>
             )}
+            {value.group !== null && (
+              <>
+                <dt>Rejected by group</dt>
+                <dd>{value.group}</dd>
+              </>
+            )}
             <dt>Cost</dt>
-            <dd>{value.cost}</dd>
+            <dd>{value.costs === undefined ? value.cost : costsText(value.costs)}</dd>
             <dt>req_id</dt>
             <dd>
               <code>{value.req_id}</code>
@@ -61,7 +67,7 @@ export function TraceDialog({ requestId, onClose }: { requestId: string; onClose
           )}
           <div class="list">
             {value.trace.map((each) => (
-              <WindowBar key={`${each.limit} ${each.durationMs} ${each.unit}`} window={each} />
+              <WindowBar key={`${each.group} ${each.limit} ${each.durationMs} ${each.unit}`} window={each} />
             ))}
           </div>
         </>
