@@ -36,6 +36,7 @@ import {
   costedParts,
   countedParts,
   jointRequest,
+  peekUnits,
   routesOfUnits,
   settlementsOf,
   unitParts,
@@ -155,7 +156,7 @@ class StoreLimiter implements Limiter {
     const { account, route = EVERY_ROUTE } = Object(subject) as Subject;
     const windowSet = await this.resolve(subject);
     this.#checks?.looksAtFields(subject);
-    return this.#peek(account, route, windowSet);
+    return peekUnits(this.#store, account, route, windowSet);
   }
 
   async usage(subject: UsageSubject): Promise<Usage> {
@@ -167,16 +168,9 @@ class StoreLimiter implements Limiter {
     // All peeks begin in one turn of the event loop: a store can send them together.
     const reads = windowSets.map(async (windowSet, i) => {
       const { route = EVERY_ROUTE } = all[i] ?? {};
-      return { windowSet, windows: await this.#peek(account.account, route, windowSet) };
+      return { windowSet, windows: await peekUnits(this.#store, account.account, route, windowSet) };
     });
     return usageOf(all, await Promise.all(reads));
-  }
-
-  /** The windows of all units, which are read at the same time. */
-  async #peek(account: string, route: string, windowSet: WindowSet): Promise<readonly WindowStatus[]> {
-    if (windowSet.units === undefined) return this.#store.peek(account, route, windowSet);
-    const parts = countedParts(route, windowSet).map((part) => this.#store.peek(account, part.route, part.windowSet));
-    return (await Promise.all(parts)).flat();
   }
 
   async inFlight(subject: Subject): Promise<InFlightStatus | undefined> {
