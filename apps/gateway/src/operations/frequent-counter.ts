@@ -55,7 +55,8 @@ function passOn(
   if (place.count > 0) take(labels, place.count);
   place.count = 0;
   if (name === undefined) return;
-  for (const [value, next] of place.next) passOn(next, names, value === '' ? labels : { ...labels, [name]: value }, take);
+  for (const [value, next] of place.next)
+    passOn(next, names, value === '' ? labels : { ...labels, [name]: value }, take);
 }
 
 function createPlace(): Place {
