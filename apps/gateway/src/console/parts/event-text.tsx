@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import type { Decision, LimitEntry, StateChange } from '../api/answers.ts';
 import type { StreamEvent } from '../api/event-stream.ts';
 import { href } from '../route.ts';
-import { spanText, timeText, unitsText, windowsText } from './format.ts';
+import { numberText, spanText, timeText, unitsText, windowsText } from './format.ts';
 import { targetText } from './target.ts';
 import { windowName } from './verdict.ts';
 import type { ShownWindow } from './window-bar.tsx';
