@@ -85,7 +85,10 @@ export function createLimiter(options: LimiterOptions): Limiter {
   makeDisposable();
   let made: Slots | undefined;
   const slots = (): Slots => {
-    made ??= new Slots(decider, inFlight, logger);
+    if (made === undefined) {
+      made = new Slots(decider, inFlight, logger);
+      made.onNeverReleased = (held) => checks?.neverReleased(held);
+    }
     return made;
   };
   // A mistake shows at the start, as far as it is known there that requests in flight are bounded.
