@@ -20,6 +20,7 @@ export interface RouteOptions<Request>
       | 'groups'
       | 'cached'
       | 'finalCost'
+      | 'providerAnswers'
       | 'cooldown'
       | 'answer'
       | 'rejection'
@@ -53,7 +54,17 @@ export interface RouteGateOptions<Request> extends GateOptions<Request> {
   readonly limits?: Limit | undefined;
 }
 
-const OTHERS = ['onNoAccount', 'finalCost', 'cooldown', 'limits', 'idempotency', 'requireKey', 'rejection', 'answer'];
+const OTHERS = [
+  'onNoAccount',
+  'finalCost',
+  'providerAnswers',
+  'cooldown',
+  'limits',
+  'idempotency',
+  'requireKey',
+  'rejection',
+  'answer',
+];
 /** The names of the options of a route. */
 export const ROUTE_OPTIONS: readonly string[] = [...RESOLVERS, ...OTHERS];
 

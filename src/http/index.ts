@@ -28,9 +28,11 @@ export {
 } from './problem.ts';
 export {
   type HeaderFields,
+  NUMBER_FIELD_NAMES,
   RATE_LIMIT_FIELD_NAMES,
   type RateLimitFields,
   type RateLimitStyle,
   rateLimitFields,
 } from './rate-limit-fields.ts';
+export { retryAfterMs } from './retry-after.ts';
 export { type KeepField, type ResponseToStore, storedResponse } from './stored-response.ts';

@@ -3,22 +3,25 @@ import { after, isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkInteger, checkOneOf, checkOptions } from '../base/options.ts';
 import type { BlockTarget } from '../core/block.ts';
 import { type Clock, monotonicClock, wallClock } from '../core/clock.ts';
-import { type CooldownCommand, type CooldownReply, PROVIDER } from '../core/cooldown.ts';
+import { type CooldownReply, PROVIDER } from '../core/cooldown.ts';
 import type { Decision } from '../core/decision.ts';
 import type { LimitStore } from '../core/ports.ts';
 import { EVERY_ROUTE } from '../core/window-set.ts';
 import { retryAfterMs } from '../http/retry-after.ts';
 import { LONGEST_BLOCK_MS } from './blocks.ts';
-import { partsOf } from './limiter-parts.ts';
+import { groupAccount } from './groups.ts';
+import { groupsOf, partsOf } from './limiter-parts.ts';
 import type { Limiter, LimitRequest } from './ports.ts';
 
 /** Options of a cooldown (S30). */
 export interface CooldownOptions {
   /**
-   * What a provider's refusal pauses: the account on this route (`route`), or all routes of the account.
+   * What a provider's refusal pauses: the account on this route (`route`), all routes of the account (`account`), or every
+   * account of the provider (`provider`): the group of that name, so requests say `groups: { provider: 'openai' }`, and
+   * `limits.groups.provider` has a window (S31). A request without that group is not paused.
    * @default 'route'
    */
-  readonly scope?: 'account' | 'route' | undefined;
+  readonly scope?: 'account' | 'route' | 'provider' | undefined;
   /**
    * How long the pause is if the provider does not say, in milliseconds. Each refusal in a row doubles it, up to a minute.
    * @default 1_000
@@ -61,6 +64,8 @@ export type CooldownSettings = Required<{ [Name in keyof CooldownOptions]: NonNu
 export type ReadField = (name: string) => string | null | undefined;
 
 const OPTIONS = ['scope', 'defaultMs', 'maxMs', 'statuses'];
+const GROUP = 'provider';
+const NO_GROUP = "needs the group limits.groups.provider, such as { provider: ['1000/1m'] }";
 const NOT_STATUSES = 'must be a list of HTTP statuses from 400 to 599';
 const NOT_RESPONSE =
   'must be the response of fetch, or an object such as { status: 429, headers: { "retry-after": "3" } }';
@@ -68,12 +73,19 @@ const NOT_RESPONSE =
 const MAX_KNOWN = 10_000;
 /** A request that finds another one trying asks so often. Then it goes. */
 const MAX_ATTEMPTS = 3;
-/** When a request was admitted, on this process's clock, and whether it tries. On the decision, which the caller has. */
+/**
+ * When a request was admitted, on this process's clock, whether it tries, and its provider. On the decision, which the
+ * caller has.
+ */
 const ADMITTED = /* @__PURE__ */ Symbol('headgate.admittedAt');
 const TRIES = /* @__PURE__ */ Symbol('headgate.tries');
+const PROVIDED_BY = /* @__PURE__ */ Symbol('headgate.provider');
 
 type CooldownStore = LimitStore & Required<Pick<LimitStore, 'cooldown'>>;
-type MarkedDecision = Decision & { [ADMITTED]?: number; [TRIES]?: boolean };
+type MarkedDecision = Decision & { [ADMITTED]?: number; [TRIES]?: boolean; [PROVIDED_BY]?: string | undefined };
+
+/** The request of an answer: its account and route, and its groups if `scope` is `provider`. Or its decision. */
+export type CooldownSubject = Pick<LimitRequest, 'account' | 'route' | 'groups'>;
 
 /** What this process knows of the cooldown of one target. Times are on its own clock. */
 interface Known {
@@ -101,7 +113,7 @@ export function cooldownSettings(given: boolean | CooldownOptions | undefined): 
   checkOptions(options, OPTIONS, 'cooldown');
   const { scope = 'route', maxMs = 3_600_000, statuses = [429] } = options;
   const { defaultMs = Math.min(1_000, maxMs) } = options;
-  checkOneOf('cooldown.scope', scope, ['account', 'route']);
+  checkOneOf('cooldown.scope', scope, ['account', 'route', 'provider']);
   checkInteger('cooldown.maxMs', maxMs, 1, LONGEST_BLOCK_MS);
   checkInteger('cooldown.defaultMs', defaultMs, 1, maxMs);
   const isStatus = (one: unknown): boolean => Number.isInteger(one) && (one as number) >= 400 && (one as number) < 600;
@@ -152,6 +164,10 @@ export class Cooldown implements Pick<Limiter, 'synchronous' | 'consume' | 'cons
         'needs a limiter of createLimiter(), and a store with cooldown()',
         'given',
       );
+    // A function `limits` says only with a request which groups it has.
+    const isFunction = (partsOf(limiter)?.windowSets as { readonly mayWait?: boolean } | undefined)?.mayWait;
+    if (settings.scope === 'provider' && !isFunction && !groupsOf(limiter).includes(GROUP))
+      throw new OptionError('cooldown.scope', settings.scope, NO_GROUP);
     this.#limiter = limiter;
     this.#store = store as CooldownStore;
     this.#settings = settings;
@@ -178,17 +194,21 @@ export class Cooldown implements Pick<Limiter, 'synchronous' | 'consume' | 'cons
   }
 
   /** The decision that counts for a request: the limiter's, unless a pause is just over and another request tries. */
-  #decided(request: LimitRequest, decision: Decision): MaybePromise<Decision> {
+  #decided(request: LimitRequest, decision: Decision, attempt = 1): MaybePromise<Decision> {
     const now = this.#clock.now();
-    if (!decision.accepted) {
-      if (decision.blocked?.reason === PROVIDER) this.#learn(decision, decision.blocked.forMs, now);
-      return decision;
-    }
-    (decision as MarkedDecision)[ADMITTED] = now;
+    const marked = decision as MarkedDecision;
+    if (this.#settings.scope === 'provider') marked[PROVIDED_BY] = request.groups?.[GROUP];
+    const { accepted, blocked, degraded } = decision;
+    if (accepted) marked[ADMITTED] = now;
     // Nearly always nothing is paused.
-    if (this.#known.size === 0 || decision.degraded) return decision;
-    const known = this.#known.get(keyOf(this.#targetOf(decision)));
-    return known?.isPaused ? this.#try(request, decision, known, 1) : decision;
+    else if (blocked?.reason !== PROVIDER) return decision;
+    if (this.#known.size === 0 && accepted) return decision;
+    const target = this.#targetOf(decision);
+    if (target === undefined) return decision;
+    if (!accepted) this.#pause(target, blocked?.forMs ?? 0, now);
+    const known = this.#known.get(keyOf(target));
+    const mustTry = accepted && !degraded && known?.isPaused === true && attempt <= MAX_ATTEMPTS;
+    return mustTry ? this.#try(request, decision, target, known, attempt) : decision;
   }
 
   /**
@@ -197,14 +217,10 @@ export class Cooldown implements Pick<Limiter, 'synchronous' | 'consume' | 'cons
    * @returns what changed; undefined if nothing did
    * @throws or rejects with the store's errors: then the next refusal calls the store again
    */
-  report(
-    subject: Pick<LimitRequest, 'account' | 'route'>,
-    status: number,
-    field: ReadField,
-  ): MaybePromise<CooldownReport | undefined> {
+  report(subject: CooldownSubject, status: number, field: ReadField): MaybePromise<CooldownReport | undefined> {
     const target = this.#targetOf(subject);
-    const key = keyOf(target);
-    const known = this.#known.get(key);
+    if (target === undefined) return undefined;
+    const known = this.#known.get(keyOf(target));
     const { [ADMITTED]: admittedAt, [TRIES]: tries } = subject as MarkedDecision;
     const isProbe = tries ?? (admittedAt === undefined && known?.isTrying === true);
     if (!this.isRefusal(status, field)) {
@@ -258,36 +274,29 @@ export class Cooldown implements Pick<Limiter, 'synchronous' | 'consume' | 'cons
   }
 
   /** Asks the store whether a request that fits its windows may try. Nothing else may go meanwhile. */
-  #try(request: LimitRequest, decision: Decision, known: Known, attempt: number): MaybePromise<Decision> {
-    const state = known.asking?.then(ofAnother) ?? this.#ask(decision, known);
-    return after(state, (answer) => {
+  #try(
+    request: LimitRequest,
+    decision: Decision,
+    target: BlockTarget,
+    known: Known,
+    attempt: number,
+  ): MaybePromise<Decision> {
+    return after(known.asking?.then(ofAnother) ?? this.#ask(target, known), (answer) => {
       if (answer === 'open') resume(known);
       if (answer === 'probe') {
         known.isTrying = true;
         (decision as MarkedDecision)[TRIES] = true;
       }
       if (answer !== 'blocked') return decision;
-      // It does not run, so it also gives its place among the requests in flight back (S29).
-      const undone = Promise.allSettled([this.#limiter.refund(decision), this.#limiter.release(decision)]);
-      const again = (): MaybePromise<Decision> => after(this.#consume(request), next);
-      const next = (found: Decision): MaybePromise<Decision> =>
-        found.accepted && attempt < MAX_ATTEMPTS
-          ? this.#try(request, found, known, attempt + 1)
-          : this.#withoutTry(found);
-      return this.#limiter.synchronous ? again() : undone.then(again);
+      const givenBack = Promise.allSettled([this.#limiter.refund(decision), this.#limiter.release(decision)]);
+      const again = (): MaybePromise<Decision> =>
+        after(this.#consume(request), (found) => this.#decided(request, found, attempt + 1));
+      return this.#limiter.synchronous ? again() : givenBack.then(again);
     });
   }
 
-  #withoutTry(decision: Decision): Decision {
-    const now = this.#clock.now();
-    if (decision.accepted) (decision as MarkedDecision)[ADMITTED] = now;
-    else if (decision.blocked?.reason === PROVIDER) this.#learn(decision, decision.blocked.forMs, now);
-    return decision;
-  }
-
-  #ask(decision: Decision, known: Known): MaybePromise<CooldownReply['state']> {
-    const command: CooldownCommand = { kind: 'probe' };
-    const reply = this.#store.cooldown(this.#targetOf(decision), command);
+  #ask(target: BlockTarget, known: Known): MaybePromise<CooldownReply['state']> {
+    const reply = this.#store.cooldown(target, { kind: 'probe' });
     if (!isPromise(reply)) return reply.state;
     // Without the store, nobody knows whether another request tries.
     const asking = reply.then(
@@ -302,10 +311,6 @@ export class Cooldown implements Pick<Limiter, 'synchronous' | 'consume' | 'cons
 
   #consume(request: LimitRequest): MaybePromise<Decision> {
     return this.#limiter.synchronous ? this.#limiter.consumeSync(request) : this.#limiter.consume(request);
-  }
-
-  #learn(decision: Decision, forMs: number, now: number): void {
-    this.#pause(this.#targetOf(decision), forMs, now);
   }
 
   #pause(target: BlockTarget, forMs: number, now: number): Known {
@@ -323,9 +328,14 @@ export class Cooldown implements Pick<Limiter, 'synchronous' | 'consume' | 'cons
     return known;
   }
 
-  #targetOf({ account, route = EVERY_ROUTE }: Pick<LimitRequest, 'account' | 'route'>): BlockTarget {
+  /** Undefined if the request has no provider. */
+  #targetOf(subject: CooldownSubject): BlockTarget | undefined {
+    const { account, route = EVERY_ROUTE, groups } = subject;
     if (typeof account !== 'string') throw new SubjectError('account', account);
-    return this.#settings.scope === 'account' ? { account } : { account, route };
+    const { scope } = this.#settings;
+    if (scope !== 'provider') return scope === 'account' ? { account } : { account, route };
+    const id = (subject as MarkedDecision)[PROVIDED_BY] ?? groups?.[GROUP];
+    return id === undefined ? undefined : { account: groupAccount(GROUP, id) };
   }
 }
 

@@ -9,11 +9,13 @@ import {
   Cooldown,
   type CooldownOptions,
   type CooldownReport,
+  type CooldownSubject,
   cooldownSettings,
   fieldsOf,
   type ProviderResponse,
 } from '../limits/cooldown.ts';
 import { copyOfRequest, costsOf } from '../limits/costs.ts';
+import { groupOf } from '../limits/groups.ts';
 import { partsOf, windowSetOf } from '../limits/limiter-parts.ts';
 import type { Limiter, LimitRequest } from '../limits/ports.ts';
 import { QueueFullError } from './errors.ts';
@@ -78,10 +80,7 @@ export interface JobWorker {
    * @returns what changed; undefined if nothing did
    * @throws (rejects with) OptionError (also if the store cannot do this), SubjectError, ClosedError, and the store's errors
    */
-  cooldown(
-    request: Pick<LimitRequest, 'account' | 'route'>,
-    response: ProviderResponse,
-  ): Promise<CooldownReport | undefined>;
+  cooldown(request: CooldownSubject, response: ProviderResponse): Promise<CooldownReport | undefined>;
   /**
    * Acquires, runs a job, and releases its slot when the job has ended, also if it failed (S29). With `acquire` alone, a
    * job of limits with `inFlight` calls `limiter.release(decision)` itself.
@@ -185,10 +184,7 @@ class LimiterWorker implements JobWorker {
     }
   }
 
-  async cooldown(
-    request: Pick<LimitRequest, 'account' | 'route'>,
-    response: ProviderResponse,
-  ): Promise<CooldownReport | undefined> {
+  async cooldown(request: CooldownSubject, response: ProviderResponse): Promise<CooldownReport | undefined> {
     if (this.#closed) throw new ClosedError('the worker');
     if (this.#cooldown === undefined) throw new OptionError('cooldown', undefined, NO_COOLDOWN);
     const report = await this.#cooldown.report(Object(request), response?.status, fieldsOf(response));
@@ -225,7 +221,7 @@ class LimiterWorker implements JobWorker {
   }
 
   #resume({ account, route }: BlockTarget): void {
-    const owner = nameOf(account);
+    const owner = groupOf(account) === undefined ? nameOf(account) : '';
     for (const [name, queue] of this.#queues)
       if (name.startsWith(owner) && (route === undefined || route === queue.route)) queue.resume();
   }

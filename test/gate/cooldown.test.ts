@@ -175,6 +175,49 @@ describe('a gate with cooldown', () => {
     expect(store.blocked({ account: 'a' })?.forMs).toBe(2_000);
   });
 
+  it('S30, S31: with scope provider, a refusal pauses every account of the provider, until one request was accepted', async () => {
+    const limiter = createLimiter({
+      store: createMemoryStore({ clock }),
+      limits: { allMethods: ['1000/1m'], groups: { provider: ['5000/1m'] } },
+      validate: false,
+    });
+    interface Routed extends Request {
+      readonly provider?: string;
+    }
+    const gate = createGate<Routed>({
+      limiter,
+      account: ({ account }) => account,
+      route: ({ route }) => route,
+      groups: ({ provider }) => (provider === undefined ? undefined : { provider }),
+      cooldown: { scope: 'provider' },
+      logger: false,
+      validate: false,
+    });
+    const enter = (account: string, provider?: string) =>
+      gate.enter({ account, route: 'r', ...(provider && { provider }) }) as GateEntry;
+    const passed = (entry: GateEntry): Passage => {
+      if (entry.kind !== 'proceed') throw new Error(`answered ${entry.reply.status}`);
+      return entry;
+    };
+    passed(enter('a', 'p1')).settle(answer(429, { 'retry-after': '3' }));
+    const paused = enter('b', 'p1');
+    if (paused.kind !== 'answer') throw new Error('the request was let through');
+    expect(JSON.parse(String(paused.reply.body))).toMatchObject({
+      type: 'provider/too_many_requests',
+      detail: 'The provider takes no more requests of the group provider now; retry in 3 s.',
+    });
+    passed(enter('b', 'p2'));
+    passed(enter('b')).settle(answer(429));
+    passed(enter('b'));
+    clock.advance(3_000);
+    const probe = passed(enter('c', 'p1'));
+    expect([enter('a', 'p1').kind, enter('b', 'p1').kind]).toEqual(['answer', 'answer']);
+    probe.settle(answer(200));
+    await settled();
+    expect([enter('a', 'p1').kind, enter('b', 'p1').kind]).toEqual(['proceed', 'proceed']);
+    expect(() => fleet({ scope: 'provider' })).toThrow(/^cooldown.scope: needs the group limits.groups.provider/);
+  });
+
   it("S30: the handler reports its provider's answer, and its own response no longer matters", async () => {
     const { passage, status } = fleet(true, { providerAnswers: false });
     const first = passage();
@@ -249,7 +292,7 @@ describe('a gate with cooldown', () => {
 });
 
 it.each<[unknown, RegExp]>([
-  [{ scope: 'all' }, /^cooldown.scope: must be one of account, route/],
+  [{ scope: 'all' }, /^cooldown.scope: must be one of account, route, provider/],
   [{ defaultMs: 0 }, /^cooldown.defaultMs: must be an integer from 1 to 3600000/],
   [{ maxMs: 1e12 }, /^cooldown.maxMs: must be an integer from 1 to 31536000000/],
   [{ statuses: [] }, /^cooldown.statuses: must be a list/],

@@ -133,7 +133,7 @@ describe('the events of gates', () => {
 
   it('a failure after the decision leaves the outcome, and a refund and a 429 of the provider are counted', async () => {
     start();
-    const { gate } = openGate({ providerAnswers: true, finalCost: () => Promise.resolve(1) as never });
+    const { gate } = openGate({ cooldown: true, finalCost: () => Promise.resolve(1) as never });
     const enter = async () => {
       const entry = await gate.enter({ account: 'a', route: 'r' });
       if (entry.kind !== 'proceed') throw new Error('rejected');
@@ -144,6 +144,7 @@ describe('the events of gates', () => {
     await (await enter()).abandon();
     expect(of('headgate.provider.rejections')).toEqual([{ 'headgate.route': 'r' }]);
     expect(of('headgate.refunds')).toEqual([{ 'headgate.route': 'r' }]);
+    expect(of('headgate.cooldowns')).toEqual([{ 'headgate.route': 'r', 'headgate.cooldown.state': 'started' }]);
   });
 
   it('an idempotency key has its outcome: claimed, then replayed', async () => {

@@ -16,8 +16,9 @@ import { createRoutes } from './admission/routes.ts';
 import type { Shares } from './admission/shares.ts';
 import type { WorkBudget } from './admission/work-budget.ts';
 import { laneChoice } from './config/lanes.ts';
+import type { UpstreamSettings } from './config/schema/upstream.ts';
 import type { Config } from './config/schema.ts';
-import { upstreamChoice, upstreamUrls } from './config/upstreams.ts';
+import { allUpstreams, DEFAULT_UPSTREAM, upstreamChoice } from './config/upstreams.ts';
 import { createDecisionRules } from './decisions/decision-rules.ts';
 import { createDescriptors } from './decisions/descriptors.ts';
 import { createRateLimitService, type DecideRateLimits } from './decisions/rate-limit-service.ts';
@@ -80,7 +81,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     const level = isHeadgateError(event.error, 'closed') ? 'info' : 'error';
     log.logger[level]({ req_id: event.requestId, stage: event.stage, err: event.error }, 'gate failure');
   };
-  const gate = createGate<Subject>({
+  const gateOfDoors = createGate<Subject>({
     limiter,
     idempotency,
     idempotent: ({ idempotent }) => idempotent?.request,
@@ -108,7 +109,6 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
       else if (event.type === 'failure') onFailure(event);
     },
   });
-  const enter = withFinalCosts(gate, config.routes);
   const settings: ForwardSettings = {
     forwardFields: new Set(config.forwardFields.map((name) => name.toLowerCase())),
     timeoutMs: config.upstreamTimeoutMs,
@@ -153,13 +153,26 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
       log.logger.warn({ route: name }, IGNORED_KEY);
     },
   });
-  const urls = upstreamUrls(config);
+  const all = allUpstreams(config);
   const choose = upstreamChoice(config.providers);
+  const upstreamOf = ({ route, account }: Subject): string => choose(route?.upstream, account?.provider);
+  // A provider's answer is known only where the gateway forwards.
+  const gates = new Map<string, Rules['gate']>(
+    [...all].map(([name, { cooldown, providerAnswers }]) => {
+      const isPlain = cooldown === false && providerAnswers === true;
+      const ofUpstream = isPlain ? gateOfDoors : gateOfDoors.with({ cooldown, providerAnswers });
+      return [name, withFinalCosts(ofUpstream, config.routes)];
+    }),
+  );
+  const gate: Rules['gate'] =
+    gates.size === 1
+      ? (gates.get(DEFAULT_UPSTREAM) as Rules['gate'])
+      : { enter: (exchange, id) => (gates.get(upstreamOf(exchange)) as Rules['gate']).enter(exchange, id) };
   return {
     prepare: config.cors && createCors(config.cors, routes),
     limitAddress,
     admit,
-    gate: { enter },
+    gate,
     limiter,
     accounts,
     decisions:
@@ -171,7 +184,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
         keys,
         limitAddress,
         admitHead,
-        gate: { enter },
+        gate: gateOfDoors,
         limiter,
         chooseLane,
         onRefund: metrics.onRefund,
@@ -181,12 +194,12 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
       createRateLimitService({
         findDescriptor: createDescriptors(config, accounts),
         limiter,
-        gate,
+        gate: gateOfDoors,
         onDecided: (id) => shadow.takeVerdict(id),
       }),
     forward(exchange, passage) {
-      const name = choose(exchange.route?.upstream, exchange.account?.provider);
-      upstreams.forward(urls.get(name) as string, exchange, passage, settings);
+      const { url } = all.get(upstreamOf(exchange)) as UpstreamSettings;
+      upstreams.forward(url, exchange, passage, settings);
     },
   };
 }
@@ -197,14 +210,14 @@ function hasCosts({ routes, decisions, rateLimitService }: Config): boolean {
 }
 
 /** Enters the gate of a request's route. A route whose final cost the upstream says has a gate of its own. */
-function withFinalCosts(gate: Gate<Subject>, routes: Config['routes']): Gate<Subject>['enter'] {
+function withFinalCosts(gate: Gate<Subject>, routes: Config['routes']): Rules['gate'] {
   const gates = new Map(
     routes.flatMap(({ route, finalCost }) =>
       finalCost === undefined ? [] : [[route, gate.with({ finalCost: finalCostIn(finalCost) })] as const],
     ),
   );
-  if (gates.size === 0) return (subject, id) => gate.enter(subject, id);
-  return (subject, id) => (gates.get(subject.route?.name ?? '') ?? gate).enter(subject, id);
+  if (gates.size === 0) return gate;
+  return { enter: (subject, id) => (gates.get(subject.route?.name ?? '') ?? gate).enter(subject, id) };
 }
 
 /** @param fields of the upstream's response, by unit */

@@ -65,6 +65,7 @@ export const GROUPS: readonly Group[] = [
       'docs/leases.md',
       'docs/scale.md',
       'docs/limits-in-a-table.md',
+      'docs/cooldown.md',
       'docs/sign-in.md',
       'packages/simulate/docs/simulate.md',
       'docs/shadow.md',

@@ -43,6 +43,9 @@ export function createMethodsGate(rooms: Rooms): Gate<FastifyRequest> {
     onEvent: metrics.onGate,
     route: routeOf,
     account: ({ account }) => account?.id,
+    // The handler's own 429 is the provider's. If that says for how long, no process asks for this account before.
+    cooldown: { scope: 'account' },
+    providerAnswers: ({ header }) => header('retry-after') !== undefined && 'pass',
     provider: ({ account }) => (account === null ? undefined : limitProvider(account.application_id, account.provider)),
     // A request without a key has a claim, too: so a crash is one case, and not two.
     idempotent: (request) => {

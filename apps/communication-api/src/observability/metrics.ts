@@ -69,6 +69,12 @@ export class Metrics {
     "429 answers of the provider's own limits, by route",
     'route',
   );
+  readonly #cooldowns = this.#counter(
+    'headgate_cooldowns_total',
+    "Pauses of accounts by a provider's answer: started, or ended by an accepted request; by route",
+    'route',
+    'state',
+  );
   readonly #refunds = this.#counter('headgate_refunds_total', 'Refunded charges, by route', 'route');
   readonly #failures = this.#counter('headgate_failures_total', 'Internal errors in the gate, by stage', 'stage');
   readonly #claims = this.#counter(
@@ -188,6 +194,7 @@ export class Metrics {
       this.#decisions.inc({ route, limit: shown?.limit ?? 'none', outcome });
     } else if (event.type === 'provider_rejected')
       this.#providerRejections.inc({ route: event.decision?.route ?? 'unlimited' });
+    else if (event.type === 'cooldown') this.#cooldowns.inc({ route: event.decision.route, state: event.state });
     else if (event.type === 'refund' && event.refunded) this.#refunds.inc({ route: event.decision.route });
     else if (event.type === 'failure') this.#failures.inc({ stage: event.stage });
   };

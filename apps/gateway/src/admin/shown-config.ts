@@ -31,8 +31,8 @@ export function shownConfig({
       },
     }),
     store: shownStore(store),
-    upstream: withoutPassword(upstream),
-    upstreams: Object.fromEntries(Object.entries(upstreams).map(([name, url]) => [name, withoutPassword(url)])),
+    upstream: shownUpstream(upstream),
+    upstreams: Object.fromEntries(Object.entries(upstreams).map(([name, given]) => [name, shownUpstream(given)])),
     idempotency: { ...settings, hasSecret: secret !== undefined },
     keys: keys.length,
     accounts: accounts.length,
@@ -46,6 +46,10 @@ function shownDecisions({ secret, tls, ...rest }: NonNullable<Config['decisions'
 /** The files of TLS are private, but whether clients need a certificate is not. */
 function shownTls(tls: Config['listen']['tls']) {
   return tls && { minVersion: tls.minVersion, hasClientCa: tls.clientCa !== undefined };
+}
+
+function shownUpstream(given: Config['upstream']) {
+  return typeof given === 'string' ? withoutPassword(given) : { ...given, url: withoutPassword(given.url) };
 }
 
 function shownStore(store: Config['store']) {

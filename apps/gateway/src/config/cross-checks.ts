@@ -36,7 +36,7 @@ export function crossChecks(file: JsonObject): ConfigIssue[] {
     ...laneIssues(file),
     ...limitIssues('limits', objectOrEmpty(file.limits), namesIn(file)),
     ...(isObject(file.shadow) ? shadowIssues(objectOrEmpty(file.shadow), file) : []),
-    ...issueIf('upstream', upstreamFlaw(file.upstream)),
+    ...upstreamFlaws('upstream', file.upstream),
     ...upstreamIssues(file),
     ...corsIssues(objectOrEmpty(file.cors)),
     ...arrayOrEmpty(file.forwardFields).flatMap((name, i) => issueIf(`forwardFields[${i}]`, forwardFieldFlaw(name))),
@@ -154,7 +154,9 @@ function upstreamIssues({ upstreams, routes, providers }: JsonObject): ConfigIss
       : `upstreams has no ${describe(name)}${didYouMean(name, known)}`;
   return [
     ...Object.entries(urls).flatMap(([name, url]) =>
-      issueIf(formatPath(['upstreams', name]), name === DEFAULT_UPSTREAM ? RESERVED : upstreamFlaw(url)),
+      name === DEFAULT_UPSTREAM
+        ? issueIf(formatPath(['upstreams', name]), RESERVED)
+        : upstreamFlaws(formatPath(['upstreams', name]), url),
     ),
     ...arrayOrEmpty(routes).flatMap((route, i) =>
       issueIf(`routes[${i}].upstream`, flawOf(objectOrEmpty(route).upstream)),
@@ -163,6 +165,12 @@ function upstreamIssues({ upstreams, routes, providers }: JsonObject): ConfigIss
       issueIf(formatPath(['providers', name, 'upstream']), flawOf(objectOrEmpty(provider).upstream)),
     ),
   ];
+}
+
+function upstreamFlaws(path: string, upstream: unknown): ConfigIssue[] {
+  return typeof upstream === 'string'
+    ? issueIf(path, upstreamFlaw(upstream))
+    : issueIf(`${path}.url`, upstreamFlaw(objectOrEmpty(upstream).url));
 }
 
 function upstreamFlaw(upstream: unknown): string | undefined {

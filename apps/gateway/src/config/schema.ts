@@ -15,6 +15,7 @@ import { rateLimitService } from './schema/rate-limit-service.ts';
 import { route } from './schema/route.ts';
 import { shadow } from './schema/shadow.ts';
 import { store } from './schema/store.ts';
+import { upstream } from './schema/upstream.ts';
 import { milliseconds, name, readableBy } from './schema/values.ts';
 
 const headers = z
@@ -78,14 +79,8 @@ export const configSchema = z.strictObject({
     .describe(
       'memory, redis://[user:password@]host:port/db, rediss://…, redis-cluster://… or postgres://user[:password]@host:port/database; or { "postgres": { "url": … } }',
     ),
-  upstream: z
-    .string()
-    .default('http://127.0.0.1:9000')
-    .describe('Where requests are forwarded. Its path is put in front of theirs'),
-  upstreams: z
-    .record(z.string(), z.string())
-    .default({})
-    .describe('Further upstreams: a URL by name, for routes and providers'),
+  upstream: upstream.default('http://127.0.0.1:9000'),
+  upstreams: z.record(z.string(), upstream).default({}).describe('Further upstreams by name, for routes and providers'),
   providers: z.record(z.string(), provider).default({}).describe('Settings by provider, as accounts name it'),
   forwardFields: z
     .array(z.string())

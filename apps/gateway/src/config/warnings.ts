@@ -9,6 +9,7 @@ import { layerHasWindows } from './limits.ts';
 import { isLoopback } from './loopback.ts';
 import { isObeyed } from './request-fields.ts';
 import { parseRoute } from './routes.ts';
+import { upstreamSettings } from './schema/upstream.ts';
 import type { Config } from './schema.ts';
 import { secondsWarnings } from './seconds-warnings.ts';
 import { avoidingSpelling, tolerantTemplate } from './sibling-routes.ts';
@@ -165,10 +166,14 @@ function ownUpstreams({ upstream, upstreams, listen }: Config): ConfigIssue[] {
   };
   const urls = [
     ['upstream', upstream] as const,
-    ...Object.entries(upstreams).map(([name, url]) => [formatPath(['upstreams', name]), url] as const),
+    ...Object.entries(upstreams).map(([name, given]) => [formatPath(['upstreams', name]), given] as const),
   ];
-  return urls.flatMap(([path, url]) =>
-    warnIf(isOwn(url), path, 'is the address of listen, so the gateway forwards requests to itself'),
+  return urls.flatMap(([path, given]) =>
+    warnIf(
+      isOwn(upstreamSettings(given).url),
+      path,
+      'is the address of listen, so the gateway forwards requests to itself',
+    ),
   );
 }
 

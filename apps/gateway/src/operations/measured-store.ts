@@ -28,5 +28,6 @@ export function measuredStore(store: LimitStore, observe: Observe): LimitStore {
     block: timed('block'),
     unblock: timed('unblock'),
     blocked: timed('blocked'),
+    cooldown: timed('cooldown'),
   });
 }

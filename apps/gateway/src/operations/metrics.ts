@@ -128,6 +128,12 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     "429 answers of the provider's own limits, by route",
     'route',
   );
+  const cooldowns = counter(
+    'cooldowns_total',
+    "Pauses of accounts by a provider's answer: started, or ended by an accepted request; by route",
+    'route',
+    'state',
+  );
   const upstreamErrors = counter(
     'upstream_errors_total',
     'Requests that the upstream did not answer, or not in full, by upstream (host and port) and cause',
@@ -281,6 +287,9 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
         }
         case 'provider_rejected':
           providerRejections.inc({ route: event.decision?.route ?? 'unlimited' });
+          break;
+        case 'cooldown':
+          cooldowns.inc({ route: event.decision.route, state: event.state });
           break;
         case 'refund':
           if (event.refunded) refunds.inc({ route: event.decision.route });

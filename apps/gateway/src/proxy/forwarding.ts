@@ -2,7 +2,6 @@ import { Readable } from 'node:stream';
 import type { Passage, ResponseRecording } from 'headgate/gate';
 import type { HeaderFields } from 'headgate/http';
 import { problemReply, type Reply } from 'headgate/http';
-import { fieldValues } from 'headgate/internal';
 import { BodyMeter } from '../body/meter.ts';
 import { hasBody, refuseExchange, sendReply } from '../exchange/answers.ts';
 import { type Exchange, freeIfDone, isOpen } from '../exchange/exchange.ts';
@@ -11,6 +10,7 @@ import type { UpstreamSpan } from '../exchange/request-trace.ts';
 import type { UpstreamCause, UpstreamFailure } from '../exchange/upstream-failure.ts';
 import { type AnswerSink, DiscardedAnswer, StreamedAnswer } from './answer-sink.ts';
 import type { ConnectionPool } from './connection-pool.ts';
+import { fieldReader, providerFields } from './provider-fields.ts';
 import type { ResponseHead } from './response-reader.ts';
 import { capturedFrom, StoredAnswer } from './stored-answer.ts';
 import { causeOf } from './upstream-cause.ts';
@@ -137,11 +137,10 @@ export class Forwarding implements UpstreamListener {
     this.span?.onStatus(status);
     const exchange = this.#exchange;
     this.#options.onHead(exchange, (performance.now() - this.#startedAt) / 1_000);
-    const header = (name: string) => fieldValues(rawFields, name.toLowerCase())[0];
-    const { headers, stripRateLimit } = this.#passage.settle({ status, header });
+    const { headers, stripRateLimit } = this.#passage.settle({ status, header: fieldReader(rawFields) });
     if (stripRateLimit) {
       this.#discardAnswer();
-      this.#refuse(PROVIDER_LIMIT, headers);
+      this.#refuse(PROVIDER_LIMIT, { ...providerFields(rawFields), ...headers });
       return;
     }
     if (this.#recording === undefined && !isOpen(exchange)) {
@@ -150,7 +149,8 @@ export class Forwarding implements UpstreamListener {
     }
     this.#needsAnswerTimer = !this.#hasTimedOut;
     const { decision } = this.#passage;
-    const isLimited = decision !== undefined && (decision.degraded || decision.shown !== undefined);
+    // A 429 that is passed on is about the provider's limits.
+    const isLimited = status !== 429 && decision !== undefined && (decision.degraded || decision.shown !== undefined);
     const fields = answerFields(rawFields, { status, id: exchange.id, gateFields: headers, isLimited });
     this.#sink.head({ status, reason: /^[\x20-\x7e]+$/.test(reason) ? reason : undefined, fields });
   }

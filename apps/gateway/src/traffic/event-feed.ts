@@ -20,9 +20,11 @@ export interface StateChange {
     | 'windows_reset'
     | 'account_blocked'
     | 'account_unblocked'
+    | 'account_paused'
+    | 'account_resumed'
     | 'claim_completed'
     | 'claim_released';
-  /** Name of the token; undefined for a reload. */
+  /** Name of the token; undefined for a reload, and for what a provider's answer does. */
   readonly by?: string | undefined;
   /** The account of a block. */
   readonly account?: string | undefined;

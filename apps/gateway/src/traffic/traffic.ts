@@ -55,6 +55,8 @@ export class Traffic {
       top.add(event.decision, atMs);
       this.onDecision(event);
     } else if (event.type === 'provider_rejected') series.count('provider_rejected', atMs);
+    else if (event.type === 'cooldown')
+      this.onState({ state: event.state === 'started' ? 'account_paused' : 'account_resumed', ...event.target });
   }
 
   /** A decision that is in no list of accounts. */

@@ -421,7 +421,25 @@ describe('errors', () => {
   it.each([
     [{ upstreams: { a: 'ftp://x' } }, 'upstreams.a: must be a URL with http:// or https://, got "ftp://…"'],
     [{ upstreams: { 'a b': 'http://u:p@x' } }, 'upstreams["a b"]: must not have a user name or password in it'],
-    [{ upstreams: { a: ['http://u:secret@x'] } }, 'upstreams.a: must be a string, got an array'],
+    [
+      { upstreams: { a: ['http://u:secret@x'] } },
+      'upstreams.a: must be a string, or an object such as { "url": "http://127.0.0.1:9000", "cooldown": true }, got an array',
+    ],
+    [{ upstream: { url: 'http://u:p@x' } }, 'upstream.url: must not have a user name or password in it'],
+    [{ upstream: {} }, 'upstream.url: is missing (expected a string)'],
+    [
+      { upstream: { url: 'http://x', cooldown: 'yes' } },
+      'upstream.cooldown: must be true, false or an object such as { "scope": "account" }, got a string',
+    ],
+    [{ upstream: { url: 'http://x', cooldown: { maxMs: 0 } } }, 'upstream.cooldown.maxMs: must be at least 1'],
+    [
+      { upstreams: { a: { url: 'http://x', cooldown: { statuses: [200] } } } },
+      'upstreams.a.cooldown.statuses[0]: must be at least 400',
+    ],
+    [
+      { upstream: { url: 'http://x', providerAnswers: 'keep' } },
+      'upstream.providerAnswers: must be one of "replace", "pass"',
+    ],
     [{ upstreams: 'http://u:secret@x' }, 'upstreams: must be an object, got a string'],
     [
       { upstreams: { default: 'http://x' } },

@@ -155,14 +155,17 @@ describe("S16: the provider's own 429", () => {
     'x-ratelimit-limit': '5',
     'x-ratelimit-remaining': '0',
     'x-ratelimit-reset': '30',
+    'x-ratelimit-remaining-tokens': '0',
   };
 
-  it('is answered as provider/too_many_requests, without any retry-after and x-ratelimit; it stays charged', async () => {
+  it('is answered as provider/too_many_requests, with its retry-after and none of the fields that look like ours; it stays charged', async () => {
     upstream.behave(answer({ status: 429, headers: theirs, body: 'slow down' }));
     const reply = await gateway.ask('GET', chats('acc_5'));
     expectProblem(reply, 429, 'provider/too_many_requests');
-    expect(ratesOf(reply)).toEqual(NO_RATES);
-    expect(Object.keys(reply.headers).filter((name) => name.includes('ratelimit'))).toEqual([]);
+    expect(ratesOf(reply)).toEqual({ ...NO_RATES, retryAfter: 30 });
+    expect(Object.keys(reply.headers).filter((name) => name.includes('ratelimit'))).toEqual([
+      'x-ratelimit-remaining-tokens',
+    ]);
     upstream.behave(answer());
     expect(ratesOf(await gateway.ask('GET', chats('acc_5')))).toMatchObject({ limit: 10, remaining: 8 });
   });
@@ -171,7 +174,7 @@ describe("S16: the provider's own 429", () => {
     upstream.behave(answer({ status: 429, headers: theirs, body: Buffer.alloc(300_000) }));
     const reply = await gateway.ask('GET', '/api/v1/open');
     expectProblem(reply, 429, 'provider/too_many_requests');
-    expect(ratesOf(reply)).toEqual(NO_RATES);
+    expect(ratesOf(reply)).toEqual({ ...NO_RATES, retryAfter: 30 });
   });
 
   it('a 429 whose body never ends is answered too', async () => {

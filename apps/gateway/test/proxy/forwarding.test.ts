@@ -286,12 +286,12 @@ describe("S16: the provider's own 429", () => {
   it.each([
     ['a short body', 'slow down'],
     ['a body too long to be worth reading', Buffer.alloc(2_000_000)],
-  ])('%s: the error object without any rate-limit field; it stays charged', async (_title, body) => {
+  ])('%s: the error object with its retry-after alone; it stays charged', async (_title, body) => {
     const account = typeof body === 'string' ? 7 : 8;
     upstream.behave(answer({ status: 429, headers: theirs, body }));
     const reply = await gateway.ask('GET', chats(account));
     expectProblem(reply, 429, 'provider/too_many_requests');
-    expect(ratesOf(reply)).toEqual(NO_RATES);
+    expect(ratesOf(reply)).toEqual({ ...NO_RATES, retryAfter: 30 });
     upstream.behave(answer());
     expect(await remainingAfterGet(account)).toBe(8);
   });

@@ -24,6 +24,7 @@ export const passageOf = (rest: Partial<Passage> = {}): Passage => ({
   settle: () => ({ headers: {}, stripRateLimit: false }),
   dispatch: async () => {},
   noteOutcome: () => {},
+  cooldown: async () => undefined,
   leave: async () => {},
   abandon: async () => undefined,
   ...rest,

@@ -67,13 +67,20 @@ test('Graph answers 504 and has not sent: the retry sends the same draft', async
   expect(mailbox.delivered).toHaveLength(1);
 });
 
-test('a send that Graph limits can be tried again, and leaves no draft behind', async () => {
-  const { send, mailbox } = await linked();
-  graph.trouble(SEND, { status: 429, code: 'ApplicationThrottled', retryAfter: 9 });
+test('a send that Graph limits leaves no draft behind, and pauses its account for as long as Graph says', async () => {
+  const [{ send, mailbox }, other] = [await linked(), await linked()];
+  graph.trouble(SEND, { status: 429, code: 'ApplicationThrottled', retryAfter: 1 });
   const limited = await send({}, 'limited');
   expect(limited).toMatchObject({ status: 429, body: { type: 'provider/too_many_requests' } });
+  expect(limited.headers.get('retry-after')).toBe('1');
   await expect.poll(() => mailbox.drafts).toEqual([]);
-  expect(await send({}, 'limited')).toMatchObject({ status: 201 });
+  const asked = graph.seen.length;
+  const paused = await send({}, 'limited');
+  expect(paused).toMatchObject({ status: 429, body: { type: 'provider/too_many_requests' } });
+  expect(paused.headers.get('retry-after')).toBe('1');
+  expect(graph.seen.length).toBe(asked);
+  expect(await other.send()).toMatchObject({ status: 201 });
+  await expect.poll(async () => (await send({}, 'limited')).status, { timeout: 10_000 }).toBe(201);
   expect(mailbox.delivered).toHaveLength(1);
 });
 

@@ -2,6 +2,9 @@ import type { Windows } from '../api/answers.ts';
 import { spanText, timeText } from '../parts/format.ts';
 import { may } from '../session.ts';
 
+/** The reason of a pause after a provider's 429. */
+const PROVIDER = 'provider';
+
 type Block = NonNullable<Windows['blocked']>;
 
 /** A block, with its end and its reason. It changes each second, so it is not read out. */
@@ -19,9 +22,12 @@ export function BlockNotice({
     <div class="notice bad">
       <div class="row">
         <p>
-          <strong>{scope === 'account' ? 'The account is blocked' : 'This route is blocked'}</strong> for{' '}
-          {spanText(forMs)}, until {timeText(until)}
-          {reason === null ? '.' : `: ${reason}`}
+          <strong>
+            {scope === 'account' ? 'The account' : 'This route'} is{' '}
+            {reason === PROVIDER ? 'paused, because its provider takes no more requests,' : 'blocked'}
+          </strong>{' '}
+          for {spanText(forMs)}, until {timeText(until)}
+          {reason === null || reason === PROVIDER ? '.' : `: ${reason}`}
         </p>
         {may('operator') && (
           <button type="button" aria-label={`Unblock ${of}…`} onClick={onUnblock}>

@@ -31,9 +31,14 @@ const STATES: Readonly<Record<StateChange['state'], string>> = {
   windows_reset: 'reset counters',
   account_blocked: 'blocked',
   account_unblocked: 'unblocked',
+  account_paused: "paused by its provider's answer",
+  account_resumed: 'no longer paused: its provider accepted a request',
   claim_completed: 'completed a claim by hand',
   claim_released: 'released a claim by hand',
 };
+
+/** What a provider's answer does, and no operator. */
+const PROVIDER_STATES: ReadonlySet<string> = new Set(['account_paused', 'account_resumed']);
 
 /** An event in words. One that this version does not know is shown as it came. */
 export function EventText({
@@ -136,7 +141,8 @@ function ClaimText({ data: { application, key, what, reason } }: { data: ClaimDa
 function StateText({ data: { state, by, account, route } }: { data: StateChange }) {
   return (
     <span>
-      <span class="badge care">operator</span> {by && <strong>{by}</strong>} {STATES[state] ?? state}
+      <span class="badge care">{PROVIDER_STATES.has(state) ? 'provider' : 'operator'}</span>{' '}
+      {by && <strong>{by}</strong>} {STATES[state] ?? state}
       {account && (
         <>
           {' '}

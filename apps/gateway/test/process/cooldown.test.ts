@@ -1,0 +1,59 @@
+/** S30 with four processes on one store: the answer of a provider pauses all of them, and then one request tries. */
+import { pause } from 'headgate-testbed/raw-http';
+import { answer, startUpstream } from 'headgate-testbed/upstream';
+import { expect, it } from 'vitest';
+import { configOf, expectProblem, startGateway } from '../support/gateway.ts';
+import { storeServerForFile } from '../support/store-server.ts';
+
+const PATH = '/api/v1/chats?account_id=acc_1';
+const PAUSE_MS = 3_000;
+/** How long the upstream takes for the request that tries. */
+const PROBE_MS = 500;
+
+it('a 429 with retry-after 3 pauses four gateways; then one request goes alone, and the rest when it was accepted', async () => {
+  const server = await storeServerForFile();
+  const upstream = await startUpstream();
+  const config = configOf('', {
+    upstream: { url: upstream.url, cooldown: true },
+    store: server.store(),
+    storeDeadlineMs: 10_000,
+  });
+  const gateways = await Promise.all(Array.from({ length: 4 }, () => startGateway(config)));
+  const calls: number[] = [];
+  let underWay = 0;
+  let most = 0;
+  let probeEndedAt = Number.POSITIVE_INFINITY;
+  upstream.behave(answer({ status: 429, headers: { 'retry-after': String(PAUSE_MS / 1_000) } }));
+  expectProblem(await (gateways[0] as (typeof gateways)[0]).ask('GET', PATH), 429, 'provider/too_many_requests');
+  const pausedAt = performance.now();
+  upstream.behave(async (_seen, response) => {
+    calls.push(performance.now());
+    underWay += 1;
+    if (probeEndedAt === Number.POSITIVE_INFINITY) most = Math.max(most, underWay);
+    await pause(PROBE_MS);
+    underWay -= 1;
+    probeEndedAt = Math.min(probeEndedAt, performance.now());
+    response.end('ok');
+  });
+  const statuses = await Promise.all(
+    gateways.flatMap((gateway) =>
+      Array.from({ length: 3 }, async () => {
+        const seen: number[] = [];
+        while (probeEndedAt === Number.POSITIVE_INFINITY || performance.now() < probeEndedAt + 2_000) {
+          const { status } = await gateway.ask('GET', PATH);
+          seen.push(status);
+          await pause(10);
+        }
+        return seen;
+      }),
+    ),
+  );
+  // The store began to count before the client had its answer.
+  expect((calls[0] as number) - pausedAt).toBeGreaterThan(PAUSE_MS - 500);
+  expect(most).toBe(1);
+  expect(calls.filter((at) => at < probeEndedAt)).toHaveLength(1);
+  // In the end every client of every gateway gets through.
+  expect(statuses.map((seen) => seen.at(-1))).toEqual(Array(12).fill(200));
+  expect(statuses.flat().every((status) => status === 200 || status === 429)).toBe(true);
+  await Promise.all(gateways.map((gateway) => gateway.stop()));
+}, 60_000);
