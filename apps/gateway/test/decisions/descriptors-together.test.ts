@@ -28,7 +28,7 @@ function start(maxes: Record<string, number>) {
     limiter,
     account: ({ account }) => account?.id,
     route: ({ route }) => route?.name,
-    cost: ({ cost }) => cost,
+    cost: ({ cost }) => cost ?? 1,
   });
   const route = { name: 'GET /a', source: undefined, isPublic: false, idempotent: undefined };
   const decide = createRateLimitService({
