@@ -188,6 +188,11 @@ export class Decision {
     return this.accepted ? undefined : 'account';
   }
 
+  /** The groups that the request named: an id by name (S31). Undefined without groups, and for a receipt. */
+  get groups(): Readonly<Record<string, string>> | undefined {
+    return undefined;
+  }
+
   /**
    * The decisions about each unit of the account and of each group, for a request with groups or units (S31, S33);
    * undefined without.

@@ -5,6 +5,7 @@ import type { LimitStore } from '../core/ports.ts';
 import type { InFlightStatus } from '../core/slot.ts';
 import type { UnitCosts } from '../core/unit.ts';
 import type { WindowSet } from '../core/window-set.ts';
+import type { Groups } from './groups.ts';
 import { joinWindowSets } from './joined-window-sets.ts';
 import type { HeldSlot } from './slots.ts';
 
@@ -46,6 +47,7 @@ export interface JointRequest {
   readonly route: string;
   /** In requests; 0 if it costs none. */
   readonly cost: number;
+  readonly groups?: Groups | undefined;
   /** Per unit (S33); undefined if it costs only requests. */
   readonly costs?: UnitCosts | undefined;
 }
@@ -145,6 +147,7 @@ const BY_PART = -3;
 
 /** A decision about a request of several parts, each of which was decided by itself. */
 export class JointDecision extends Decision {
+  readonly #groups: Groups | undefined;
   readonly #parts: readonly DecisionPart[];
   /** The part that rejected the request. */
   readonly #rejecting: DecisionPart | undefined;
@@ -154,13 +157,14 @@ export class JointDecision extends Decision {
    * @param parts in the order of checking. If some rejected the request, the first one counts, and those after it are
    * left out. Those before it are undone, or will be
    */
-  constructor({ account, route, cost, costs }: JointRequest, parts: readonly DecisionPart[]) {
+  constructor({ account, route, cost, costs, groups }: JointRequest, parts: readonly DecisionPart[]) {
     const rejecting = parts.find(({ decision }) => !decision.accepted);
     const counted = rejecting === undefined ? parts : parts.slice(0, parts.indexOf(rejecting) + 1);
     const { decision } = rejecting ?? (counted[0] as DecisionPart);
     const degraded = rejecting?.decision.degraded ?? counted.some((part) => part.decision.degraded);
     const by = rejecting === undefined ? FITS : BY_PART;
     super(account, route, joinWindowSets(counted), cost, decision.decidedAt, by, [], degraded);
+    this.#groups = groups;
     this.#parts = counted;
     this.#rejecting = rejecting;
     this.#costs = costs;
@@ -168,6 +172,10 @@ export class JointDecision extends Decision {
 
   override get costs(): UnitCosts {
     return this.#costs ?? super.costs;
+  }
+
+  override get groups(): Groups | undefined {
+    return this.#groups;
   }
 
   /** Those with windows. */

@@ -361,7 +361,9 @@ class StoreLimiter implements Limiter {
       const windows = subjects.flatMap((subject) => unitParts(this.#store, ...subject, costs));
       const slots = subjects.flatMap((subject) => slotPart(this.#slots, ...subject, ofRequests) ?? []);
       // Windows come first: their rejection names a time.
-      return decideJointly(jointRequest(account, route, costs), [...windows, ...slots]);
+      // A copy, because the caller may change its object.
+      const named = groups.length === 0 ? undefined : { ...request.groups };
+      return decideJointly({ groups: named, ...jointRequest(account, route, costs) }, [...windows, ...slots]);
     });
   }
 

@@ -14,6 +14,7 @@ const LATE_STAGES: readonly FailureEvent['stage'][] = [
   'providerAnswers',
   'cooldown',
   'partitionKey',
+  'describe',
   'answer',
 ];
 
@@ -82,6 +83,7 @@ export class GateTelemetry {
     this.#decisions.add(1, {
       ...routeOf(decision),
       ...laneOf(decision),
+      ...groupOf(decision),
       'headgate.limit': withoutWindow ?? shown?.limit ?? 'none',
       ...unitOf(decision),
       'headgate.outcome': outcome,
@@ -89,7 +91,7 @@ export class GateTelemetry {
     const span = trace.getActiveSpan();
     if (span === undefined) return;
     this.#decided.add(span);
-    span.setAttributes({ ...laneOf(decision), 'headgate.outcome': outcome });
+    span.setAttributes({ ...laneOf(decision), ...groupOf(decision), 'headgate.outcome': outcome });
     const account = this.#account(decision.account);
     if (account !== undefined) span.setAttribute('headgate.account', account);
     if (withoutWindow !== undefined) span.setAttribute('headgate.limit', withoutWindow);
@@ -134,4 +136,9 @@ function laneOf({ lane }: Decision): Attributes {
 /** What the shown window counts, unless it counts requests. */
 function unitOf({ shown }: Decision): Attributes {
   return shown?.unit === undefined ? {} : { 'headgate.unit': shown.unit };
+}
+
+/** The group whose limit rejected the request. Its name is of the limits, never of a request. */
+function groupOf({ rejectedBy }: Decision): Attributes {
+  return rejectedBy === undefined || rejectedBy === 'account' ? {} : { 'headgate.group': rejectedBy };
 }

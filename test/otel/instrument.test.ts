@@ -61,6 +61,17 @@ describe('the events of gates', () => {
     expect(of('headgate.decisions').map((attributes) => attributes['headgate.lane'])).toEqual(['bulk', undefined]);
   });
 
+  it('S31: the group that rejected is on the span and in the counter, and its id is not', async () => {
+    start();
+    const limiter = createLimiter({ limits: { default: ['10/1m'], groups: { customer: ['1/1m'] } } });
+    const gate = createGate({ limiter, account: () => 'a', groups: () => ({ customer: 'cus_7' }) });
+    expect(await inSpan('accepted', () => gate.enter({}))).not.toHaveProperty('headgate.group');
+    const span = await inSpan('rejected', () => gate.enter({}));
+    expect(span).toMatchObject({ 'headgate.group': 'customer', 'headgate.window.max': 1 });
+    expect(of('headgate.decisions').map((attributes) => attributes['headgate.group'])).toEqual([undefined, 'customer']);
+    expect(JSON.stringify(measured)).not.toContain('cus_7');
+  });
+
   it('a decision is on the span of its request, and is counted; no account is named', async () => {
     start();
     const { gate } = openGate();

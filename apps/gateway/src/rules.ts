@@ -91,6 +91,7 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
     route: ({ route }) => route?.name,
     provider: ({ account }) => account?.provider,
     plan: ({ account }) => account?.plan,
+    groups: Object.keys(config.limits.groups).length === 0 ? undefined : ({ groups }) => groups,
     lane: Object.keys(config.limits.lanes).length === 0 ? undefined : ({ lane }) => lane,
     cost: hasCosts(config) ? ({ cost, route }) => cost ?? route?.cost ?? 1 : undefined,
     headers: config.headers,

@@ -38,6 +38,7 @@ export function combinedParser(find: RouteFinder, names: Names): LineParser {
       provider: undefined,
       plan: undefined,
       lane: undefined,
+      groups: undefined,
       cost: undefined,
       logged: undefined,
       id: undefined,

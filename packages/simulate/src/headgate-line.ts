@@ -1,4 +1,5 @@
 import type { Cost } from 'headgate';
+import type { Groups } from 'headgate/limits';
 import type { LineParser, Names, ParsedLine } from './line.ts';
 import type { SkipReason } from './trace.ts';
 
@@ -13,6 +14,7 @@ interface LoggedLine {
   readonly provider?: unknown;
   readonly plan?: unknown;
   readonly lane?: unknown;
+  readonly groups?: unknown;
   readonly cost?: unknown;
   readonly at?: unknown;
   readonly order?: unknown;
@@ -22,6 +24,8 @@ interface LoggedLine {
   readonly in_flight?: unknown;
 }
 
+/** As many as one request may name. */
+const MAX_GROUPS = 4;
 /** Lines after which the counters or the limits may differ from those in the log and the config. */
 const CHANGES: readonly unknown[] = ['limits adjusted', 'adjustments read', 'windows reset', 'config reloaded'];
 
@@ -60,6 +64,7 @@ function request(line: LoggedLine, names: Names, number: number): ParsedLine | u
     provider: typeof line.provider === 'string' ? names.get(line.provider) : undefined,
     plan: typeof line.plan === 'string' ? names.get(line.plan) : undefined,
     lane: typeof line.lane === 'string' ? names.get(line.lane) : undefined,
+    groups: groupsIn(line.groups),
     cost: costIn(cost, 1),
     logged: decision as 'accepted' | 'rejected',
     id: typeof line.req_id === 'string' ? line.req_id : undefined,
@@ -90,6 +95,7 @@ function settlement({ req_id, at, order, cost = 0 }: LoggedLine): ParsedLine {
     provider: undefined,
     plan: undefined,
     lane: undefined,
+    groups: undefined,
     cost: costIn(cost, 0) ?? 0,
     logged: undefined,
     id: undefined,
@@ -119,4 +125,13 @@ export function readObject(text: string): Record<string, unknown> | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Groups of a line; undefined without any, or if they are not ids by name. */
+export function groupsIn(value: unknown): Groups | undefined {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+  const ids = Object.entries(value);
+  return ids.length > 0 && ids.length <= MAX_GROUPS && ids.every(([, id]) => typeof id === 'string')
+    ? (value as Groups)
+    : undefined;
 }

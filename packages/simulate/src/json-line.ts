@@ -2,7 +2,7 @@ import type { Cost } from 'headgate';
 import { checkOptions } from 'headgate/internal';
 import { clfTime, targetOf } from './combined-line.ts';
 import { getOrCreate } from './get-or-create.ts';
-import { isCost, readObject } from './headgate-line.ts';
+import { groupsIn, isCost, readObject } from './headgate-line.ts';
 import type { LineParser, Names } from './line.ts';
 import { type RouteFinder, textIn } from './request-route.ts';
 import type { SkipReason } from './trace.ts';
@@ -36,6 +36,8 @@ export interface FieldMap {
   readonly provider?: string | undefined;
   readonly plan?: string | undefined;
   readonly lane?: string | undefined;
+  /** An object of ids by the names of groups, such as `{"customer": "cus_7"}`. */
+  readonly groups?: string | undefined;
   readonly cost?: string | undefined;
   /** What the request costs in a unit, such as `cost.tokens` (S33). A line without such a number costs nothing in it. */
   readonly [cost: `cost.${string}`]: string | undefined;
@@ -55,6 +57,7 @@ export const FIELDS = [
   'provider',
   'plan',
   'lane',
+  'groups',
   'cost',
 ] as const;
 
@@ -114,6 +117,7 @@ export function jsonParser(map: FieldMap, find: RouteFinder, names: Names): Line
       provider: nameIn(line, map.provider),
       plan: nameIn(line, map.plan),
       lane: nameIn(line, map.lane),
+      groups: groupsIn(read(line, map.groups)),
       cost: units.length === 0 ? cost : costsIn(line, cost),
       logged: undefined,
       id: undefined,

@@ -1,4 +1,5 @@
 import type { Cost } from 'headgate';
+import type { Groups } from 'headgate/limits';
 import type { LineCursor } from './line-cursor.ts';
 import type { SkipReason } from './trace.ts';
 
@@ -15,6 +16,7 @@ export interface ReadEvent {
   provider: string | undefined;
   plan: string | undefined;
   lane: string | undefined;
+  groups: Groups | undefined;
   cost: Cost | undefined;
   logged: 'accepted' | 'rejected' | undefined;
   id: string | undefined;

@@ -1,7 +1,7 @@
 import type { Cost, Decision, UnitCosts } from 'headgate';
 import { createLimiter, isHeadgateError, type Limiter, type Limits } from 'headgate';
 import { checkOptions, createUnshardedStore, isWindowSetSource, WindowSets } from 'headgate/internal';
-import type { Clock, WindowSetSource } from 'headgate/limits';
+import type { Clock, Groups, WindowSetSource } from 'headgate/limits';
 import type { TraceRequest } from './trace.ts';
 
 /** The limits that a trace is judged by. */
@@ -11,6 +11,8 @@ export interface Policy {
   readonly account?: ((account: string) => AccountLimits | undefined) | undefined;
   /** Lane of a route (S28), for requests of the trace without one. Undefined: no lane. */
   readonly lane?: ((route: string) => string | undefined) | undefined;
+  /** Groups of an account on a route (S31), for requests of the trace without any. Undefined: none. */
+  readonly groups?: ((account: string, route: string) => Groups | undefined) | undefined;
 }
 
 /** Selects the limits of an account. */
@@ -45,17 +47,21 @@ export class SimulatedPolicy {
   readonly #account: Policy['account'];
   readonly #units: readonly string[];
   readonly #lane: Policy['lane'];
+  readonly #groups: Policy['groups'];
+  readonly #groupNames: readonly string[];
 
   /** @throws LimitError, OptionError */
   constructor(policy: Policy, place: string, clock: Clock) {
-    checkOptions(policy, ['limits', 'account', 'lane'], place);
-    const { limits, account, lane } = policy;
+    checkOptions(policy, ['limits', 'account', 'lane', 'groups'], place);
+    const { limits, account, lane, groups } = policy;
     const windowSets = isWindowSetSource(limits) ? limits : new WindowSets(limits, `${place}.limits`);
     const store = createUnshardedStore({ maxKeys: MAX_KEYS, clock });
     this.#limiter = createLimiter({ store, limits: windowSets, validate: false });
     this.#account = account;
     this.#units = ['requests', ...(windowSets.units ?? [])];
     this.#lane = lane;
+    this.#groups = groups;
+    this.#groupNames = windowSets.groups ?? [];
   }
 
   /** Selects the limits that apply to the request. */
@@ -66,13 +72,20 @@ export class SimulatedPolicy {
   /** Says so if the customer's plan or the lane of the request is missing in the limits. */
   decide(request: TraceRequest): Decision | UnknownName {
     const { account, route, cost, lane = this.#lane?.(route) } = request;
+    const groups = this.#knownGroups(request.groups ?? this.#groups?.(account, route));
     const { provider, plan } = this.#account?.(account) ?? request;
     try {
-      return this.#limiter.consumeSync({ account, route, provider, plan, lane, cost: this.#known(cost) });
+      return this.#limiter.consumeSync({ account, route, provider, plan, lane, groups, cost: this.#known(cost) });
     } catch (error) {
       for (const code of ['unknown_plan', 'unknown_lane'] as const) if (isHeadgateError(error, code)) return code;
       throw error;
     }
+  }
+
+  /** Groups without limits in this policy do not count. */
+  #knownGroups(groups: Groups | undefined): Groups | undefined {
+    if (groups === undefined || this.#groupNames.length === 0) return undefined;
+    return Object.fromEntries(Object.entries(groups).filter(([name]) => this.#groupNames.includes(name)));
   }
 
   settle(decision: Decision, cost: Cost): void {

@@ -1,4 +1,5 @@
 import type { Cost } from 'headgate';
+import type { Groups } from 'headgate/limits';
 
 /** A request of a trace. */
 export interface TraceRequest {
@@ -10,6 +11,8 @@ export interface TraceRequest {
   /** The customer's plan. */
   readonly plan?: string | undefined;
   readonly lane?: string | undefined;
+  /** Groups that it counts for: an id by name (S31). */
+  readonly groups?: Groups | undefined;
   /**
    * A number of requests, or a cost per unit, as in `{ requests: 1, tokens: 800 }`. Limits ignore units that they do not
    * count.

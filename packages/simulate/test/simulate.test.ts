@@ -252,3 +252,38 @@ it.each([
 ])('refuses %j with the place', async (options, message) => {
   await expect(simulate(options as never)).rejects.toThrow(message);
 });
+
+it('S31: the groups of a request come from the trace, else from the policy; those that the limits lack do not count', async () => {
+  const limits = { default: ['9/1m'], groups: { customer: ['2/1m'] } };
+  const request = { account: 'a', route: 'x' };
+  const groups = { customer: 'cus_7', unknown: 'u' };
+  const trace = [
+    { ...request, at: 1, groups },
+    { ...request, account: 'b', at: 2, groups },
+    { ...request, account: 'c', at: 3, groups },
+    { ...request, at: 4, groups: { customer: 'cus_8' } },
+    { ...request, at: 5 },
+  ];
+  const policy = { limits, groups: (account: string) => (account === 'a' ? { customer: 'cus_7' } : undefined) };
+  const rejected: unknown[] = [];
+  const report = await simulate({
+    current: policy,
+    candidate: { limits: ['9/1m'] },
+    trace,
+    onRequest: ({ at }, { accepted, rejectedBy }) => accepted || rejected.push([at, rejectedBy]),
+  });
+  expect(rejected).toEqual([
+    [3, 'customer'],
+    [5, 'customer'],
+  ]);
+  expect(report.matrix).toEqual({ none: 3, both: 0, onlyCurrent: 2, onlyCandidate: 0 });
+  const line = (id: unknown, at: number) =>
+    JSON.stringify({ time: at, route: 'x', account: `a${at}`, groups: { customer: id } });
+  const lines = [1, 2, 3].map((at) => line('cus_7', at)).concat(line(7, 4));
+  const read = readTrace(lines.join('\n'), {
+    format: 'json',
+    map: { route: 'route', account: 'account', groups: 'groups' },
+  });
+  const { matrix } = await simulate({ current: { limits }, trace: read });
+  expect([matrix.none, matrix.both]).toEqual([3, 1]);
+});

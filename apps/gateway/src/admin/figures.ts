@@ -5,7 +5,7 @@ import { unitsOf } from '../api/cost.ts';
 import { stateOf } from '../api/window-state.ts';
 import type { ShadowRunner } from '../shadow/shadow-runner.ts';
 import type { GatewayStore } from '../store/gateway-store.ts';
-import { outcomeOf } from '../traffic/event-feed.ts';
+import { groupOf, outcomeOf } from '../traffic/event-feed.ts';
 import type { Counted, Second } from '../traffic/series.ts';
 import type { AccountRate, Ranking, SeenAccount, TopList } from '../traffic/top-accounts.ts';
 import type { MetOrphan, Traffic } from '../traffic/traffic.ts';
@@ -106,6 +106,7 @@ function shownDecision(traffic: Traffic, requestId: string) {
     account,
     route,
     lane,
+    group: groupOf(decision) ?? null,
     cost,
     ...unitsOf(costs),
     blocked: blocked === undefined ? null : { forMs: blocked.forMs, reason: blocked.reason ?? null },

@@ -4,10 +4,12 @@ import type { LimitSource, SharedLimits } from 'headgate/shared-limits';
 import type { Account } from '../config/schema.ts';
 
 export const LAYERS = ['account', 'provider', 'plan', 'default'] as const;
+/** Where a limit comes from: the limits of a group are a layer beneath its account. */
+export const ORIGINS = [...LAYERS, 'group'] as const;
 
 /** A limit of a layer. */
 export interface LimitOfLayer {
-  readonly from: (typeof LAYERS)[number];
+  readonly from: (typeof ORIGINS)[number];
   /** Whether an operator set it. */
   readonly adjusted: boolean;
   /** Windows such as `60/1m`. */

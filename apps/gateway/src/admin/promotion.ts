@@ -68,6 +68,8 @@ export async function promotionOf(
     else left++;
   };
   await inSlices(all.values(), compare);
+  if (JSON.stringify(current.groups ?? {}) !== JSON.stringify(candidate.groups ?? {}))
+    object('limits.groups: the candidate has other limits of groups, and an adjustment cannot change them.');
   if (textOf(current.lanes) !== textOf(candidate.lanes))
     object('limits.lanes: the candidate has other lanes, and an adjustment cannot change them.');
   if (hidden > 0) obstacles.push(`${hidden} more like these.`);

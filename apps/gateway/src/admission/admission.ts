@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { fieldValues, tooLarge } from 'headgate/internal';
 import type { MaybePromise } from 'headgate/stores';
+import { groupsOf } from '../config/groups.ts';
 import type { ChooseLane } from '../config/lanes.ts';
 import type { Route } from '../config/routes.ts';
 import type { Exchange } from '../exchange/exchange.ts';
@@ -64,6 +65,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     if (isRefusal(account)) return account;
     exchange.account = account;
     exchange.lane = chooseLane(route.lane, key.lane);
+    exchange.groups = groupsOf(route, key, account);
     return { route, key, target };
   };
   return {

@@ -1,3 +1,4 @@
+import type { Groups } from 'headgate/limits';
 import type { Config } from '../config/schema.ts';
 import type { Refusal } from '../exchange/refusal.ts';
 import { createCredentials } from './credentials.ts';
@@ -16,6 +17,8 @@ export interface ApiKey {
   readonly scope: string | null;
   /** The lane of its requests. */
   readonly lane?: string | undefined;
+  /** Their groups: an id by name. */
+  readonly groups?: Groups | undefined;
 }
 
 /** Knows keys by the SHA-256 of their tokens. */

@@ -26,7 +26,7 @@ export async function blocksOf(
   };
 }
 
-function shown(block: Block | undefined, scope: ShownBlock['scope']): ShownBlock | null {
+export function shown(block: Block | undefined, scope: ShownBlock['scope']): ShownBlock | null {
   if (block === undefined) return null;
   const { forMs, reason = null } = block;
   return { scope, forMs, until: new Date(Date.now() + forMs).toISOString(), reason };

@@ -47,7 +47,9 @@ export const problem = z
 
 /** A block, as long as it rejects. */
 export const blocked = z.object({
-  scope: z.enum(['account', 'route']).describe('What is blocked: every route of the account, or only this one'),
+  scope: z
+    .enum(['account', 'route', 'group'])
+    .describe('What is blocked: every route of the account, only this one, or a group of the request'),
   forMs: z.int().describe('How much longer it lasts'),
   until: moment,
   reason: z.string().nullable().describe('The client reads it'),
@@ -61,5 +63,6 @@ export const windowState = z.object({
   remaining: z.int(),
   durationMs: z.int(),
   resetMs: z.int().describe('Time until the window is over; 0 if it has not begun'),
+  group: z.string().optional().describe('The group whose window it is; absent if it is of the account'),
   unit: z.string().optional().describe('What the window counts; absent if it counts requests'),
 });

@@ -4,7 +4,10 @@ import { nextTurn } from '../base/slices.ts';
 import type { windowState } from './schemas.ts';
 
 /** What is shown of a window. */
-export type ShownWindow = Pick<WindowStatus, 'limit' | 'max' | 'remaining' | 'durationMs' | 'resetMs' | 'unit'>;
+export type ShownWindow = Pick<
+  WindowStatus,
+  'limit' | 'max' | 'remaining' | 'durationMs' | 'resetMs' | 'unit' | 'group'
+>;
 
 /** A window in the form of answers. */
 export function stateOf({
@@ -14,9 +17,10 @@ export function stateOf({
   durationMs,
   resetMs,
   unit,
+  group,
 }: ShownWindow): z.input<typeof windowState> {
   const state = { limit, max, used: max - remaining, remaining, durationMs, resetMs };
-  return unit === undefined ? state : { ...state, unit };
+  return { ...state, ...(unit !== undefined && { unit }), ...(group !== undefined && { group }) };
 }
 
 /** Peeks that are under way at a time for one request. */

@@ -6,6 +6,7 @@ import { type FieldMap, type Policy, readTrace, shownJson, type Trace, type Trac
 import { checkConfig } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { accountsIn } from '../config/consumers.ts';
+import { groupsOf } from '../config/groups.ts';
 import { arrayOrEmpty, isObject, objectOrEmpty, readJson } from '../config/json.ts';
 import { limitsOf } from '../config/limits.ts';
 import { type Config, configSchema } from '../config/schema.ts';
@@ -85,17 +86,32 @@ export async function readLimits(name: string): Promise<Config> {
   return checkConfig({ ...Object.fromEntries(kept), keys }, name);
 }
 
-/** What limits depend on: a key's name, application, plan and lane. The secret may be on another machine. */
+/** What limits depend on: a key's name, application, plan, lane and groups. The secret may be on another machine. */
 function withoutSecret(value: unknown, index: number): object {
-  const { name, application, plan, lane, sha256 } = objectOrEmpty(value);
-  return { name, application, plan, lane, sha256: typeof sha256 === 'string' ? sha256 : digestOfToken(String(index)) };
+  const { name, application, plan, lane, groups, sha256 } = objectOrEmpty(value);
+  return {
+    name,
+    application,
+    plan,
+    lane,
+    groups,
+    sha256: typeof sha256 === 'string' ? sha256 : digestOfToken(String(index)),
+  };
 }
 
-/** The limits of a config, the provider and plan of each of its accounts, and the lane of each of its routes. */
+/** The limits of a config, the provider, plan and groups of each of its accounts, and lane and groups of each route. */
 export function policyOf(config: Config): Policy {
   const accounts = new Map(accountsIn(config).map(({ id, provider, plan }) => [id, { provider, plan }]));
   const lanes = new Map(config.routes.map(({ route, lane }) => [route, lane]));
-  return { limits: limitsOf(config), account: (id) => accounts.get(id), lane: (route) => lanes.get(route) };
+  const routes = new Map(config.routes.map((route) => [route.route, route]));
+  const members = new Map(accountsIn(config).map((account) => [account.id, account]));
+  return {
+    limits: limitsOf(config),
+    account: (id) => accounts.get(id),
+    lane: (route) => lanes.get(route),
+    // Only the log knows the key of a request.
+    groups: (id, route) => groupsOf(routes.get(route), undefined, members.get(id)),
+  };
 }
 
 /**

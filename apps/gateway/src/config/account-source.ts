@@ -36,16 +36,18 @@ export function consumerId(consumer: Consumer, name: string): string {
   return `${consumer}:${name}`;
 }
 
-/** The consumer with this id; undefined for an account of a config. */
-export function consumerOf(id: string): { readonly consumer: Consumer; readonly name: string } | undefined {
+/** The consumer or the group with this id; undefined for an account of a config. */
+export function consumerOf(id: string): { readonly consumer: Consumer | 'group'; readonly name: string } | undefined {
   const colon = id.indexOf(':');
   const consumer = colon === -1 ? undefined : id.slice(0, colon);
-  return isConsumer(consumer) ? { consumer, name: id.slice(colon + 1) } : undefined;
+  return consumer === 'group' || isConsumer(consumer) ? { consumer, name: id.slice(colon + 1) } : undefined;
 }
 
 /** Whether requests of a route can count for the account with this id. */
 export function countsFor(route: { readonly account?: string | undefined }, id: string): boolean {
   const consumer = consumerOf(id)?.consumer;
+  // A key or an account of any of its requests may be in the group.
+  if (consumer === 'group') return isLimited(route);
   return consumer === undefined ? isNamed(route) : route.account === consumer;
 }
 

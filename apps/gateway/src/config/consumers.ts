@@ -1,4 +1,5 @@
 import { type Consumer, consumerId } from './account-source.ts';
+import { groupAccountsIn } from './groups.ts';
 import type { Account, Config } from './schema.ts';
 
 /** The account of a key, by which a route counts if its `account` is `key`. */
@@ -12,8 +13,8 @@ function accountOfApplication({ application, plan }: Config['keys'][number]): Ac
 }
 
 /**
- * Every account that a config lists, and those of its keys and applications if a route counts by them. Addresses cannot
- * be listed.
+ * Every account that a config lists, those of its keys and applications if a route counts by them, and those of groups.
+ * Addresses cannot be listed.
  */
 export function accountsIn({ accounts, keys, routes }: Pick<Config, 'accounts' | 'keys' | 'routes'>): Account[] {
   const counts = (consumer: Consumer): boolean => routes.some(({ account }) => account === consumer);
@@ -22,5 +23,6 @@ export function accountsIn({ accounts, keys, routes }: Pick<Config, 'accounts' |
     ...accounts,
     ...(counts('key') ? keys.map(accountOfKey) : []),
     ...(counts('application') ? [...applications.values()].map(accountOfApplication) : []),
+    ...groupAccountsIn({ accounts, keys, routes }),
   ];
 }

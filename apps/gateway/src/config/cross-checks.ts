@@ -6,6 +6,7 @@ import { adminIssues } from './admin-checks.ts';
 import { type ConfigIssue, formatPath, issueIf } from './config-error.ts';
 import { corsIssues } from './cors-checks.ts';
 import { costIssues } from './cost-checks.ts';
+import { groupIssues } from './groups.ts';
 import { arrayOrEmpty, isObject, type JsonObject, objectOrEmpty } from './json.ts';
 import { laneIssues } from './lanes.ts';
 import { limitIssues, namesIn, shadowIssues } from './limit-checks.ts';
@@ -34,6 +35,7 @@ export function crossChecks(file: JsonObject): ConfigIssue[] {
     ...perAddressIssues(file),
     ...accountIssues(arrayOrEmpty(file.accounts), plansIn(file)),
     ...routeIssues(arrayOrEmpty(file.routes)),
+    ...groupIssues(file),
     ...laneIssues(file),
     ...costIssues(file),
     ...limitIssues('limits', objectOrEmpty(file.limits), namesIn(file)),
@@ -101,7 +103,8 @@ function accountIssues(accounts: readonly unknown[], plans: readonly string[]): 
   return [
     ...ids.flatMap((id, index) => {
       const consumer = typeof id === 'string' ? consumerOf(id)?.consumer : undefined;
-      const reason = `must not begin with ${consumer}:, because such ids are of what "account": "${consumer}" counts`;
+      const owners = consumer === 'group' ? 'groups' : `what "account": "${consumer}" counts`;
+      const reason = `must not begin with ${consumer}:, because such ids are of ${owners}`;
       return issueIf(`accounts[${index}].id`, consumer === undefined ? undefined : reason);
     }),
     ...repeated(ids).map(([index, first]) => ({

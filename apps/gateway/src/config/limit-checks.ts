@@ -2,6 +2,7 @@ import { parseLimit } from 'headgate';
 import { describe } from 'headgate/internal';
 import { consumerId, consumerOf } from './account-source.ts';
 import { type ConfigIssue, formatPath, issueIf } from './config-error.ts';
+import { groupNameIssues } from './groups.ts';
 import { arrayOrEmpty, type JsonObject, objectOrEmpty } from './json.ts';
 import { missingLane } from './lanes.ts';
 import { didYouMean } from './suggest.ts';
@@ -21,7 +22,15 @@ export function namesIn(file: JsonObject): Names {
     const key = objectOrEmpty(value);
     return [consumerId('key', nameOfKey(key) ?? ''), consumerId('application', String(key.application))];
   });
-  return { accounts: [...textsOf(file.accounts, 'id'), ...consumers], routes: textsOf(file.routes, 'route') };
+  const groups = ['accounts', 'keys', 'routes'].flatMap((list) =>
+    arrayOrEmpty(file[list]).flatMap((each) =>
+      Object.entries(objectOrEmpty(objectOrEmpty(each).groups)).map(([name, id]) => `group:${name}:${id}`),
+    ),
+  );
+  return {
+    accounts: [...textsOf(file.accounts, 'id'), ...consumers, ...groups],
+    routes: textsOf(file.routes, 'route'),
+  };
 }
 
 /**
@@ -39,6 +48,7 @@ export function shadowIssues({ limits, store }: JsonObject, file: JsonObject): C
   );
   return [
     ...limitIssues('shadow.limits', objectOrEmpty(limits), namesIn(file)),
+    ...groupNameIssues('shadow.limits', objectOrEmpty(limits)),
     ...inFlightIssues(objectOrEmpty(limits)),
     ...issueIf(
       'shadow.limits.plans',
@@ -86,13 +96,14 @@ function shadowStoreFlaw({ workers = 1 }: JsonObject): string | undefined {
 /** @param place `limits` or `shadow.limits` */
 export function limitIssues(place: string, limits: JsonObject, { accounts, routes }: Names): ConfigIssue[] {
   const root = place.split('.');
-  const byName = (group: 'plans' | 'providers' | 'accounts') =>
+  const byName = (group: 'plans' | 'providers' | 'accounts' | 'groups') =>
     Object.entries(objectOrEmpty(limits[group])).map(([name, layer]) => [[...root, group, name], layer] as const);
   const layers = [
     [[...root, 'default'], limits.default] as const,
     ...byName('plans'),
     ...byName('providers'),
     ...byName('accounts'),
+    ...byName('groups'),
   ];
   return [
     // As in the library: without it, an account whose plan was forgotten would not be limited.

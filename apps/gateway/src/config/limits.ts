@@ -23,16 +23,16 @@ export function candidateOf({ routes }: Pick<Config, 'routes'>, { limits }: Shad
 
 /** The layers of a config; with `recommended`, each provider starts from headgate's recommended limits. */
 export function limitsOf({ limits, routes }: Pick<Config, 'limits' | 'routes'>): LayeredLimits {
-  const { recommended, plans, providers, accounts, lanes } = limits;
+  const { recommended, plans, providers, accounts, groups, lanes } = limits;
   // The checks of a config ensure that one without windows says so itself, or contains no route that could be limited.
   const common: LimitSet = hasWindows(limits) ? limits.default : { unlimited: true };
-  if (!recommended) return { default: common, plans, providers, accounts, lanes };
+  if (!recommended) return { default: common, plans, providers, accounts, groups, lanes };
   const listed = new Set(routes.map(({ route }) => route));
   const starts = new Map<string, LimitSet>(Object.entries(recommendedLimits));
   const given = new Map<string, LimitSet>(Object.entries(providers));
   const names = new Set([...starts.keys(), ...given.keys()]);
   const merged = [...names].map((name) => [name, merge(starts.get(name), given.get(name), listed)] as const);
-  return { default: common, plans, providers: Object.fromEntries(merged), accounts, lanes };
+  return { default: common, plans, providers: Object.fromEntries(merged), accounts, groups, lanes };
 }
 
 /**

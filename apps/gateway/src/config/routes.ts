@@ -2,6 +2,7 @@ import { METHODS } from 'node:http';
 import type { Cost } from 'headgate';
 import type { ClaimSettings } from 'headgate/idempotency';
 import { settingsOf } from 'headgate/internal';
+import type { Groups } from 'headgate/limits';
 import { parseTemplate, type RouteTemplate } from 'headgate-simulate/routes';
 import { type AccountSource, parseAccountSource } from './account-source.ts';
 import type { Config } from './schema.ts';
@@ -22,6 +23,8 @@ export interface Route {
   readonly cost?: Cost | undefined;
   /** The lane of its requests. */
   readonly lane?: string | undefined;
+  /** Their groups: an id by name. */
+  readonly groups?: Groups | undefined;
   /** Name of the upstream for its requests; undefined if the route does not set one. */
   readonly upstream?: string | undefined;
 }
@@ -39,7 +42,7 @@ export interface RouteIdempotency {
 
 /** The routes of a checked config. */
 export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idempotency'>): Route[] {
-  return routes.map(({ route, account, public: isPublic, idempotent, cost, lane, upstream }) => {
+  return routes.map(({ route, account, public: isPublic, idempotent, cost, lane, groups, upstream }) => {
     const own = typeof idempotent !== 'object' ? {} : idempotent;
     const {
       required = false,
@@ -56,6 +59,7 @@ export function routesOf({ routes, idempotency }: Pick<Config, 'routes' | 'idemp
       ignoresKeys: idempotent === false,
       cost,
       lane,
+      groups,
       upstream,
     };
   });

@@ -16,7 +16,7 @@ import { route } from './schema/route.ts';
 import { shadow } from './schema/shadow.ts';
 import { store } from './schema/store.ts';
 import { upstream } from './schema/upstream.ts';
-import { milliseconds, name, readableBy } from './schema/values.ts';
+import { groups, milliseconds, name, readableBy } from './schema/values.ts';
 
 const headers = z
   .unknown()
@@ -52,6 +52,9 @@ const account = z.strictObject({
   application: name,
   provider: name.optional().describe("Selects the provider's limits"),
   plan: name.optional().describe('What the customer pays for: selects one of limits.plans'),
+  groups: groups
+    .optional()
+    .describe('Groups of limits.groups for which its requests count, such as { "customer": "cus_7" }: an id by name'),
   scope: name.nullable().default(null),
 });
 

@@ -86,7 +86,7 @@ function unusedRoutes(place: string, limits: Config['limits'], { routes }: Confi
   const byName = new Map(routes.map((route) => [route.route, route]));
   const layers = [
     { path: ['default'], layer: limits.default, id: undefined },
-    ...(['plans', 'providers', 'accounts'] as const).flatMap((kind) =>
+    ...(['plans', 'providers', 'accounts', 'groups'] as const).flatMap((kind) =>
       Object.entries(limits[kind]).map(([name, layer]) => ({
         path: [kind, name],
         layer,

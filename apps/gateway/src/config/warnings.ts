@@ -1,6 +1,7 @@
 import type { RouteTemplate } from 'headgate-simulate/routes';
 import { isLimited, isNamed } from './account-source.ts';
 import { type ConfigIssue, formatPath } from './config-error.ts';
+import { groupWarnings } from './groups.ts';
 import { withoutSecrets } from './hide-secrets.ts';
 import { idempotencyWarnings } from './idempotency-warnings.ts';
 import { laneWarnings } from './lanes.ts';
@@ -78,6 +79,7 @@ export function warningsFor(config: Config): ConfigIssue[] {
     ...layerWarnings(config),
     ...idempotencyWarnings(config),
     ...secondsWarnings(config),
+    ...groupWarnings(config),
     ...laneWarnings(config),
     ...warnIf(
       config.store === 'memory' && routes.some(({ idempotent }) => Boolean(idempotent)),

@@ -6,8 +6,8 @@ import type { MaybePromise } from 'headgate/stores';
 import { z } from 'zod';
 import type { Accounts } from '../admission/accounts.ts';
 import { departureSignal, forwardedKey, MISSING_KEY, reconcile } from '../admission/body-stage.ts';
-import { blocksOf } from '../api/block-state.ts';
 import { cost, finalCost } from '../api/cost.ts';
+import { blockOfAll, peekAll } from '../api/peek-all.ts';
 import { blocked, windowState } from '../api/schemas.ts';
 import { stateOf } from '../api/window-state.ts';
 import { isPromise } from '../base/is-promise.ts';
@@ -136,6 +136,7 @@ export function limitOperations(options: LimitOperationsOptions): DecisionOperat
         exchange.account = found.account;
         exchange.cost = body.cost;
         exchange.lane = found.lane;
+        exchange.groups = found.groups;
         const fault = costFault(found, body.cost);
         if (fault !== undefined) return invalid('cost', fault);
         const refusal = setClaim(found, body.idempotency, caller);
@@ -160,14 +161,14 @@ export function limitOperations(options: LimitOperationsOptions): DecisionOperat
       async run(body, { key, exchange }) {
         const found = findSubject(body, key, exchange);
         if (isRefusal(found)) return found;
-        const { account, route, lane } = found;
+        const { account, route, lane, groups } = found;
         exchange.route = route;
         exchange.account = account;
         if (account === undefined) return { windows: [], blocked: null };
         const { id, provider, plan } = account;
         const [windows, block] = await Promise.all([
-          limiter.peek({ account: id, route: route.name, provider, plan, lane }),
-          blocksOf(limiter, account).then((read) => read(route.name)),
+          peekAll(limiter, { account: id, route: route.name, provider, plan, lane, groups }),
+          blockOfAll(limiter, account, groups, route.name),
         ]);
         // Without a window nothing is checked, so a block does not reject either.
         return { windows: windows.map(stateOf), blocked: windows.length === 0 ? null : block };

@@ -4,6 +4,8 @@ import type { GateAnswer, Passage } from 'headgate/gate';
 import { RATE_LIMIT_FIELD_NAMES, type Reply } from 'headgate/http';
 import type { MaybePromise } from 'headgate/stores';
 import { costIn } from '../api/cost.ts';
+import { peekAll } from '../api/peek-all.ts';
+import { groupsOf } from '../config/groups.ts';
 import type { Subject } from '../exchange/exchange.ts';
 import type { DescriptorEntry, DescriptorSubject, FindDescriptor } from './descriptors.ts';
 
@@ -119,7 +121,9 @@ class RunningCall {
       return rejected({ outcome: 'rejected', shown }, NO_FIELDS, isShadow);
     }
     const id = randomUUID();
-    const entry = await this.options.gate.enter({ route, account, cost, lane: route.lane, idempotent: undefined }, id);
+    const { lane } = route;
+    const groups = groupsOf(route, undefined, account);
+    const entry = await this.options.gate.enter({ route, account, cost, lane, groups, idempotent: undefined }, id);
     this.options.onDecided(id);
     if (entry.kind === 'proceed') {
       this.#passages.push(entry);
@@ -150,14 +154,9 @@ class RunningCall {
 
   async #peek({ route, account }: DescriptorSubject) {
     const { id = '', provider, plan } = account ?? {};
-    const windows = await this.options.limiter.peek({
-      account: id,
-      route: route.name,
-      provider,
-      plan,
-      lane: route.lane,
-    });
-    const { cost = 1 } = route;
+    const { name, lane, cost = 1 } = route;
+    const groups = groupsOf(route, undefined, account);
+    const windows = await peekAll(this.options.limiter, { account: id, route: name, provider, plan, lane, groups });
     const counted = windows.filter(({ unit }) => costIn(cost, unit) > 0);
     return { hasRoom: counted.every(({ remaining }) => remaining > 0), shown: leastOf(counted) };
   }

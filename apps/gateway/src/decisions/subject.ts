@@ -1,9 +1,11 @@
 import { createClientIp } from 'headgate/client-ip';
+import type { Groups } from 'headgate/limits';
 import { z } from 'zod';
 import { type Accounts, accountOfAddress } from '../admission/accounts.ts';
 import type { ApiKey } from '../admission/keys.ts';
 import { named } from '../api/schemas.ts';
 import { isConsumer } from '../config/account-source.ts';
+import { groupsOf } from '../config/groups.ts';
 import type { ChooseLane } from '../config/lanes.ts';
 import { type Route, routesOf } from '../config/routes.ts';
 import type { Account, Config } from '../config/schema.ts';
@@ -49,6 +51,8 @@ export interface KnownSubject {
   readonly address: string | undefined;
   /** Undefined without one. */
   readonly lane: string | undefined;
+  /** An id by name; undefined without any. */
+  readonly groups: Groups | undefined;
 }
 
 /** Finds what a body names, or refuses it. */
@@ -94,7 +98,8 @@ export function createSubjects(
     if (isRefusal(account)) return account;
     if (given.lane !== undefined && !Object.hasOwn(config.limits.lanes, given.lane))
       return invalid('lane', 'limits.lanes of the config has no such lane');
-    return { route, account, address, lane: chooseLane(given.lane, route.lane, key.lane) };
+    const lane = chooseLane(given.lane, route.lane, key.lane);
+    return { route, account, address, lane, groups: groupsOf(route, key, account) };
   };
 }
 

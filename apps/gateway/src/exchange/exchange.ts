@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Cost } from 'headgate';
 import type { IdempotentRequest } from 'headgate/gate';
 import type { HeaderFields, Reply } from 'headgate/http';
+import type { Groups } from 'headgate/limits';
 import type { BufferShare } from '../body/buffer-budget.ts';
 import type { SpooledBody } from '../body/spool.ts';
 import type { Route } from '../config/routes.ts';
@@ -38,6 +39,8 @@ export interface Subject {
   readonly cost: Cost | undefined;
   /** A lane of the limits; undefined without one. */
   readonly lane: string | undefined;
+  /** Its groups: an id by name; undefined without any. */
+  readonly groups: Groups | undefined;
   readonly idempotent: { readonly request: IdempotentRequest } | undefined;
 }
 
@@ -60,6 +63,8 @@ export interface Exchange extends Subject {
   cost: Cost | undefined;
   /** The lane of its route or of its key: that with the smaller share. */
   lane: string | undefined;
+  /** The groups of its account, its key and its route. */
+  groups: Groups | undefined;
   /** Gives the gateway's own answers the form that the asking proxy understands. */
   shape: ((reply: Reply) => Reply) | undefined;
   /** Undefined if nothing is traced. */
@@ -117,6 +122,7 @@ export function createExchange(
     door: undefined,
     cost: undefined,
     lane: undefined,
+    groups: undefined,
     shape: undefined,
     trace: undefined,
     route: undefined,

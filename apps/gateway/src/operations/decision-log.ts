@@ -163,6 +163,7 @@ function fieldsOf(decision: Decision, { order, at }: Place, account: Account | u
     (provider === undefined ? '' : `"provider":${JSON.stringify(provider)},`) +
     (plan === undefined ? '' : `"plan":${JSON.stringify(plan)},`) +
     (decision.lane === undefined ? '' : `"lane":${JSON.stringify(decision.lane)},`) +
+    (decision.groups === undefined ? '' : `"groups":${JSON.stringify(decision.groups)},`) +
     `"cost":${JSON.stringify(decision.parts === undefined ? decision.cost : decision.costs)},"at":${at},"order":${order},` +
     (decision.degraded ? '"degraded":true,' : '') +
     (decision.blocked === undefined ? '' : '"blocked":true,') +

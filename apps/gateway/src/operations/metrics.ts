@@ -106,6 +106,12 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     'lane',
     'unit',
   );
+  const groupRejections = counter(
+    'group_rejections_total',
+    'Requests that the limit of a group rejected, by route and group',
+    'route',
+    'group',
+  );
   const requests = frequent(
     'requests_total',
     'Answered requests by route ("none": no route matched) and status (a class such as 4xx if the status has no name)',
@@ -281,10 +287,11 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     onEvent(event) {
       switch (event.type) {
         case 'decision': {
-          const { route, lane, shown } = event.decision;
+          const { route, lane, shown, rejectedBy } = event.decision;
           const limit = shown?.limit ?? withoutWindow(event.decision);
-          // Lane and unit are names of the config: a limiter refuses any other.
+          // Lane, unit and group are names of the config: a limiter refuses any other.
           decisions.inc(route, limit, outcomeOf(event.decision), lane, shown?.unit);
+          if (rejectedBy !== undefined && rejectedBy !== 'account') groupRejections.inc({ route, group: rejectedBy });
           break;
         }
         case 'provider_rejected':

@@ -234,6 +234,11 @@ function isWanted({ types, account, route, outcome, sample }: EventFilter, what:
   );
 }
 
+/** The group whose limit rejected a request; undefined without one. */
+export function groupOf({ rejectedBy }: DecisionEvent['decision']): string | undefined {
+  return rejectedBy === 'account' ? undefined : rejectedBy;
+}
+
 export function outcomeOf({ accepted, degraded }: DecisionEvent['decision']): Outcome {
   return degraded ? 'degraded' : accepted ? 'accepted' : 'rejected';
 }
@@ -249,9 +254,11 @@ function dataOf(what: Happening['what']): object {
   if (what.type === 'decision') {
     const { requestId, decision } = what.event;
     const { account, route, lane, cost, costs, blocked } = decision;
+    const group = groupOf(decision);
     const why =
       blocked === undefined ? { tightest: tightestOf(decision), ...rejectionInFlight(decision) } : { blocked };
-    return { req_id: requestId, account, route, lane, cost, ...unitsOf(costs), outcome: outcomeOf(decision), ...why };
+    const outcome = outcomeOf(decision);
+    return { req_id: requestId, account, route, lane, group, cost, ...unitsOf(costs), outcome, ...why };
   }
   if (what.type === 'shadow') {
     const { requestId, decision } = what.event;

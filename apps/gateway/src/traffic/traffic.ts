@@ -52,7 +52,11 @@ export class Traffic {
     const { top, series } = this.#memory;
     const atMs = this.now();
     if (event.type === 'decision') {
-      top.add(event.decision, atMs);
+      const { decision } = event;
+      top.add(decision, atMs);
+      // What an accepted part of a rejected request charged is undone.
+      for (const { subject, decision: part } of decision.parts ?? [])
+        if (subject !== 'account' && part.accepted === decision.accepted) top.add(part, atMs);
       this.onDecision(event);
     } else if (event.type === 'provider_rejected') series.count('provider_rejected', atMs);
     else if (event.type === 'cooldown')

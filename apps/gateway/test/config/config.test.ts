@@ -86,7 +86,7 @@ describe('defaults', () => {
       accounts: [],
       routes: [],
       strictSiblings: false,
-      limits: { recommended: false, default: {}, plans: {}, providers: {}, accounts: {}, lanes: {} },
+      limits: { recommended: false, default: {}, plans: {}, providers: {}, accounts: {}, groups: {}, lanes: {} },
       adjustments: { refreshMs: 500, max: 10_000 },
     });
   });

@@ -61,6 +61,7 @@ const decision = z.object({
   account: z.string(),
   route: z.string(),
   lane: z.string().nullable(),
+  group: z.string().nullable().describe('The group whose limit rejected the request'),
   cost: z.int().describe('In requests'),
   costs: z
     .record(z.string(), z.int())

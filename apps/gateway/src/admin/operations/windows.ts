@@ -4,19 +4,23 @@ import { z } from 'zod';
 import { blocksOf } from '../../api/block-state.ts';
 import { cost, costIn } from '../../api/cost.ts';
 import { type Caller, type Operation, operation } from '../../api/operation.ts';
+import { blockOfAll, peekAll } from '../../api/peek-all.ts';
 import { blocked as block, countedWorkers, named, reason, windowState } from '../../api/schemas.ts';
 import { peekEach, rounded, stateOf } from '../../api/window-state.ts';
+import { groupsOf } from '../../config/groups.ts';
 import type { Account } from '../../config/schema.ts';
 import { isRefusal, type Refusal, refuse } from '../../exchange/refusal.ts';
 import { NO_RATE, sumOfRates } from '../combined-figures.ts';
 import { type AdminContext, accountOf, audit, limitedRoutes, refuseRoute, subjectOf } from '../context.ts';
-import { LAYERS, type LimitOrigin, originsOf } from '../limit-origins.ts';
+import { type LimitOrigin, ORIGINS, originsOf } from '../limit-origins.ts';
 
 const tag = 'Limits';
 
-const account = named('An account of the config, or `key:NAME`, `application:NAME`, `address:ADDRESS`');
+const account = named(
+  'An account of the config, or `key:NAME`, `application:NAME`, `address:ADDRESS`, `group:NAME:ID`',
+);
 const route = named('A route of the config, such as `POST /api/v1/emails`');
-const from = z.enum(LAYERS).describe('The layer that the limit comes from');
+const from = z.enum(ORIGINS).describe('The layer that the limit comes from');
 const adjusted = z.boolean().describe('Whether an operator has set it');
 
 const blocked = block.nullable().describe('The block that rejects before any window');
@@ -170,6 +174,7 @@ export function windowOperations(context: AdminContext): Operation[] {
       role: 'viewer',
       tag,
       summary: 'What a request would be told now, by which window, and when it would pass. Nothing is charged',
+      description: 'Its groups are those of the account and of the route. A key can have others.',
       body: z.strictObject({ account, route, cost: cost.default(1) }),
       answer: explanation,
       errors: [404, 503],
@@ -181,8 +186,10 @@ export function windowOperations(context: AdminContext): Operation[] {
         const subject = subjectOf(of, body.route);
         const fault = faultOfCost(limiter(), subject, body.cost);
         if (fault !== undefined) return refuse(422, 'errors/unprocessable_entity', fault);
-        const statuses = await limiter().peek(subject);
-        const blocked = statuses.length === 0 ? null : await (await blocksOf(limiter(), of))(body.route);
+        const declared = config().routes.find((each) => each.route === body.route);
+        const groups = groupsOf(declared, undefined, of);
+        const statuses = await peekAll(limiter(), { ...subject, groups });
+        const blocked = statuses.length === 0 ? null : await blockOfAll(limiter(), of, groups, body.route);
         return explained(statuses, blocked, body.cost);
       },
     }),

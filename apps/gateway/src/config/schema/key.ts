@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { keyName } from '../token-digest.ts';
 import { tokenShape, withDigest } from './token.ts';
-import { name } from './values.ts';
+import { groups, name } from './values.ts';
 
 const { sha256, token, expiresAt } = tokenShape(1);
 
@@ -20,6 +20,9 @@ const keyAsWritten = z.strictObject({
     .describe(
       'A lane of limits.lanes: requests with the key may use only the share of that lane. If the route has a lane too, the smaller share applies',
     ),
+  groups: groups
+    .optional()
+    .describe('Groups of limits.groups for which requests with the key count: an id by name. Those of the account win'),
   role: z.enum(['service', 'account', 'scoped']).default('account'),
   scope: name.nullable().default(null).describe('The one scope of a scoped key'),
   expiresAt: expiresAt.describe('From this time on the key is refused. Without it the key never expires'),

@@ -115,6 +115,12 @@ export const limits = z.strictObject(
     plans: z.record(z.string(), layer).default({}),
     providers: z.record(z.string(), layer).default({}),
     accounts: z.record(z.string(), layer).default({}),
+    groups: z
+      .record(z.string(), layer)
+      .default({})
+      .describe(
+        'Limits of groups, at most four, such as { "customer": { "allMethods": { "windows": ["1000/1h"], "scope": "account" } } }. A request must fit its account and each of its groups',
+      ),
     lanes: z
       .record(z.string(), z.number().gt(0).max(1))
       .default({})

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { cost, unit } from '../../api/cost.ts';
 import { HEADER_NAME } from '../account-source.ts';
 import { routeIdempotency } from './idempotency.ts';
-import { name } from './values.ts';
+import { groups, name } from './values.ts';
 
 const ACCOUNT = /^(key|application|address|none|(path|query|header|body)\..+)$/s;
 const FORMS = 'must be key, application, address or none, or path.NAME, query.NAME, header.NAME or body.NAME';
@@ -41,6 +41,11 @@ export const route = z.strictObject({
     .optional()
     .describe(
       'A lane of limits.lanes: its requests may use only the share of that lane. If the key has a lane too, the smaller share applies',
+    ),
+  groups: groups
+    .optional()
+    .describe(
+      'Groups of limits.groups for which its requests count, such as { "upstream": "mail" }: an id by name. Those of the key and of the account win',
     ),
   upstream: name.optional().describe('Name of an upstream of upstreams, or default. It wins over that of the provider'),
 });

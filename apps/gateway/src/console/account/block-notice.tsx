@@ -7,6 +7,12 @@ const PROVIDER = 'provider';
 
 type Block = NonNullable<Windows['blocked']>;
 
+const WHAT: Readonly<Record<Block['scope'], string>> = {
+  account: 'The account',
+  route: 'This route',
+  group: 'A group',
+};
+
 /** A block, with its end and its reason. It changes each second, so it is not read out. */
 export function BlockNotice({
   block: { scope, forMs, until, reason },
@@ -23,8 +29,7 @@ export function BlockNotice({
       <div class="row">
         <p>
           <strong>
-            {scope === 'account' ? 'The account' : 'This route'} is{' '}
-            {reason === PROVIDER ? 'paused, because its provider takes no more requests,' : 'blocked'}
+            {WHAT[scope]} is {reason === PROVIDER ? 'paused, because its provider takes no more requests,' : 'blocked'}
           </strong>{' '}
           for {spanText(forMs)}, until {timeText(until)}
           {reason === null || reason === PROVIDER ? '.' : `: ${reason}`}

@@ -120,6 +120,7 @@ function sourceText({ limit, from, adjusted }: Window, { provider, plan }: Omit<
     provider: `the provider ${provider}`,
     plan: `the plan ${plan}`,
     default: 'the default',
+    group: 'the limits of the group',
   }[from];
   return `${limitName(limit)}: from ${layer}, ${adjusted ? 'adjusted by an operator' : 'as in the config'}`;
 }

@@ -7,8 +7,9 @@ import { targetText } from './target.ts';
 import { windowName } from './verdict.ts';
 import type { ShownWindow } from './window-bar.tsx';
 
-interface DecisionData extends Omit<Decision, 'trace' | 'blocked' | 'impossible' | 'inFlight' | 'lane'> {
+interface DecisionData extends Omit<Decision, 'trace' | 'blocked' | 'impossible' | 'inFlight' | 'lane' | 'group'> {
   readonly lane?: string;
+  readonly group?: string;
   readonly tightest?: Omit<ShownWindow, 'used'>;
   readonly blocked?: { readonly forMs: number; readonly reason?: string };
   readonly inFlight?: Decision['inFlight'];
@@ -93,13 +94,14 @@ function DecisionText({
   page: string | undefined;
   onTrace: (requestId: string) => void;
 }) {
-  const { costs, req_id, outcome, account, route, lane, cost, tightest, blocked, inFlight } = data;
+  const { costs, req_id, outcome, account, route, lane, group, cost, tightest, blocked, inFlight } = data;
   return (
     <>
       <span>
         <span class={`badge ${OUTCOMES[outcome] ?? ''}`}>{outcome}</span>{' '}
         {account !== page && <a href={href('accounts', account)}>{account}</a>} {route}
         {lane !== undefined && `, lane ${lane}`}
+        {group !== undefined && `, by group ${group}`}
         {costs === undefined ? cost > 1 && `, cost ${cost}` : `, cost ${costsText(costs)}`}
         {blocked && (
           <span class="soft">

@@ -88,9 +88,12 @@ export function windowsText(windows: readonly string[] | null): string {
   return windows.length === 0 ? 'no limit (removed)' : windows.join(', ');
 }
 
-/** Name of the limit of a route, or of all of them. */
-export function limitName(limit: 'route' | 'all-methods'): string {
-  return limit === 'route' ? 'This route' : 'All methods';
+/**
+ * Name of the limit of a route, or of all of them.
+ * @param group whose limit it is; undefined if it is the account's
+ */
+export function limitName(limit: 'route' | 'all-methods', group?: string): string {
+  return `${limit === 'route' ? 'This route' : 'All methods'}${group === undefined ? '' : ` of the group ${group}`}`;
 }
 
 /** `1 account`, `3 accounts`. */

@@ -34,6 +34,12 @@ export function TraceDialog({ requestId, onClose }: { requestId: string; onClose
                 <dd>{value.lane}</dd>
               </>
             )}
+            {value.group !== null && (
+              <>
+                <dt>Rejected by group</dt>
+                <dd>{value.group}</dd>
+              </>
+            )}
             <dt>Cost</dt>
             <dd>{value.costs === undefined ? value.cost : costsText(value.costs)}</dd>
             <dt>req_id</dt>
@@ -61,7 +67,7 @@ export function TraceDialog({ requestId, onClose }: { requestId: string; onClose
           )}
           <div class="list">
             {value.trace.map((each) => (
-              <WindowBar key={`${each.limit} ${each.durationMs} ${each.unit}`} window={each} />
+              <WindowBar key={`${each.group} ${each.limit} ${each.durationMs} ${each.unit}`} window={each} />
             ))}
           </div>
         </>

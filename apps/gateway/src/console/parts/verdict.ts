@@ -33,8 +33,8 @@ export function verdictOf({ windows, blocked, inFlight }: RouteWindows): Verdict
 }
 
 /** `This route, 5 per minute` */
-export function windowName({ limit, max, durationMs, unit }: ShownWindow): string {
-  return `${limitName(limit)}, ${perText(max, durationMs, unit)}`;
+export function windowName({ limit, max, durationMs, unit, group }: ShownWindow): string {
+  return `${limitName(limit, group)}, ${perText(max, durationMs, unit)}`;
 }
 
 function roomText(full: readonly ShownWindow[], blockedMs: number): string {

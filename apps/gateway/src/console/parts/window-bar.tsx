@@ -10,6 +10,8 @@ export interface ShownWindow {
   readonly resetMs: number;
   /** What it counts; undefined if it counts requests. */
   readonly unit?: string | undefined;
+  /** Absent if it is the account's. */
+  readonly group?: string | undefined;
 }
 
 /** A share from which a window is nearly full. */
@@ -25,10 +27,10 @@ export function isNear({ max, used, remaining }: ShownWindow): boolean {
  * @param isPast it is as it was at an earlier request, so it may be over
  */
 export function WindowBar({ window, isPast = false }: { window: ShownWindow; isPast?: boolean }) {
-  const { limit, max, used, remaining, durationMs, unit } = window;
+  const { limit, max, used, remaining, durationMs, unit, group } = window;
   const share = max === 0 ? 1 : used / max;
   const state = remaining <= 0 ? 'full' : isNear(window) ? 'near' : 'free';
-  const name = `${limitName(limit)}, ${perText(max, durationMs, unit)}`;
+  const name = `${limitName(limit, group)}, ${perText(max, durationMs, unit)}`;
   return (
     <div class={`window ${state}`}>
       <span class="window-name">{name}</span>
