@@ -83,6 +83,7 @@ export class GateTelemetry {
       ...routeOf(decision),
       ...laneOf(decision),
       'headgate.limit': withoutWindow ?? shown?.limit ?? 'none',
+      ...unitOf(decision),
       'headgate.outcome': outcome,
     });
     const span = trace.getActiveSpan();
@@ -95,6 +96,7 @@ export class GateTelemetry {
     else if (shown !== undefined)
       span.setAttributes({
         'headgate.limit': shown.limit,
+        ...unitOf(decision),
         'headgate.window.duration_ms': shown.durationMs,
         'headgate.window.max': shown.max,
         'headgate.window.remaining': shown.remaining,
@@ -127,4 +129,9 @@ function routeOf(decision: Decision | undefined): Attributes {
 /** Without a lane, counters are those of programs that have none. */
 function laneOf({ lane }: Decision): Attributes {
   return lane === undefined ? {} : { 'headgate.lane': lane };
+}
+
+/** What the shown window counts, unless it counts requests. */
+function unitOf({ shown }: Decision): Attributes {
+  return shown?.unit === undefined ? {} : { 'headgate.unit': shown.unit };
 }

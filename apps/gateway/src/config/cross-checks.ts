@@ -5,6 +5,7 @@ import { clientAddressIssues, perAddressIssues } from './address-checks.ts';
 import { adminIssues } from './admin-checks.ts';
 import { type ConfigIssue, formatPath, issueIf } from './config-error.ts';
 import { corsIssues } from './cors-checks.ts';
+import { costIssues } from './cost-checks.ts';
 import { arrayOrEmpty, isObject, type JsonObject, objectOrEmpty } from './json.ts';
 import { laneIssues } from './lanes.ts';
 import { limitIssues, namesIn, shadowIssues } from './limit-checks.ts';
@@ -34,6 +35,7 @@ export function crossChecks(file: JsonObject): ConfigIssue[] {
     ...accountIssues(arrayOrEmpty(file.accounts), plansIn(file)),
     ...routeIssues(arrayOrEmpty(file.routes)),
     ...laneIssues(file),
+    ...costIssues(file),
     ...limitIssues('limits', objectOrEmpty(file.limits), namesIn(file)),
     ...(isObject(file.shadow) ? shadowIssues(objectOrEmpty(file.shadow), file) : []),
     ...upstreamFlaws('upstream', file.upstream),

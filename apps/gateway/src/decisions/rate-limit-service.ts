@@ -3,6 +3,7 @@ import type { Decision, Limiter, WindowStatus } from 'headgate';
 import type { GateAnswer, Passage } from 'headgate/gate';
 import { RATE_LIMIT_FIELD_NAMES, type Reply } from 'headgate/http';
 import type { MaybePromise } from 'headgate/stores';
+import { costIn } from '../api/cost.ts';
 import type { Subject } from '../exchange/exchange.ts';
 import type { DescriptorEntry, DescriptorSubject, FindDescriptor } from './descriptors.ts';
 
@@ -156,7 +157,9 @@ class RunningCall {
       plan,
       lane: route.lane,
     });
-    return { hasRoom: windows.every(({ remaining }) => remaining > 0), shown: leastOf(windows) };
+    const { cost = 1 } = route;
+    const counted = windows.filter(({ unit }) => costIn(cost, unit) > 0);
+    return { hasRoom: counted.every(({ remaining }) => remaining > 0), shown: leastOf(counted) };
   }
 }
 

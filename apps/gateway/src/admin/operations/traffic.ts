@@ -61,7 +61,11 @@ const decision = z.object({
   account: z.string(),
   route: z.string(),
   lane: z.string().nullable(),
-  cost: z.int(),
+  cost: z.int().describe('In requests'),
+  costs: z
+    .record(z.string(), z.int())
+    .optional()
+    .describe('Per unit, such as `{ "requests": 1, "tokens": 800 }`; absent if it costs only requests'),
   blocked: z
     .object({ forMs: z.int().describe('How much longer it would have lasted'), reason: z.string().nullable() })
     .nullable()
