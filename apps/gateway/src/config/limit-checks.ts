@@ -48,8 +48,8 @@ export function shadowIssues({ limits, store }: JsonObject, file: JsonObject): C
   );
   return [
     ...limitIssues('shadow.limits', objectOrEmpty(limits), namesIn(file)),
-    ...inFlightIssues(objectOrEmpty(limits)),
     ...groupNameIssues('shadow.limits', objectOrEmpty(limits)),
+    ...inFlightIssues(objectOrEmpty(limits)),
     ...issueIf(
       'shadow.limits.plans',
       missing[0] === undefined
