@@ -1,7 +1,7 @@
 import type { Cost, Decision } from 'headgate';
 import { decorateStore } from 'headgate/internal';
 import type { LimitStore } from 'headgate/stores';
-import { unitsOf } from '../api/cost.ts';
+import { unitsOf } from '../base/cost.ts';
 import { isPromise } from '../base/is-promise.ts';
 import type { Account } from '../config/schema.ts';
 
