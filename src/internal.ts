@@ -34,7 +34,7 @@ export { RATE_LIMIT_STYLES, rateLimitStyles } from './http/rate-limit-fields.ts'
 export { fieldValues, forEachField } from './http/raw-fields.ts';
 export { decodeResponse } from './http/stored-response.ts';
 export { SETTINGS, settingsOf } from './idempotency/settings.ts';
-export { faultOfCost } from './limits/unit-parts.ts';
+export { faultOfCost, peekUnits } from './limits/unit-parts.ts';
 export { isWindowSetSource } from './limits/window-set-source.ts';
 export { WindowSets } from './limits/window-sets.ts';
 export { ShadowChecks } from './shadow/checks.ts';

@@ -29,13 +29,14 @@ import { LimiterChecks } from './limiter-checks.ts';
 import { withParts } from './limiter-parts.ts';
 import type { Limiter, LimiterOptions, LimitRequest, ReadReceipt, Receipts } from './ports.ts';
 import { receiptIdOf } from './receipts.ts';
-import { blockPart, makeDisposable, releaseSlots, slotPart } from './slot-part.ts';
+import { makeDisposable, releaseSlots, slotPart } from './slot-part.ts';
 import { Slots } from './slots.ts';
 import {
   checkNoUnit,
   costedParts,
   countedParts,
   jointRequest,
+  peekUnits,
   routesOfUnits,
   settlementsOf,
   unitParts,
@@ -84,7 +85,10 @@ export function createLimiter(options: LimiterOptions): Limiter {
   makeDisposable();
   let made: Slots | undefined;
   const slots = (): Slots => {
-    made ??= new Slots(decider, inFlight, logger);
+    if (made === undefined) {
+      made = new Slots(decider, inFlight, logger);
+      made.onNeverReleased = (held) => checks?.neverReleased(held);
+    }
     return made;
   };
   // A mistake shows at the start, as far as it is known there that requests in flight are bounded.
@@ -155,7 +159,7 @@ class StoreLimiter implements Limiter {
     const { account, route = EVERY_ROUTE } = Object(subject) as Subject;
     const windowSet = await this.resolve(subject);
     this.#checks?.looksAtFields(subject);
-    return this.#peek(account, route, windowSet);
+    return peekUnits(this.#store, account, route, windowSet);
   }
 
   async usage(subject: UsageSubject): Promise<Usage> {
@@ -167,16 +171,9 @@ class StoreLimiter implements Limiter {
     // All peeks begin in one turn of the event loop: a store can send them together.
     const reads = windowSets.map(async (windowSet, i) => {
       const { route = EVERY_ROUTE } = all[i] ?? {};
-      return { windowSet, windows: await this.#peek(account.account, route, windowSet) };
+      return { windowSet, windows: await peekUnits(this.#store, account.account, route, windowSet) };
     });
     return usageOf(all, await Promise.all(reads));
-  }
-
-  /** The windows of all units, which are read at the same time. */
-  async #peek(account: string, route: string, windowSet: WindowSet): Promise<readonly WindowStatus[]> {
-    if (windowSet.units === undefined) return this.#store.peek(account, route, windowSet);
-    const parts = countedParts(route, windowSet).map((part) => this.#store.peek(account, part.route, part.windowSet));
-    return (await Promise.all(parts)).flat();
   }
 
   async inFlight(subject: Subject): Promise<InFlightStatus | undefined> {
@@ -361,12 +358,7 @@ class StoreLimiter implements Limiter {
         [OF_ACCOUNT, account, route, windowSet] as const,
         ...groups.map(([name, group], i) => [name, group, route, windowSets[i] as WindowSet] as const),
       ];
-      const windows = subjects.flatMap((subject) => {
-        const { windows, inFlight } = subject[3];
-        return windows.length === 0 && inFlight !== undefined
-          ? blockPart(this.#store, ...subject, ofRequests)
-          : unitParts(this.#store, ...subject, costs);
-      });
+      const windows = subjects.flatMap((subject) => unitParts(this.#store, ...subject, costs));
       const slots = subjects.flatMap((subject) => slotPart(this.#slots, ...subject, ofRequests) ?? []);
       // Windows come first: their rejection names a time.
       // A copy, because the caller may change its object.

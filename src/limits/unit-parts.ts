@@ -1,5 +1,6 @@
 import { CostError, isHeadgateError, SubjectError } from '../base/errors.ts';
-import type { Decision } from '../core/decision.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import type { Decision, WindowStatus } from '../core/decision.ts';
 import type { LimitStore } from '../core/ports.ts';
 import { type Cost, REQUESTS } from '../core/unit.ts';
 import { createWindowSet, EVERY_ROUTE, routeOfUnit, type UnitWindows, type WindowSet } from '../core/window-set.ts';
@@ -73,6 +74,18 @@ export function unitParts(
   // A block of the route is not one of the windows that all routes share.
   const seesBlocks = route === EVERY_ROUTE || parts.some(({ isShared }) => !isShared);
   return seesBlocks ? stored : [...stored, blockPart(store, subject, account, route, NO_WINDOWS, cost)];
+}
+
+/** The windows of all units, which are read at the same time, in the order of the window set. */
+export function peekUnits(
+  store: LimitStore,
+  account: string,
+  route: string,
+  windowSet: WindowSet,
+): MaybePromise<readonly WindowStatus[]> {
+  if (windowSet.units === undefined) return store.peek(account, route, windowSet);
+  const reads = countedParts(route, windowSet).map((part) => store.peek(account, part.route, part.windowSet));
+  return Promise.all(reads).then((windows) => windows.flat());
 }
 
 /** The request that the parts of a joint decision make up. */

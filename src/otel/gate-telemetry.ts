@@ -85,6 +85,7 @@ export class GateTelemetry {
       ...laneOf(decision),
       ...groupOf(decision),
       'headgate.limit': withoutWindow ?? shown?.limit ?? 'none',
+      ...unitOf(decision),
       'headgate.outcome': outcome,
     });
     const span = trace.getActiveSpan();
@@ -97,6 +98,7 @@ export class GateTelemetry {
     else if (shown !== undefined)
       span.setAttributes({
         'headgate.limit': shown.limit,
+        ...unitOf(decision),
         'headgate.window.duration_ms': shown.durationMs,
         'headgate.window.max': shown.max,
         'headgate.window.remaining': shown.remaining,
@@ -134,4 +136,9 @@ function laneOf({ lane }: Decision): Attributes {
 /** The group whose limit rejected the request. Its name is of the limits, never of a request. */
 function groupOf({ rejectedBy }: Decision): Attributes {
   return rejectedBy === undefined || rejectedBy === 'account' ? {} : { 'headgate.group': rejectedBy };
+}
+
+/** What the shown window counts, unless it counts requests. */
+function unitOf({ shown }: Decision): Attributes {
+  return shown?.unit === undefined ? {} : { 'headgate.unit': shown.unit };
 }

@@ -55,11 +55,15 @@ function warningsOf(target: AdjustTarget, before: Limit | undefined, after: Limi
     warnings.push(
       `${place} would reject every request of ${isOfMany ? 'every account that it applies to' : 'the account'}.`,
     );
-  const [was, is] = [rateOf(before), rateOf(after)];
-  if (was > 0 && is > 0 && (is > was * MAX_FACTOR || was > is * MAX_FACTOR)) {
-    const factor = Math.round(Math.max(is / was, was / is));
-    const change = is > was ? 'more' : 'less';
-    warnings.push(`${place} would allow ${factor} times ${change}: ${textOf(before)} would become ${textOf(after)}.`);
+  for (const unit of new Set(after.map((window) => window.unit))) {
+    const [was, is] = [rateOf(before, unit), rateOf(after, unit)];
+    if (was > 0 && is > 0 && (is > was * MAX_FACTOR || was > is * MAX_FACTOR)) {
+      const factor = Math.round(Math.max(is / was, was / is));
+      const change = is > was ? 'more' : 'less';
+      const of = unit === undefined ? '' : ` ${unit}`;
+      const texts = `${textOf(before)} would become ${textOf(after)}`;
+      warnings.push(`${place} would allow ${factor} times ${change}${of}: ${texts}.`);
+    }
   }
   return warnings;
 }
@@ -73,11 +77,10 @@ function warningsOfPlan({ plan }: AdjustTarget, windowSets: WindowSets): string[
   return [`limits.plans does not have ${describe(plan)}: its requests fail once no limit of it is adjusted any more.`];
 }
 
-/** Requests per millisecond in the long run; 0 without a window. */
-function rateOf(limit: Limit | undefined): number {
-  return limit === undefined || limit.length === 0
-    ? 0
-    : Math.min(...limit.map(({ max, durationMs }) => max / durationMs));
+/** Requests, or what a unit counts, per millisecond in the long run; 0 without such a window. */
+function rateOf(limit: Limit | undefined, unit: string | undefined): number {
+  const windows = (limit ?? []).filter((window) => window.unit === unit);
+  return windows.length === 0 ? 0 : Math.min(...windows.map(({ max, durationMs }) => max / durationMs));
 }
 
 function textOf(limit: Limit | undefined): string {

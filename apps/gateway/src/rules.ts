@@ -106,7 +106,9 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
       traffic.onEvent(event);
       shadow.onEvent(event);
       if (event.type === 'decision') log.decisions.onDecision(event.requestId, event.decision, accounts.find);
-      else if (event.type === 'refund' && event.refunded) log.decisions.onRefund(event.requestId, event.decision);
+      else if (event.type === 'refund' && event.refunded) log.decisions.onSettled(event.requestId, event.decision, 0);
+      else if (event.type === 'settled' && event.changed)
+        log.decisions.onSettled(event.requestId, event.decision, event.cost);
       else if (event.type === 'failure') onFailure(event);
     },
   });

@@ -1,3 +1,5 @@
+import type { WindowStatus } from 'headgate';
+import { peekUnits } from 'headgate/internal';
 import type { LimitChange } from 'headgate/shared-limits';
 import { createWindowSet, type WindowSet } from 'headgate/stores';
 import { peekEach, rounded } from '../api/window-state.ts';
@@ -70,12 +72,11 @@ export async function previewAccounts(context: AdminContext, changes: readonly L
   const now = await peekEach(busiest, async ({ account: { id, provider, plan }, effect }) => {
     const { allMethodsScope } = sharedLimits.windowSet({ account: id, route: effect.route, provider, plan });
     const counting = planOf(effect, allMethodsScope);
-    const statuses = await store.limits.peek(id, effect.route, counting);
-    const counts = statuses.map(({ max, remaining }) => max - remaining);
+    const statuses = await peekUnits(store.limits, id, effect.route, counting);
     const { accepted, rejected } = rateOf.get(id) ?? NO_RATE;
     const rate = accepted + rejected;
     const fullAfterMs = roomFor(effect, rate / MINUTE_MS);
-    return { account: id, route: effect.route, ...fullest(effect, counts), perMinute: rounded(rate), fullAfterMs };
+    return { account: id, route: effect.route, ...fullest(effect, statuses), perMinute: rounded(rate), fullAfterMs };
   });
   return { accounts: { affected: touched.length }, now: now.sort(byUrgency), ...(workers && { workers }) };
 }
@@ -130,7 +131,7 @@ function createWindowSets(): (effect: Effect, scope: WindowSet['allMethodsScope'
     const windowsOf = (name: ChangedLimit['limit']) =>
       effect.limits
         .filter(({ limit }) => limit === name)
-        .flatMap(({ windows }) => windows.map(({ durationMs }) => ({ max: Number.MAX_SAFE_INTEGER, durationMs })));
+        .flatMap(({ windows }) => windows.map((window) => ({ ...window, max: Number.MAX_SAFE_INTEGER })));
     const windowSet = createWindowSet(windowsOf('route'), windowsOf('all-methods'), scope);
     windowSets.set(effect, windowSet);
     return windowSet;
@@ -146,17 +147,22 @@ function hasWindows({ limits }: Effect): boolean {
  * @returns how long empty windows accept this rate; null if they always do
  */
 function roomFor({ limits }: Effect, rate: number): number | null {
-  const windows = limits.flatMap((each) => each.windows);
+  // Nobody knows at which rate other units are used.
+  const windows = limits.flatMap((each) => each.windows).filter(({ unit }) => unit === undefined);
   const times = windows.flatMap(({ max, durationMs }) => (max < rate * durationMs ? max / rate : []));
   return times.length === 0 ? null : Math.round(Math.min(...times));
 }
 
-/** @param counts of each window, in the order of a plan */
-function fullest({ limits }: Effect, counts: readonly number[]) {
-  const windows = ['route', 'all-methods'].flatMap((name) =>
-    limits.flatMap((each) => (each.limit === name ? each.windows : [])),
+/** @param statuses of each window, as they are counted */
+function fullest({ limits }: Effect, statuses: readonly WindowStatus[]) {
+  const used = limits.flatMap(({ limit, windows }) =>
+    windows.map(({ max, durationMs, unit }) => {
+      const counted = statuses.find(
+        (status) => status.limit === limit && status.durationMs === durationMs && status.unit === unit,
+      ) as WindowStatus;
+      return { used: counted.max - counted.remaining, max };
+    }),
   );
-  const used = windows.map(({ max }, i) => ({ used: counts[i] as number, max }));
   const [first] = used.sort((a, b) => fullnessOf(b) - fullnessOf(a));
   const { used: most, max } = first as (typeof used)[number];
   return { used: most, max, wouldReject: used.some((window) => window.used >= window.max) };

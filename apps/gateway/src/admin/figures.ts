@@ -1,6 +1,7 @@
 import type { Idempotency } from 'headgate';
 import type { LeaseStats, Leases } from 'headgate/limits';
 import type { ShadowFigures } from 'headgate/shadow';
+import { unitsOf } from '../api/cost.ts';
 import { stateOf } from '../api/window-state.ts';
 import type { ShadowRunner } from '../shadow/shadow-runner.ts';
 import type { GatewayStore } from '../store/gateway-store.ts';
@@ -97,7 +98,7 @@ function shownDecision(traffic: Traffic, requestId: string) {
   const traced = traffic.find(requestId);
   if (traced === undefined) return undefined;
   const { atMs, decision } = traced;
-  const { accepted, account, route, lane = null, cost, blocked, inFlight, impossible, trace } = decision;
+  const { accepted, account, route, lane = null, cost, costs, blocked, inFlight, impossible, trace } = decision;
   return {
     req_id: requestId,
     at: new Date(atMs).toISOString(),
@@ -107,6 +108,7 @@ function shownDecision(traffic: Traffic, requestId: string) {
     lane,
     group: groupOf(decision) ?? null,
     cost,
+    ...unitsOf(costs),
     blocked: blocked === undefined ? null : { forMs: blocked.forMs, reason: blocked.reason ?? null },
     inFlight: accepted ? null : (inFlight ?? null),
     impossible,

@@ -1,4 +1,4 @@
-import type { Cost } from 'headgate';
+import type { Cost, UnitCosts } from 'headgate';
 import { z } from 'zod';
 
 /** The name of a unit. Which units there are, the limits of the config say. */
@@ -26,4 +26,9 @@ export const finalCost = costFrom(0);
 export function costIn(given: Cost, unitName = 'requests'): number {
   if (typeof given === 'number') return unitName === 'requests' ? given : 0;
   return Object.hasOwn(given, unitName) ? (given[unitName] as number) : 0;
+}
+
+/** The cost per unit, as answers show it: absent if it is only of requests. */
+export function unitsOf(costs: UnitCosts): { readonly costs?: UnitCosts } {
+  return Object.keys(costs).every((name) => name === 'requests') ? {} : { costs };
 }

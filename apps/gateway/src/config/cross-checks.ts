@@ -5,6 +5,7 @@ import { clientAddressIssues, perAddressIssues } from './address-checks.ts';
 import { adminIssues } from './admin-checks.ts';
 import { type ConfigIssue, formatPath, issueIf } from './config-error.ts';
 import { corsIssues } from './cors-checks.ts';
+import { costIssues } from './cost-checks.ts';
 import { groupIssues } from './groups.ts';
 import { arrayOrEmpty, isObject, type JsonObject, objectOrEmpty } from './json.ts';
 import { laneIssues } from './lanes.ts';
@@ -36,6 +37,7 @@ export function crossChecks(file: JsonObject): ConfigIssue[] {
     ...routeIssues(arrayOrEmpty(file.routes)),
     ...groupIssues(file),
     ...laneIssues(file),
+    ...costIssues(file),
     ...limitIssues('limits', objectOrEmpty(file.limits), namesIn(file)),
     ...(isObject(file.shadow) ? shadowIssues(objectOrEmpty(file.shadow), file) : []),
     ...upstreamFlaws('upstream', file.upstream),

@@ -78,10 +78,19 @@ function stateOf({
   remaining,
   durationMs,
   resetMs,
+  unit: counted,
 }: NonNullable<RateLimitAnswer['descriptors'][number]['shown']>) {
   const unit = UNITS.get(durationMs);
   return {
-    ...(unit === undefined ? {} : { currentLimit: { requestsPerUnit: Math.min(max, MAX_UINT32), unit, name: limit } }),
+    ...(unit === undefined
+      ? {}
+      : {
+          currentLimit: {
+            requestsPerUnit: Math.min(max, MAX_UINT32),
+            unit,
+            name: counted === undefined ? limit : `${limit}-${counted}`,
+          },
+        }),
     limitRemaining: Math.min(remaining, MAX_UINT32),
     durationUntilReset: { seconds: Math.floor(resetMs / 1_000), nanos: (resetMs % 1_000) * 1_000_000 },
   };

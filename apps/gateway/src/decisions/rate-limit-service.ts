@@ -3,6 +3,7 @@ import type { Decision, Limiter, WindowStatus } from 'headgate';
 import type { GateAnswer, Passage } from 'headgate/gate';
 import { RATE_LIMIT_FIELD_NAMES, type Reply } from 'headgate/http';
 import type { MaybePromise } from 'headgate/stores';
+import { costIn } from '../api/cost.ts';
 import { peekAll } from '../api/peek-all.ts';
 import { groupsOf } from '../config/groups.ts';
 import type { Subject } from '../exchange/exchange.ts';
@@ -153,10 +154,11 @@ class RunningCall {
 
   async #peek({ route, account }: DescriptorSubject) {
     const { id = '', provider, plan } = account ?? {};
-    const { name, lane } = route;
+    const { name, lane, cost = 1 } = route;
     const groups = groupsOf(route, undefined, account);
     const windows = await peekAll(this.options.limiter, { account: id, route: name, provider, plan, lane, groups });
-    return { hasRoom: windows.every(({ remaining }) => remaining > 0), shown: leastOf(windows) };
+    const counted = windows.filter(({ unit }) => costIn(cost, unit) > 0);
+    return { hasRoom: counted.every(({ remaining }) => remaining > 0), shown: leastOf(counted) };
   }
 }
 

@@ -33,11 +33,13 @@ export class FrequentCounter {
     });
   }
 
-  /** Adds 1. The values are in the order of the labels; the last ones may be absent. */
-  inc(first: string, second: string, third?: string, fourth?: string): void {
+  /** Adds 1. The values are in the order of the labels; those after the second may be absent. */
+  inc(first: string, second: string, third?: string, fourth?: string, fifth?: string): void {
     let place = placeOf(placeOf(this.#root, first), second);
     if (third !== undefined) place = placeOf(place, third);
-    if (fourth !== undefined) place = placeOf(place, fourth);
+    // An absent value before one that is present is empty.
+    if (fourth !== undefined || fifth !== undefined) place = placeOf(place, fourth ?? '');
+    if (fifth !== undefined) place = placeOf(place, fifth);
     place.count++;
   }
 }
@@ -53,7 +55,8 @@ function passOn(
   if (place.count > 0) take(labels, place.count);
   place.count = 0;
   if (name === undefined) return;
-  for (const [value, next] of place.next) passOn(next, names, { ...labels, [name]: value }, take);
+  for (const [value, next] of place.next)
+    passOn(next, names, value === '' ? labels : { ...labels, [name]: value }, take);
 }
 
 function createPlace(): Place {

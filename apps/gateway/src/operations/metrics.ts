@@ -99,11 +99,12 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     new FrequentCounter({ name: `headgate_${name}`, help, labelNames, registers });
   const decisions = frequent(
     'decisions_total',
-    'Decisions by route, limit shown in the headers (block: a block rejected; in_flight: too many requests ran at the same time), outcome, and lane if the request has one',
+    'Decisions by route, limit shown in the headers (block: a block rejected; in_flight: too many requests ran at the same time), outcome, lane if the request has one, and unit of the window if it does not count requests',
     'route',
     'limit',
     'outcome',
     'lane',
+    'unit',
   );
   const groupRejections = counter(
     'group_rejections_total',
@@ -288,7 +289,8 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
         case 'decision': {
           const { route, lane, shown, rejectedBy } = event.decision;
           const limit = shown?.limit ?? withoutWindow(event.decision);
-          decisions.inc(route, limit, outcomeOf(event.decision), lane);
+          // Lane, unit and group are names of the config: a limiter refuses any other.
+          decisions.inc(route, limit, outcomeOf(event.decision), lane, shown?.unit);
           if (rejectedBy !== undefined && rejectedBy !== 'account') groupRejections.inc({ route, group: rejectedBy });
           break;
         }

@@ -2,6 +2,7 @@ import type { DecisionEvent } from 'headgate/gate';
 import type { IdempotencyEvent } from 'headgate/idempotency';
 import type { ShadowDecision } from 'headgate/shadow';
 import type { AdjustmentEntry } from 'headgate/stores';
+import { unitsOf } from '../api/cost.ts';
 import { shownEntry } from './limit-entry.ts';
 import { Recent } from './recent.ts';
 import { tightestOf } from './top-accounts.ts';
@@ -252,11 +253,12 @@ function dataOf(what: Happening['what']): object {
   if (what.type === 'state') return what.event;
   if (what.type === 'decision') {
     const { requestId, decision } = what.event;
-    const { account, route, lane, cost, blocked } = decision;
+    const { account, route, lane, cost, costs, blocked } = decision;
     const group = groupOf(decision);
     const why =
       blocked === undefined ? { tightest: tightestOf(decision), ...rejectionInFlight(decision) } : { blocked };
-    return { req_id: requestId, account, route, lane, group, cost, outcome: outcomeOf(decision), ...why };
+    const outcome = outcomeOf(decision);
+    return { req_id: requestId, account, route, lane, group, cost, ...unitsOf(costs), outcome, ...why };
   }
   if (what.type === 'shadow') {
     const { requestId, decision } = what.event;

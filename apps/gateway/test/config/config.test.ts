@@ -503,7 +503,7 @@ describe('errors', () => {
     expect(issuesOf({ routes: [{ route: 'POST /x' }], limits })).toEqual([
       'limits.default.routes["POST /x"][1]: a duration is a whole number and a unit of ms, s, m, h, d, such as "30s", got "x"',
       'limits.default.routes["POST /x"][2].max: must be at least 0, got -1',
-      'limits.default.routes["POST /x"][3].z: unknown option (expected max, durationMs or name)',
+      'limits.default.routes["POST /x"][3].z: unknown option (expected max, durationMs, unit or name)',
       'limits.default.routes["POST /x"][4]: must be "60/1m" or { "max": 60, "durationMs": 60000 }, got 7',
       'limits.providers.p.allMethods: must be an array of windows, or { "windows": […], "scope": "account", "inFlight": 10 }, got "5/1s"',
       'limits.default.allMethods: two windows of one limit need distinct durations, got "1s"',

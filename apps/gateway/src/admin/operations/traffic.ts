@@ -62,7 +62,11 @@ const decision = z.object({
   route: z.string(),
   lane: z.string().nullable(),
   group: z.string().nullable().describe('The group whose limit rejected the request'),
-  cost: z.int(),
+  cost: z.int().describe('In requests'),
+  costs: z
+    .record(z.string(), z.int())
+    .optional()
+    .describe('Per unit, such as `{ "requests": 1, "tokens": 800 }`; absent if it costs only requests'),
   blocked: z
     .object({ forMs: z.int().describe('How much longer it would have lasted'), reason: z.string().nullable() })
     .nullable()

@@ -1,6 +1,8 @@
-import type { WindowStatus } from 'headgate';
+import type { Cost, WindowStatus } from 'headgate';
+import { faultOfCost } from 'headgate/internal';
 import { z } from 'zod';
 import { blocksOf } from '../../api/block-state.ts';
+import { cost, costIn } from '../../api/cost.ts';
 import { type Caller, type Operation, operation } from '../../api/operation.ts';
 import { blockOfAll, peekAll } from '../../api/peek-all.ts';
 import { blocked as block, countedWorkers, named, reason, windowState } from '../../api/schemas.ts';
@@ -173,7 +175,7 @@ export function windowOperations(context: AdminContext): Operation[] {
       tag,
       summary: 'What a request would be told now, by which window, and when it would pass. Nothing is charged',
       description: 'Its groups are those of the account and of the route. A key can have others.',
-      body: z.strictObject({ account, route, cost: z.int().min(1).default(1) }),
+      body: z.strictObject({ account, route, cost: cost.default(1) }),
       answer: explanation,
       errors: [404, 503],
       async run({ body }) {
@@ -181,27 +183,17 @@ export function windowOperations(context: AdminContext): Operation[] {
         if (isRefusal(of)) return of;
         const refusal = refuseRoute(config(), body.route, of);
         if (refusal !== undefined) return refusal;
+        const subject = subjectOf(of, body.route);
+        const fault = faultOfCost(limiter(), subject, body.cost);
+        if (fault !== undefined) return refuse(422, 'errors/unprocessable_entity', fault);
         const groups = groupsOf(
           config().routes.find((each) => each.route === body.route),
           undefined,
           of,
         );
-        const statuses = await peekAll(limiter(), { ...subjectOf(of, body.route), groups });
+        const statuses = await peekAll(limiter(), { ...subject, groups });
         const blocked = statuses.length === 0 ? null : await blockOfAll(limiter(), of, groups, body.route);
-        const full = statuses.filter(({ remaining }) => remaining < body.cost);
-        const isImpossible = full.some(({ max }) => max < body.cost);
-        const waits = [...full.map(({ resetMs }) => resetMs), ...(blocked === null ? [] : [blocked.forMs])];
-        const accepted = waits.length === 0;
-        const [first] = full;
-        const neverFits = blocked === null && first !== undefined && first.max < body.cost;
-        return {
-          accepted,
-          status: accepted ? (200 as const) : neverFits ? (422 as const) : (429 as const),
-          rejectedBy: blocked !== null || first === undefined ? null : stateOf(first),
-          blocked,
-          passesInMs: isImpossible ? null : Math.max(0, ...waits),
-          windows: statuses.map(stateOf),
-        };
+        return explained(statuses, blocked, body.cost);
       },
     }),
   ];
@@ -230,4 +222,26 @@ function refuseReset(
 
 function unprocessable(detail: string) {
   return refuse(422, 'errors/unprocessable_entity', detail);
+}
+
+/** What windows and a block would say about a request of this cost. */
+function explained(
+  statuses: readonly WindowStatus[],
+  blocked: z.output<typeof block> | null,
+  given: Cost,
+): z.input<typeof explanation> {
+  const full = statuses.filter(({ remaining, unit }) => remaining < costIn(given, unit));
+  const isImpossible = full.some(({ max, unit }) => max < costIn(given, unit));
+  const waits = [...full.map(({ resetMs }) => resetMs), ...(blocked === null ? [] : [blocked.forMs])];
+  const accepted = waits.length === 0;
+  const [first] = full;
+  const neverFits = blocked === null && first !== undefined && first.max < costIn(given, first.unit);
+  return {
+    accepted,
+    status: accepted ? (200 as const) : neverFits ? (422 as const) : (429 as const),
+    rejectedBy: blocked !== null || first === undefined ? null : stateOf(first),
+    blocked,
+    passesInMs: isImpossible ? null : Math.max(0, ...waits),
+    windows: statuses.map(stateOf),
+  };
 }

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import type { Decision, LimitEntry, StateChange } from '../api/answers.ts';
 import type { StreamEvent } from '../api/event-stream.ts';
 import { href } from '../route.ts';
-import { numberText, spanText, timeText, unitsText, windowsText } from './format.ts';
+import { costsText, numberText, spanText, timeText, unitsText, windowsText } from './format.ts';
 import { targetText } from './target.ts';
 import { windowName } from './verdict.ts';
 import type { ShownWindow } from './window-bar.tsx';
@@ -94,7 +94,7 @@ function DecisionText({
   page: string | undefined;
   onTrace: (requestId: string) => void;
 }) {
-  const { req_id, outcome, account, route, lane, group, cost, tightest, blocked, inFlight } = data;
+  const { costs, req_id, outcome, account, route, lane, group, cost, tightest, blocked, inFlight } = data;
   return (
     <>
       <span>
@@ -102,7 +102,7 @@ function DecisionText({
         {account !== page && <a href={href('accounts', account)}>{account}</a>} {route}
         {lane !== undefined && `, lane ${lane}`}
         {group !== undefined && `, by group ${group}`}
-        {cost > 1 && `, cost ${cost}`}
+        {costs === undefined ? cost > 1 && `, cost ${cost}` : `, cost ${costsText(costs)}`}
         {blocked && (
           <span class="soft">
             {' '}

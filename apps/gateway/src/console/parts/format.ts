@@ -32,6 +32,13 @@ export function unitsText(count: number, unit?: string): string {
   return unit === undefined ? numberText(count) : `${numberText(count)} ${unit}`;
 }
 
+/** `1 requests, 800 tokens` */
+export function costsText(costs: Readonly<Record<string, number>>): string {
+  return Object.entries(costs)
+    .map(([unit, cost]) => unitsText(cost, unit))
+    .join(', ');
+}
+
 const NUMBERS = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
 
 export function numberText(value: number): string {

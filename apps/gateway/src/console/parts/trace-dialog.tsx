@@ -3,7 +3,7 @@ import { ask } from '../api/client.ts';
 import { ONCE, usePolled } from '../api/polled.ts';
 import { href } from '../route.ts';
 import { Dialog } from './dialog.tsx';
-import { spanText, timeText } from './format.ts';
+import { costsText, spanText, timeText } from './format.ts';
 import { ErrorNotice } from './notice.tsx';
 import { WindowBar } from './window-bar.tsx';
 
@@ -41,7 +41,7 @@ export function TraceDialog({ requestId, onClose }: { requestId: string; onClose
               </>
             )}
             <dt>Cost</dt>
-            <dd>{value.cost}</dd>
+            <dd>{value.costs === undefined ? value.cost : costsText(value.costs)}</dd>
             <dt>req_id</dt>
             <dd>
               <code>{value.req_id}</code>
