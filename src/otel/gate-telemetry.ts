@@ -133,12 +133,12 @@ function laneOf({ lane }: Decision): Attributes {
   return lane === undefined ? {} : { 'headgate.lane': lane };
 }
 
-/** The group whose limit rejected the request. Its name is of the limits, never of a request. */
-function groupOf({ rejectedBy }: Decision): Attributes {
-  return rejectedBy === undefined || rejectedBy === 'account' ? {} : { 'headgate.group': rejectedBy };
-}
-
 /** What the shown window counts, unless it counts requests. */
 function unitOf({ shown }: Decision): Attributes {
   return shown?.unit === undefined ? {} : { 'headgate.unit': shown.unit };
+}
+
+/** The group whose limit rejected the request. Its name is of the limits, never of a request. */
+function groupOf({ rejectedBy }: Decision): Attributes {
+  return rejectedBy === undefined || rejectedBy === 'account' ? {} : { 'headgate.group': rejectedBy };
 }
