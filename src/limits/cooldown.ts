@@ -288,6 +288,7 @@ export class Cooldown implements Pick<Limiter, 'synchronous' | 'consume' | 'cons
         (decision as MarkedDecision)[TRIES] = true;
       }
       if (answer !== 'blocked') return decision;
+      // It does not run, so it also gives its place among the requests in flight back (S29).
       const givenBack = Promise.allSettled([this.#limiter.refund(decision), this.#limiter.release(decision)]);
       const again = (): MaybePromise<Decision> =>
         after(this.#consume(request), (found) => this.#decided(request, found, attempt + 1));

@@ -365,7 +365,7 @@ class StoreLimiter implements Limiter {
       // Windows come first: their rejection names a time.
       // A copy, because the caller may change its object.
       const named = groups.length === 0 ? undefined : { ...request.groups };
-      return decideJointly({ ...jointRequest(account, route, costs), groups: named }, [...windows, ...slots]);
+      return decideJointly({ groups: named, ...jointRequest(account, route, costs) }, [...windows, ...slots]);
     });
   }
 

@@ -23,12 +23,12 @@ export interface ShadowDecision {
   readonly outcome: ShadowOutcome;
   /**
    * The limit that rejected the request: the candidate's, or else the current one. `block`: a block rejected it,
-   * for both. `none`: both accept it.
+   * for both. `in_flight`: too many requests ran at the same time, for both. `none`: both accept it.
    */
-  readonly limit: LimitName | 'block' | 'none';
+  readonly limit: LimitName | 'block' | 'in_flight' | 'none';
   /** The decision that the caller got. */
   readonly current: Decision;
-  /** Undefined if a block rejected the request. */
+  /** Undefined if a block or the requests in flight rejected the request. */
   readonly candidate: Decision | undefined;
 }
 
@@ -223,6 +223,11 @@ export class ShadowChecks {
     // A block is no limit: it rejects the request whatever the limits are.
     if (current.blocked !== undefined) {
       this.#count({ outcome: 'both', limit: 'block', current, candidate: undefined }, route);
+      return;
+    }
+    // A candidate decides when the request is under way, so it counts no requests in flight (S29).
+    if (!current.accepted && current.inFlight !== undefined) {
+      this.#count({ outcome: 'both', limit: 'in_flight', current, candidate: undefined }, route);
       return;
     }
     this.#requests.set(current, shadow);

@@ -93,6 +93,8 @@ export function withShadow(limiter: Limiter, options: ShadowOptions): LimiterWit
   // The candidate sees the costs in every unit of the current limits.
   const { units } = partsOf(limiter)?.windowSets ?? {};
   const windowSets = isWindowSetSource(limits) ? limits : new WindowSets(limits, 'limits', units);
+  if (windowSets instanceof WindowSets && windowSets.boundsInFlight)
+    throw new OptionError('limits', limits, NOT_IN_FLIGHT);
   const log = createLogger(logger);
   const checks = new ShadowChecks({ windowSets, store, sample, maxUnderWay, timeoutMs, onDecision, log });
   const shadow: Shadow = { figures: () => checks.figures(), idle: () => checks.idle() };
@@ -101,6 +103,9 @@ export function withShadow(limiter: Limiter, options: ShadowOptions): LimiterWit
     { shadow },
   );
 }
+
+const NOT_IN_FLIGHT =
+  'must not have inFlight: a candidate decides when a request is under way, so it cannot bound the requests in flight';
 
 /** @throws OptionError if the candidate would count in the counters of the limiter */
 function checkOtherCounters(store: LimitStore, current: LimitStore | undefined): void {

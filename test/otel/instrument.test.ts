@@ -150,9 +150,10 @@ describe('the events of gates', () => {
       if (entry.kind !== 'proceed') throw new Error('rejected');
       return entry;
     };
+    const abandoned = await enter();
     const attributes = await inSpan('a', async () => (await enter()).settle({ status: 429 }));
     expect(attributes['headgate.outcome']).toBe('accepted');
-    await (await enter()).abandon();
+    await abandoned.abandon();
     expect(of('headgate.provider.rejections')).toEqual([{ 'headgate.route': 'r' }]);
     expect(of('headgate.refunds')).toEqual([{ 'headgate.route': 'r' }]);
     expect(of('headgate.cooldowns')).toEqual([{ 'headgate.route': 'r', 'headgate.cooldown.state': 'started' }]);

@@ -385,3 +385,29 @@ it('every other call goes to the limiter', async () => {
   await limiter.block(EMAILS, { forMs: 1_000, reason: 'INC-12' });
   expect(await limiter.blocked(EMAILS)).toMatchObject({ reason: 'INC-12' });
 });
+
+describe('requests in flight', () => {
+  it('S29: a rejection by them counts as one of both, and a candidate cannot bound them', async () => {
+    const limits = { allMethods: { windows: ['9/1m'], inFlight: 1 } };
+    expect(() => withShadow(createLimiter({ limits }), { limits, store: createMemoryStore() })).toThrow(
+      'limits: must not have inFlight: a candidate decides when a request is under way',
+    );
+    const seen: unknown[] = [];
+    const limiter = withShadow(createLimiter({ limits, validate: false }), {
+      limits: { allMethods: ['1/1m'] },
+      store: createMemoryStore(),
+      onDecision: ({ outcome, limit, candidate }) => seen.push([outcome, limit, candidate?.accepted]),
+    });
+    const subject = { account: 'a', route: 'r' };
+    const decision = await limiter.consume(subject);
+    await limiter.consume(subject);
+    expect([await limiter.release(decision), await limiter.inFlight(subject)]).toEqual([true, { running: 0, max: 1 }]);
+    await limiter.consume(subject);
+    await limiter.shadow.idle();
+    expect(seen).toEqual([
+      ['none', 'none', true],
+      ['both', 'in_flight', undefined],
+      ['onlyCandidate', 'all-methods', false],
+    ]);
+  });
+});

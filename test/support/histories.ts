@@ -121,10 +121,10 @@ export class World<D extends Outcome> {
   #consume(account: string, route: string, cost: number, step: string): void {
     const windowSet = this.windowSetOf(route);
     const actual = this.subject.consume(account, route, windowSet, cost);
-    const { charges, ...expected } = this.model.consume(account, route, windowSet, cost);
+    const { charges, decidedAt, ...expected } = this.model.consume(account, route, windowSet, cost);
     const { accepted, shown, trace, impossible, blocked } = actual;
     this.#options.compare({ accepted, shown, trace, impossible, blocked }, expected, step);
-    this.decisions.push({ actual, expected: { ...expected, charges } });
+    this.decisions.push({ actual, expected: { ...expected, charges, decidedAt } });
     this.#instances.add(charges);
   }
 

@@ -16,6 +16,7 @@ import rows from './sql/rows.sql';
 import shared from './sql/schema.sql';
 import settle from './sql/settle.sql';
 import slots from './sql/slots.sql';
+import undo from './sql/undo.sql';
 
 /** Options of {@link migrate} and {@link sql}. */
 export interface SchemaOptions {
@@ -38,7 +39,7 @@ interface Migration {
 const MIGRATIONS: readonly Migration[] = [
   { text: [shared, limits, blocks, settle, claims, adjustments].join('\n'), oldest: 1 },
   { text: [rows, inTransaction].join('\n'), oldest: 1 },
-  { text: [cooldowns, slots].join('\n'), oldest: 1 },
+  { text: [cooldowns, slots, undo].join('\n'), oldest: 1 },
 ];
 
 /** The version of the schema that this version of the library uses. It works on later ones, too, if they say so. */

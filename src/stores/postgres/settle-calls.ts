@@ -8,7 +8,7 @@ import type { Row } from './database.ts';
 import { layoutOf, windowName } from './layout.ts';
 import { arrayOf, digest } from './names.ts';
 
-const SETTLE = `select headgate.settle_1($1::text::uuid[], $2::text::uuid[], $3::text::boolean[], $4::text::boolean[],
+const SETTLE = `select headgate.settle_2($1::text::uuid[], $2::text::uuid[], $3::text::boolean[], $4::text::boolean[],
   $5::text::bigint[], $6::text::text[], $7::text::bigint[], $8::text::bigint[], $9::text::integer[],
   $10::text::bigint[], $11::text::bigint[], $12::text::bigint, $13::text::bigint, $14::text::boolean) as settled`;
 
@@ -86,7 +86,7 @@ function rejectAll(settlements: readonly Settlement[], error: unknown): void {
   for (const { reject } of settlements) reject(error);
 }
 
-/** The parameters of `settle_1` before the time. */
+/** The parameters of `settle_2` before the time. */
 function valuesOf(settlements: readonly Settlement[]): string[] {
   const starts = [1];
   const names: string[] = [];

@@ -67,7 +67,7 @@ it('a schema of version 1 is brought to this version, and its claims stay', asyn
   await createPostgresClaimStore(admin, { schema: 'first' }).begin(id, begin);
   await admin.query(
     `update first.meta set version = 1; drop table first.slots; drop function first.claims_2, first.write_rows_1,
-      first.check_rows_1, first.cooldown_1, first.put_block_1, first.slots_lock_1, first.slots_1`,
+      first.check_rows_1, first.settle_2, first.cooldown_1, first.put_block_1, first.slots_lock_1, first.slots_1`,
   );
   const rows = { complete: { mark: 'update first.meta set oldest = oldest from step' } };
   const store = createPostgresClaimStore(admin, { schema: 'first', rows });

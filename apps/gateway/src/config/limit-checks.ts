@@ -49,6 +49,7 @@ export function shadowIssues({ limits, store }: JsonObject, file: JsonObject): C
   return [
     ...limitIssues('shadow.limits', objectOrEmpty(limits), namesIn(file)),
     ...groupNameIssues('shadow.limits', objectOrEmpty(limits)),
+    ...inFlightIssues(objectOrEmpty(limits)),
     ...issueIf(
       'shadow.limits.plans',
       missing[0] === undefined
@@ -61,6 +62,28 @@ export function shadowIssues({ limits, store }: JsonObject, file: JsonObject): C
     ),
     ...issueIf('shadow.store', store === 'memory' ? shadowStoreFlaw(file) : undefined),
   ];
+}
+
+/** A candidate decides when a request is under way, so it cannot bound the requests in flight. */
+function inFlightIssues(limits: JsonObject): ConfigIssue[] {
+  const named = ['plans', 'providers', 'accounts'].flatMap((group) =>
+    Object.entries(objectOrEmpty(limits[group])).map(([name, layer]) => [[group, name], layer] as const),
+  );
+  return [[['default'], limits.default] as const, ...named].flatMap(([path, layer]) => {
+    const { allMethods, routes } = objectOrEmpty(layer);
+    const all = [
+      [['allMethods'], allMethods] as const,
+      ...Object.entries(objectOrEmpty(routes)).map(([route, limit]) => [['routes', route], limit] as const),
+    ];
+    return all.flatMap(([place, limit]) =>
+      issueIf(
+        formatPath(['shadow', 'limits', ...path, ...place, 'inFlight']),
+        objectOrEmpty(limit).inFlight === undefined
+          ? undefined
+          : 'must be left out: a candidate cannot bound requests in flight',
+      ),
+    );
+  });
 }
 
 /** The figures of one worker would not cover the others. */

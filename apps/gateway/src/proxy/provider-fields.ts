@@ -1,5 +1,5 @@
 import { type HeaderFields, NUMBER_FIELD_NAMES, retryAfterMs } from 'headgate/http';
-import { forEachField } from 'headgate/internal';
+import { fieldValues, forEachField } from 'headgate/internal';
 
 /** Names that describe limits: of a provider, often with its own prefix or suffix. */
 const OF_LIMITS = /^[a-z\d-]*ratelimit[a-z\d-]*$/;
@@ -22,11 +22,7 @@ export function providerFields(raw: readonly string[]): HeaderFields {
 /** Reads an upstream's field by its name, in any case; of a field that comes twice, all values. */
 export function fieldReader(raw: readonly string[]): (name: string) => string | undefined {
   return (name) => {
-    const wanted = name.toLowerCase();
-    const values: string[] = [];
-    forEachField(raw, (_name, value, lowerName) => {
-      if (lowerName === wanted) values.push(value);
-    });
+    const values = fieldValues(raw, name.toLowerCase());
     return values.length === 0 ? undefined : values.join(', ');
   };
 }

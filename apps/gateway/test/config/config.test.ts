@@ -505,7 +505,7 @@ describe('errors', () => {
       'limits.default.routes["POST /x"][2].max: must be at least 0, got -1',
       'limits.default.routes["POST /x"][3].z: unknown option (expected max, durationMs, unit or name)',
       'limits.default.routes["POST /x"][4]: must be "60/1m" or { "max": 60, "durationMs": 60000 }, got 7',
-      'limits.providers.p.allMethods: must be an array of windows, or { "windows": […], "scope": "account" }, got "5/1s"',
+      'limits.providers.p.allMethods: must be an array of windows, or { "windows": […], "scope": "account", "inFlight": 10 }, got "5/1s"',
       'limits.default.allMethods: two windows of one limit need distinct durations, got "1s"',
     ]);
   });
@@ -527,9 +527,33 @@ describe('errors', () => {
     expect(issuesOf({ limits })).toEqual([
       'limits.providers.p.allMethods.windows[0]: a window is max/duration, such as "60/1m", got "x"',
       'limits.providers.p.allMethods.scope: must be one of "route", "account", got "world"',
-      'limits.providers.p.allMethods.max: unknown option (expected windows or scope)',
-      'limits.providers.q.allMethods.windows: is missing (expected an array)',
+      'limits.providers.p.allMethods.max: unknown option (expected windows, inFlight or scope)',
+      'limits.providers.q.allMethods: must have windows or inFlight',
       'limits.default.allMethods.windows: two windows of one limit need distinct durations, got "1s"',
+    ]);
+  });
+
+  it('S29: limits of requests in flight', () => {
+    const routes = { 'POST /x': { inFlight: 0 }, 'POST /y': { inFlight: 'x', windows: ['1/1s', '2/1000ms'] } };
+    const limits = {
+      default: { allMethods: { inFlight: 1.5 }, routes },
+      providers: { p: { allMethods: { inFlight: false } } },
+    };
+    expect(issuesOf({ routes: [{ route: 'POST /x' }, { route: 'POST /y' }], limits })).toEqual([
+      'limits.default.allMethods.inFlight: must be an integer from 1 to 1000000, or false, got 1.5',
+      'limits.default.routes["POST /x"].inFlight: must be at least 1, got 0',
+      'limits.default.routes["POST /y"].inFlight: must be an integer from 1 to 1000000, or false, got "x"',
+      'limits.default.routes["POST /y"].windows: two windows of one limit need distinct durations, got "1s"',
+    ]);
+    const good = {
+      default: { allMethods: { inFlight: 5 }, routes: { 'POST /x': { windows: ['1/1m'], inFlight: false } } },
+    };
+    expect(issuesOf({ routes: [{ route: 'POST /x' }], limits: good })).toEqual([]);
+    expect(
+      issuesOf({ routes: [{ route: 'POST /x' }], limits: good, shadow: { limits: good, store: 'memory' } }),
+    ).toEqual([
+      'shadow.limits.default.allMethods.inFlight: must be left out: a candidate cannot bound requests in flight',
+      'shadow.limits.default.routes["POST /x"].inFlight: must be left out: a candidate cannot bound requests in flight',
     ]);
   });
 

@@ -14,12 +14,11 @@ create index receipts_by_end on headgate.receipts (ends);
 --   p_changes: is added to the windows that it charged, as far as they are active
 --   p_receipts: with a receipt, it is settled once
 --   p_untils: the last millisecond in which it changes something
---   p_undone: when the decision was made, if it is undone: windows that started then and whose count becomes 0 are over
 --   p_starts: where the windows of each decision begin in p_names and p_started, and where the last end
 -- Output: for each decision 1 if a window was active, or 0.
 create function headgate.settle_1(
   p_accounts uuid[], p_routes uuid[], p_own boolean[], p_shared boolean[], p_changes bigint[],
-  p_receipts text[], p_untils bigint[], p_undone bigint[], p_starts integer[], p_names bigint[], p_started bigint[],
+  p_receipts text[], p_untils bigint[], p_starts integer[], p_names bigint[], p_started bigint[],
   p_now bigint, p_patience_ms bigint, p_durable boolean
 ) returns text language plpgsql
   -- As in consume_1.
@@ -69,10 +68,6 @@ begin
               and v_now >= p_started[j] and v_now < p_started[j] + (p_names[j] >> 2) then
               -- A safe integer of JavaScript, 0 or more.
               v_windows[i + 2] := least(9007199254740991, greatest(0, v_windows[i + 2] + p_changes[v_at]));
-              -- A start with which the window is over at any time.
-              if v_windows[i + 2] = 0 and p_started[j] = p_undone[v_at] then
-                v_windows[i + 1] := -9007199254740991;
-              end if;
               v_is_changed := true;
               v_end := greatest(v_end, p_started[j] + (p_names[j] >> 2));
             end if;
