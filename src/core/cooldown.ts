@@ -94,7 +94,7 @@ export function changeCooldown(
   const { inARow = 0, probeUntil = 0 } = mark ?? {};
   switch (command.kind) {
     case 'start': {
-      // Never longer, and never in place of a block that somebody else set.
+      // The pause is never extended, and never replaces an operator's block.
       if (block !== undefined && !(command.isProbe && block.reason === PROVIDER)) return { reply: BLOCKED };
       const { defaultMs, maxMs } = command;
       const doubledMs = Math.min(defaultMs * 2 ** inARow, longestDoubledMs(defaultMs));
@@ -109,7 +109,7 @@ export function changeCooldown(
       if (mark === undefined) return { reply: OPEN };
       if (block !== undefined) return { reply: BLOCKED };
       if (probeUntil > now) return { blockMs: BLOCK_MS, reply: BLOCKED };
-      // Its process died, or nobody reports accepted answers.
+      // Its process died, or its program does not report accepted answers.
       if (probeUntil > 0) return { forgets: true, reply: OPEN };
       return {
         blockMs: BLOCK_MS,

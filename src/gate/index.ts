@@ -3,7 +3,8 @@
  * @module headgate/gate
  */
 
-export type { CooldownOptions, CooldownReport, ProviderResponse } from '../limits/cooldown.ts';
+export type { CooldownReport } from '../limits/cooldown.ts';
+export type { CooldownOptions, ProviderResponse } from '../limits/cooldown-options.ts';
 export {
   type CooldownEvent,
   type DecisionEvent,

@@ -8,7 +8,7 @@ import type { ProblemMediaType } from '../http/problem.ts';
 import { type RateLimitFields, rateLimitStyles } from '../http/rate-limit-fields.ts';
 import type { KeepField } from '../http/stored-response.ts';
 import type { KeyOpener } from '../idempotency/idempotency.ts';
-import { type CooldownOptions, cooldownSettings } from '../limits/cooldown.ts';
+import { type CooldownOptions, cooldownSettings } from '../limits/cooldown-options.ts';
 import type { Groups } from '../limits/groups.ts';
 import { groupsOf, layerFields, needsRoute, partsOf } from '../limits/limiter-parts.ts';
 import type { Limiter } from '../limits/ports.ts';

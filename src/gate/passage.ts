@@ -8,13 +8,8 @@ import type { HeaderFields } from '../http/rate-limit-fields.ts';
 import { NotDispatchedError } from '../idempotency/not-dispatched.ts';
 import { refuse } from '../idempotency/note.ts';
 import { RolledBackError } from '../idempotency/rolled-back.ts';
-import {
-  type Cooldown,
-  type CooldownReport,
-  fieldsOf,
-  type ProviderResponse,
-  type ReadField,
-} from '../limits/cooldown.ts';
+import type { Cooldown, CooldownReport } from '../limits/cooldown.ts';
+import { fieldsOf, type ProviderResponse, type ReadField } from '../limits/cooldown-options.ts';
 import { checkCosts } from '../limits/costs.ts';
 import type { Limiter } from '../limits/ports.ts';
 import type { GateEmitter } from './events.ts';

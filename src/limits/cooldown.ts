@@ -1,6 +1,5 @@
 import { OptionError, SubjectError } from '../base/errors.ts';
 import { after, isPromise, type MaybePromise } from '../base/maybe-promise.ts';
-import { checkInteger, checkOneOf, checkOptions } from '../base/options.ts';
 import type { BlockTarget } from '../core/block.ts';
 import { type Clock, monotonicClock, wallClock } from '../core/clock.ts';
 import { type CooldownReply, PROVIDER } from '../core/cooldown.ts';
@@ -8,45 +7,10 @@ import type { Decision } from '../core/decision.ts';
 import type { LimitStore } from '../core/ports.ts';
 import { EVERY_ROUTE } from '../core/window-set.ts';
 import { retryAfterMs } from '../http/retry-after.ts';
-import { LONGEST_BLOCK_MS } from './blocks.ts';
+import type { CooldownSettings, ReadField } from './cooldown-options.ts';
 import { groupAccount } from './groups.ts';
 import { groupsOf, partsOf } from './limiter-parts.ts';
 import type { Limiter, LimitRequest } from './ports.ts';
-
-/** Options of a cooldown (S30). */
-export interface CooldownOptions {
-  /**
-   * What a provider's refusal pauses: the account on this route (`route`), all routes of the account (`account`), or every
-   * account of the provider (`provider`): the group of that name, so requests say `groups: { provider: 'openai' }`, and
-   * `limits.groups.provider` has a window (S31). A request without that group is not paused.
-   * @default 'route'
-   */
-  readonly scope?: 'account' | 'route' | 'provider' | undefined;
-  /**
-   * How long the pause is if the provider does not say, in milliseconds. Each refusal in a row doubles it, up to a minute.
-   * @default 1_000
-   */
-  readonly defaultMs?: number | undefined;
-  /**
-   * The longest pause, in milliseconds, whatever the provider asks for: up to a year.
-   * @default 3_600_000
-   */
-  readonly maxMs?: number | undefined;
-  /**
-   * The statuses of a refusal. A 503 with `retry-after` is one, too.
-   * @default [429]
-   */
-  readonly statuses?: readonly number[] | undefined;
-}
-
-/** A response of a provider: that of `fetch`, or its status and header fields. */
-export interface ProviderResponse {
-  readonly status: number;
-  /** `Headers`, or an object with the fields by their names. */
-  readonly headers:
-    | { get(name: string): string | null }
-    | Readonly<Record<string, string | number | readonly string[] | undefined>>;
-}
 
 /** What a provider's answer changed. */
 export interface CooldownReport {
@@ -57,19 +21,9 @@ export interface CooldownReport {
   readonly forMs: number;
 }
 
-/** {@link CooldownOptions} with their defaults. */
-export type CooldownSettings = Required<{ [Name in keyof CooldownOptions]: NonNullable<CooldownOptions[Name]> }>;
-
-/** Reads a header field by its name in lower case. */
-export type ReadField = (name: string) => string | null | undefined;
-
-const OPTIONS = ['scope', 'defaultMs', 'maxMs', 'statuses'];
 const GROUP = 'provider';
 const NO_GROUP = "needs the group limits.groups.provider, such as { provider: ['1000/1m'] }";
-const NOT_STATUSES = 'must be a list of HTTP statuses from 400 to 599';
-const NOT_RESPONSE =
-  'must be the response of fetch, or an object such as { status: 429, headers: { "retry-after": "3" } }';
-/** Most targets that a process remembers. Whoever is forgotten does not try alone; the block holds. */
+/** Most targets that a process remembers. For a forgotten one, no request tries alone; the block holds. */
 const MAX_KNOWN = 10_000;
 /** A request that finds another one trying asks so often. Then it goes. */
 const MAX_ATTEMPTS = 3;
@@ -102,45 +56,6 @@ interface Known {
 
 /** Shared by all gates and workers of a store. */
 const knownOf = /* @__PURE__ */ new WeakMap<LimitStore, Map<string, Known>>();
-
-/**
- * The settings; undefined without a cooldown.
- * @throws OptionError
- */
-export function cooldownSettings(given: boolean | CooldownOptions | undefined): CooldownSettings | undefined {
-  if (given === undefined || given === false) return undefined;
-  const options = given === true ? {} : given;
-  checkOptions(options, OPTIONS, 'cooldown');
-  const { scope = 'route', maxMs = 3_600_000, statuses = [429] } = options;
-  const { defaultMs = Math.min(1_000, maxMs) } = options;
-  checkOneOf('cooldown.scope', scope, ['account', 'route', 'provider']);
-  checkInteger('cooldown.maxMs', maxMs, 1, LONGEST_BLOCK_MS);
-  checkInteger('cooldown.defaultMs', defaultMs, 1, maxMs);
-  const isStatus = (one: unknown): boolean => Number.isInteger(one) && (one as number) >= 400 && (one as number) < 600;
-  if (!Array.isArray(statuses) || statuses.length === 0 || !statuses.every(isStatus))
-    throw new OptionError('cooldown.statuses', statuses, NOT_STATUSES);
-  return { scope, defaultMs, maxMs, statuses };
-}
-
-/**
- * Reads a field of the response.
- * @throws OptionError
- */
-export function fieldsOf(response: ProviderResponse): ReadField {
-  const { status, headers } = Object(response) as Partial<ProviderResponse>;
-  if (!Number.isInteger(status) || typeof headers !== 'object' || headers === null)
-    throw new OptionError('response', response, NOT_RESPONSE);
-  if (isHeaders(headers)) return (name) => headers.get(name);
-  const fields = Object.entries(headers);
-  return (name) => {
-    const value = fields.find(([other]) => other.toLowerCase() === name)?.[1];
-    return value === undefined ? undefined : String(value);
-  };
-}
-
-function isHeaders(headers: ProviderResponse['headers']): headers is { get(name: string): string | null } {
-  return typeof headers.get === 'function';
-}
 
 /**
  * Pauses accounts whose provider refuses requests (S30), in every process that shares the store. After a pause, the first
@@ -299,7 +214,7 @@ export class Cooldown implements Pick<Limiter, 'synchronous' | 'consume' | 'cons
   #ask(target: BlockTarget, known: Known): MaybePromise<CooldownReply['state']> {
     const reply = this.#store.cooldown(target, { kind: 'probe' });
     if (!isPromise(reply)) return reply.state;
-    // Without the store, nobody knows whether another request tries.
+    // Without the store, it is unknown whether another request tries.
     const asking = reply.then(
       ({ state }) => state,
       () => 'started' as const,

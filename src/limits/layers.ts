@@ -243,7 +243,9 @@ export const NO_LAYER: Layer = /* @__PURE__ */ new Layer({
   allMethods: undefined,
   routes: /* @__PURE__ */ new Map(),
   isUnlimited: false,
-  ...NOTHING_BESIDE,
+  // Not spread: a bundler could not leave it out.
+  groups: undefined,
+  lanes: /* @__PURE__ */ new Map(),
 });
 
 /**

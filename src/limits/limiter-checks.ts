@@ -148,6 +148,15 @@ export class LimiterChecks {
     if (decisions <= DECISIONS || decisions % LOOKED_AT === 0) this.#look(request, route, windowSet, decisions);
   }
 
+  /** Call it if requests in flight reject others, and none was ever released. */
+  neverReleased(held: number): void {
+    this.#misuse.warn(
+      'HG_NEVER_RELEASED',
+      `${held} requests are in flight, so others are rejected, and none was ever released: without a gate, call ` +
+        'limiter.release(decision) when a request has ended, or write `using decision = …`.',
+    );
+  }
+
   /** Call it with each decision while they are unread. */
   decided(decided: MaybePromise<Decision>): void {
     if (!isPromise(decided)) this.#watch(decided);

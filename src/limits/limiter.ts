@@ -29,7 +29,7 @@ import { LimiterChecks } from './limiter-checks.ts';
 import { withParts } from './limiter-parts.ts';
 import type { Limiter, LimiterOptions, LimitRequest, ReadReceipt, Receipts } from './ports.ts';
 import { receiptIdOf } from './receipts.ts';
-import { blockPart, makeDisposable, releaseSlots, slotPart } from './slot-part.ts';
+import { makeDisposable, releaseSlots, slotPart } from './slot-part.ts';
 import { Slots } from './slots.ts';
 import {
   checkNoUnit,
@@ -85,7 +85,10 @@ export function createLimiter(options: LimiterOptions): Limiter {
   makeDisposable();
   let made: Slots | undefined;
   const slots = (): Slots => {
-    made ??= new Slots(decider, inFlight, logger);
+    if (made === undefined) {
+      made = new Slots(decider, inFlight, logger);
+      made.onNeverReleased = (held) => checks?.neverReleased(held);
+    }
     return made;
   };
   // A mistake shows at the start, as far as it is known there that requests in flight are bounded.
@@ -355,12 +358,7 @@ class StoreLimiter implements Limiter {
         [OF_ACCOUNT, account, route, windowSet] as const,
         ...groups.map(([name, group], i) => [name, group, route, windowSets[i] as WindowSet] as const),
       ];
-      const windows = subjects.flatMap((subject) => {
-        const { windows, inFlight } = subject[3];
-        return windows.length === 0 && inFlight !== undefined
-          ? blockPart(this.#store, ...subject, ofRequests)
-          : unitParts(this.#store, ...subject, costs);
-      });
+      const windows = subjects.flatMap((subject) => unitParts(this.#store, ...subject, costs));
       const slots = subjects.flatMap((subject) => slotPart(this.#slots, ...subject, ofRequests) ?? []);
       // Windows come first: their rejection names a time.
       // A copy, because the caller may change its object.

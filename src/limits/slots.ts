@@ -46,6 +46,8 @@ const TOKEN_BYTES = 12;
 /** The lease is renewed after a third of it, and after a twelfth if the last renewal failed. */
 const RENEWALS_PER_LEASE = 3;
 const RETRIES_PER_LEASE = 12;
+/** So many rejections before the first release are probably a mistake. */
+const UNRELEASED_REJECTIONS = 10;
 const CANNOT = ': this store cannot count requests in flight (inFlight)';
 
 /** Takes, renews and releases the slots of one process in a store. */
@@ -63,6 +65,9 @@ export class Slots {
   /** Begins the tokens of this process. Made on the first use: Workers have no random values before. */
   #process: string | undefined;
   #count = 0;
+  /** Rejections before the first release. */
+  #unreleased = 0;
+  #hasReleased = false;
 
   /** @throws OptionError */
   constructor(
@@ -85,6 +90,9 @@ export class Slots {
     this.#emitter = new Emitter(onEvent, createLogger(logger), 'inFlight.onEvent');
   }
 
+  /** Called once if requests are rejected, and none was ever released. */
+  onNeverReleased: ((held: number) => void) | undefined;
+
   /** Slots that this process holds. */
   get size(): number {
     return this.#held.size;
@@ -103,6 +111,8 @@ export class Slots {
     const taken = (reply: SlotReply): TakenSlot => {
       if (reply.held) return { reply, slot: new HeldSlot(this, slot, sentAt) };
       if (reply.degraded) this.#forget(slot);
+      if (!this.#hasReleased && this.size > 0 && ++this.#unreleased === UNRELEASED_REJECTIONS)
+        this.onNeverReleased?.(this.size);
       return { reply, slot: undefined };
     };
     const reply = this.store.holdSlot(slot, this.leaseMs);
@@ -125,6 +135,7 @@ export class Slots {
 
   released(slot: HeldSlot): void {
     this.#held.delete(slot);
+    this.#hasReleased = true;
     for (const listener of this.#listeners) listener(slot.account);
   }
 

@@ -3,6 +3,7 @@
  * @module headgate/waiting
  */
 
-export type { CooldownOptions, CooldownReport, ProviderResponse } from '../limits/cooldown.ts';
+export type { CooldownReport } from '../limits/cooldown.ts';
+export type { CooldownOptions, ProviderResponse } from '../limits/cooldown-options.ts';
 export { NeverFitsError, QueueFullError, WaitTooLongError } from './errors.ts';
 export { type AcquireOptions, createJobWorker, type JobWorker, type JobWorkerOptions } from './worker.ts';

@@ -5,15 +5,8 @@ import type { BlockTarget } from '../core/block.ts';
 import type { Decision } from '../core/decision.ts';
 import { createSystemTimers, type Timers } from '../core/timers.ts';
 import { EVERY_ROUTE } from '../core/window-set.ts';
-import {
-  Cooldown,
-  type CooldownOptions,
-  type CooldownReport,
-  type CooldownSubject,
-  cooldownSettings,
-  fieldsOf,
-  type ProviderResponse,
-} from '../limits/cooldown.ts';
+import { Cooldown, type CooldownReport, type CooldownSubject } from '../limits/cooldown.ts';
+import { type CooldownOptions, cooldownSettings, fieldsOf, type ProviderResponse } from '../limits/cooldown-options.ts';
 import { copyOfRequest, costsOf } from '../limits/costs.ts';
 import { groupOf } from '../limits/groups.ts';
 import { partsOf, windowSetOf } from '../limits/limiter-parts.ts';

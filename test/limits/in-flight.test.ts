@@ -152,6 +152,21 @@ describe('limits with inFlight (S29)', () => {
     ask()[Symbol.dispose]();
   });
 
+  it('S29: a program that never releases a request is warned, once', async () => {
+    const warned: string[] = [];
+    const logger = (_: string, warning: unknown): void => void warned.push((warning as { code: string }).code);
+    const limits = { allMethods: { windows: ['1000/1m'], inFlight: 2 } };
+    const { ask } = limiterOf(limits, { validate: true, logger });
+    for (let i = 0; i < 11; i++) ask({ account: 'b' }).accepted;
+    expect(warned).toEqual([]);
+    for (let i = 0; i < 20; i++) ask({ account: 'b' }).accepted;
+    expect(warned).toEqual(['HG_NEVER_RELEASED']);
+    const other = limiterOf(limits, { validate: true, logger });
+    await other.limiter.release(other.ask());
+    for (let i = 0; i < 40; i++) other.ask({ account: 'b' }).accepted;
+    expect(warned).toEqual(['HG_NEVER_RELEASED']);
+  });
+
   it('S29: mistakes show at the start', async () => {
     const wrong = (limits: unknown, message: string | RegExp): void =>
       expect(() => createLimiter({ limits } as never)).toThrow(message);

@@ -67,6 +67,7 @@ export const GROUPS: readonly Group[] = [
       'docs/limits-in-a-table.md',
       'docs/cooldown.md',
       'docs/sign-in.md',
+      'docs/ai-gateway.md',
       'packages/simulate/docs/simulate.md',
       'docs/shadow.md',
       'docs/client-ip.md',

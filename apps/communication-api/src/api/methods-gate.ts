@@ -71,7 +71,9 @@ export function createMethodsGate(rooms: Rooms): Gate<FastifyRequest> {
         const after = retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) };
         return problemReply(problemOf(unknownOutcome, requestId), { ...fields, ...after });
       }
-      // The specification knows one answer of its limits: 429 with `retry-after`, also for a max of 0.
+      // The specification knows one answer of its limits: 429 with `retry-after`, also for a max of 0. Nobody knows when a
+      // request in flight ends, but few take longer than some seconds.
+      if (decision?.inFlight !== undefined) return problemReply(problem, { ...fields, 'retry-after': '1' });
       if (problem.type !== 'api/cost_exceeds_limit') return problemReply(problem, fields);
       return problemReply(createProblem(429, 'api/too_many_requests', problem.detail, requestId), {
         ...fields,

@@ -1,4 +1,5 @@
-import { formatWindow, isHeadgateError } from 'headgate';
+import { formatWindow, isHeadgateError, type LimitInput } from 'headgate';
+import type { LimitSet } from 'headgate/limits';
 import { createPostgresAdjustments } from 'headgate/postgres';
 import { recommendedLimits } from 'headgate/recommended';
 import { type AdjustTarget, createSharedLimits, type LimitSource, type SharedLimits } from 'headgate/shared-limits';
@@ -219,10 +220,19 @@ const noRoom = (): ServiceError =>
 
 const windowsOf = (source: LimitSource | undefined): readonly string[] => (source?.windows ?? []).map(formatWindow);
 
+/**
+ * Microsoft serves at most four requests of an application for one mailbox at the same time. The fifth would get its error
+ * `MailboxConcurrency`.
+ */
+const OUTLOOK: LimitSet = {
+  ...recommendedLimits.outlook,
+  allMethods: { windows: recommendedLimits.outlook.allMethods as LimitInput, inFlight: 4 },
+};
+
 /** @param provider see {@link limitProvider} */
-function recommendedOf(name: string) {
+function recommendedOf(name: string): LimitSet {
   const provider = name.slice(name.indexOf('/') + 1);
   if (!Object.hasOwn(recommendedLimits, provider))
     throw new Error(`There are no limits for the provider "${provider}".`);
-  return recommendedLimits[provider as keyof typeof recommendedLimits];
+  return provider === 'outlook' ? OUTLOOK : recommendedLimits[provider as keyof typeof recommendedLimits];
 }

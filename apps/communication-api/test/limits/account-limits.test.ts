@@ -48,6 +48,15 @@ describe.each(services)('limits in $kind', ({ service: { application, rooms, db 
     expect(() => limits.shared.windowSet({ account: 'acc_1', route })).toThrow('without a provider');
   });
 
+  test('an Outlook mailbox has at most four requests at the same time, also with adjusted limits', async () => {
+    const { applicationId } = await subject();
+    const provider = limitProvider(applicationId, 'outlook');
+    const inFlight = () => limits.shared.windowSet({ account: 'acc_1', provider, route }).inFlight;
+    expect(inFlight()).toEqual({ route: undefined, allMethods: 4 });
+    await limits.changeNow({ applicationId, provider: 'outlook' }, null, ['7/1m'], 'key_1');
+    expect(inFlight()).toEqual({ route: undefined, allMethods: 4 });
+  });
+
   test('each limit comes from the account, else from the application, else from the recommendation', async () => {
     const { owner, accountId, windows, put } = await subject();
     await put(['3/1m']);

@@ -50,6 +50,7 @@ rounds of ${seconds} s (least–most), in which all candidates take turns.
 - Small requests: \`GET\` with the fields that a client library sends, one API key, 1,000 accounts in the query in turn,
   answers of ${ANSWER_BYTES.toLocaleString('en')} bytes of JSON with the fields that an API sends, ${connections} kept connections.
   headgate checks four windows, and has 19 routes.
+- Each workload has processes of its own, because large bodies in the same process make small requests expensive for some.
 - Every proxy except the floors writes a line per request, to \`/dev/null\`. Those on Node write it as headgate does.
 - Requests with an idempotency key: \`POST\` with 300 bytes of JSON and a new key each, stored for retries.
 - Two workers share the two cores with the load, the upstream and Redis here, so their CPU says what they would do on

@@ -8,7 +8,7 @@ import { createFleet } from 'headgate-bench/fleet';
 import { peerVersions } from 'headgate-bench/peers';
 import { cpuMicrosOf } from 'headgate-bench/process-figures';
 import { versionOf } from 'headgate-bench/provenance';
-import { chooseWorkloads, contestantsOf, inRounds } from 'headgate-bench/rounds';
+import { chooseWorkloads, inRounds } from 'headgate-bench/rounds';
 import {
   candidateNames,
   FASTIFY,
@@ -37,6 +37,8 @@ const MOST_WARM_UP_MS = 10_000;
 export async function measure(options) {
   const { quick, only, against, profile, progress, rounds = quick ? 2 : 9, seconds = quick ? 1 : 2 } = options;
   if (process.platform !== 'linux') throw new Error('this topic needs Linux, which tells the CPU time of a process');
+  // Each process that is started ends with this one.
+  process.setMaxListeners(0);
   const otherWork = await shareOfOtherWork();
   const programs = programVersions();
   const workloads = chooseWorkloads(workloadsOf(candidateNames({ programs, against: against !== undefined })), only);
@@ -51,8 +53,9 @@ export async function measure(options) {
     }
   };
   const run = async ({ name }, { name: workload }, isWarmUp) => {
-    if (isWarmUp) return warmUp(workload, started[name]);
-    const { port, pids } = started[name];
+    const candidate = started[workload][name];
+    if (isWarmUp) return warmUp(workload, candidate);
+    const { port, pids } = candidate;
     const before = cpuMicrosOf(pids);
     const { requests, seconds: took, ...latency } = await loads.load({ workload, port, seconds });
     const cpuMicros = (cpuMicrosOf(pids) - before) / requests;
@@ -65,21 +68,25 @@ export async function measure(options) {
     const { port: upstreamPort } = await upstream.ask('upstream', {});
     const dist = against && pathToFileURL(`${resolve(against)}/`);
     const world = { folder, upstreamPort, against: dist, profile };
-    for (const { name } of contestantsOf(workloads)) {
-      progress(`starting ${name}`);
-      started[name] = await startCandidate(name, world);
+    // In a process that also sent large bodies, small requests cost some proxies twice as much.
+    for (const { name: workload, contestants } of workloads) {
+      started[workload] = {};
+      for (const { name } of contestants) {
+        progress(`starting ${name} for ${workload}`);
+        started[workload][name] = await startCandidate(name, world);
+      }
     }
     const figures = await inRounds({ rounds, workloads, progress, measure: run });
     progress('shares of the stages');
     const stages = await measureStages(world, { loads, workloads, warmUp, seconds: quick ? 2 : 5 });
     const versions = {
-      ...{ redis: started[REDIS]?.redis, wrk: loads.wrk, ...programs },
+      ...{ redis: started.small?.[REDIS]?.redis, wrk: loads.wrk, ...programs },
       ...Object.fromEntries(PACKAGES.map((name) => [name, versionOf(name)])),
       ...peerVersions(PEERS),
     };
     return { versions, rounds, seconds, otherWork, stages, figures };
   } finally {
-    for (const candidate of Object.values(started)) await candidate.stop();
+    for (const candidate of Object.values(started).flatMap(Object.values)) await candidate.stop();
     await loads.stop();
     await upstream.stop();
     rmSync(folder, { recursive: true, force: true });

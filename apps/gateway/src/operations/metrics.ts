@@ -99,7 +99,7 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     new FrequentCounter({ name: `headgate_${name}`, help, labelNames, registers });
   const decisions = frequent(
     'decisions_total',
-    'Decisions by route, limit shown in the headers (block: a block rejected; in_flight: too many requests ran at the same time), outcome, lane if the request has one, and unit of the window unless it counts requests',
+    'Decisions by route, limit shown in the headers (block: a block rejected; in_flight: too many requests ran at the same time), outcome, lane if the request has one, and unit of the window if it does not count requests',
     'route',
     'limit',
     'outcome',
@@ -289,7 +289,7 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
         case 'decision': {
           const { route, lane, shown, rejectedBy } = event.decision;
           const limit = shown?.limit ?? withoutWindow(event.decision);
-          // Lane and unit are names of the config: a limiter refuses any other.
+          // Lane, unit and group are names of the config: a limiter refuses any other.
           decisions.inc(route, limit, outcomeOf(event.decision), lane, shown?.unit);
           if (rejectedBy !== undefined && rejectedBy !== 'account') groupRejections.inc({ route, group: rejectedBy });
           break;

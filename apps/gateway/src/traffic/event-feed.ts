@@ -257,17 +257,8 @@ function dataOf(what: Happening['what']): object {
     const group = groupOf(decision);
     const why =
       blocked === undefined ? { tightest: tightestOf(decision), ...rejectionInFlight(decision) } : { blocked };
-    return {
-      req_id: requestId,
-      account,
-      route,
-      lane,
-      group,
-      cost,
-      ...unitsOf(costs),
-      outcome: outcomeOf(decision),
-      ...why,
-    };
+    const outcome = outcomeOf(decision);
+    return { req_id: requestId, account, route, lane, group, cost, ...unitsOf(costs), outcome, ...why };
   }
   if (what.type === 'shadow') {
     const { requestId, decision } = what.event;

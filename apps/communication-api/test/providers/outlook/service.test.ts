@@ -67,6 +67,30 @@ test('Graph answers 504 and has not sent: the retry sends the same draft', async
   expect(mailbox.delivered).toHaveLength(1);
 });
 
+test('a mailbox has at most four requests at the same time; the fifth may come back in a second, and is not charged', async () => {
+  const { send, mailbox } = await linked();
+  let release = (): void => {};
+  const isReleased = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let held = 0;
+  const four = [1, 2, 3, 4].map((number) => {
+    graph.before(SEND, () => {
+      held++;
+      return isReleased;
+    });
+    return send({}, `held ${number}`);
+  });
+  await expect.poll(() => held, { timeout: 20_000 }).toBe(4);
+  const fifth = await send({}, 'fifth');
+  expect(fifth).toMatchObject({ status: 429, body: { type: 'api/too_many_requests' } });
+  expect(fifth.headers.get('retry-after')).toBe('1');
+  release();
+  expect((await Promise.all(four)).map(({ status }) => status)).toEqual([201, 201, 201, 201]);
+  expect(await send({}, 'fifth')).toMatchObject({ status: 201 });
+  expect(mailbox.delivered).toHaveLength(5);
+});
+
 test('a send that Graph limits leaves no draft behind, and pauses its account for as long as Graph says', async () => {
   const [{ send, mailbox }, other] = [await linked(), await linked()];
   graph.trouble(SEND, { status: 429, code: 'ApplicationThrottled', retryAfter: 1 });

@@ -186,11 +186,8 @@ export function windowOperations(context: AdminContext): Operation[] {
         const subject = subjectOf(of, body.route);
         const fault = faultOfCost(limiter(), subject, body.cost);
         if (fault !== undefined) return refuse(422, 'errors/unprocessable_entity', fault);
-        const groups = groupsOf(
-          config().routes.find((each) => each.route === body.route),
-          undefined,
-          of,
-        );
+        const declared = config().routes.find((each) => each.route === body.route);
+        const groups = groupsOf(declared, undefined, of);
         const statuses = await peekAll(limiter(), { ...subject, groups });
         const blocked = statuses.length === 0 ? null : await blockOfAll(limiter(), of, groups, body.route);
         return explained(statuses, blocked, body.cost);
