@@ -152,7 +152,7 @@ class StoreLimiter implements Limiter {
   consumeSync(request: LimitRequest, further?: unknown): Decision {
     checkFurther(further);
     if (!this.#store.synchronous) throw new StoreNotSynchronousError();
-    return this.#decide(request, this.windowSet(request), (subject) => this.windowSet(subject)) as Decision;
+    return this.#decide(request, this.windowSet(request), this.#resolveNow) as Decision;
   }
 
   async peek(subject: Subject): Promise<readonly WindowStatus[]> {
@@ -299,6 +299,9 @@ class StoreLimiter implements Limiter {
       throw faultOfLimits(error);
     }
   }
+
+  /** Made once: a request would pay for a function of its own. */
+  readonly #resolveNow: Resolve = (subject) => this.windowSet(subject);
 
   /** A property, because it belongs to the limiter's parts and not to its methods. */
   readonly resolve = (subject: Subject): MaybePromise<WindowSet> => {

@@ -213,17 +213,18 @@ export class WindowSets implements WindowSetSource {
   #windowSetsOver(defaults: Layer, subject: Subject): WindowSetCache {
     const { account, provider, plan, limits } = subject;
     const group = this.groups && this.groupLayer(account, defaults);
-    if (group !== undefined)
-      return this.#withAccount(
-        getOrCreate(this.#windowSetsByLayer, group, () => this.#cacheOf(group)),
-        group,
-        subject,
-      );
+    if (group !== undefined) return this.#windowSetsOfGroup(group, subject);
     let windowSets =
       limits === undefined ? this.#windowSetsOfDefault(defaults) : this.#windowSetsOfRouteLimits(limits, defaults);
     if (plan !== undefined) windowSets = windowSets.withLayer(this.#layerOfCustomerPlan(plan));
     if (provider !== undefined) windowSets = windowSets.withLayer(this.#providerLayer(provider));
     return this.#accounts === undefined ? windowSets : this.#withAccount(windowSets, defaults, subject);
+  }
+
+  /** Apart, because a closure in the caller would cost each request of an account. */
+  #windowSetsOfGroup(group: Layer, subject: Subject): WindowSetCache {
+    const windowSets = getOrCreate(this.#windowSetsByLayer, group, () => this.#cacheOf(group));
+    return this.#withAccount(windowSets, group, subject);
   }
 
   /** @param beneath the layer that the account's limits replace */

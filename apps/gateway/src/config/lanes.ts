@@ -52,7 +52,7 @@ export function laneWarnings({ limits, routes, keys, decisions }: Config): Confi
   const used = new Set([...routes, ...keys].flatMap(({ lane }) => lane ?? []));
   const layers = [
     [['limits', 'default'], limits.default] as const,
-    ...(['plans', 'providers', 'accounts'] as const).flatMap((group) =>
+    ...(['plans', 'providers', 'accounts', 'groups'] as const).flatMap((group) =>
       Object.entries(limits[group]).map(([name, layer]) => [['limits', group, name], layer] as const),
     ),
   ];
