@@ -43,6 +43,9 @@ export class FrequentCounter {
   }
 }
 
+/** In place of a label that is absent in front of one that is given: to Prometheus an empty label is absent, too. */
+const ABSENT = '';
+
 type Labels = Readonly<Record<string, string>>;
 
 function passOn(
