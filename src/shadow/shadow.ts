@@ -90,7 +90,9 @@ export function withShadow(limiter: Limiter, options: ShadowOptions): LimiterWit
   checkInteger('maxUnderWay', maxUnderWay, 1, 1_000_000);
   checkInteger('timeoutMs', timeoutMs, 1, 60_000);
   checkFunctions(options, ['onDecision']);
-  const windowSets = isWindowSetSource(limits) ? limits : new WindowSets(limits);
+  // The candidate sees the costs in every unit of the current limits.
+  const { units } = partsOf(limiter)?.windowSets ?? {};
+  const windowSets = isWindowSetSource(limits) ? limits : new WindowSets(limits, 'limits', units);
   if (windowSets instanceof WindowSets && windowSets.boundsInFlight)
     throw new OptionError('limits', limits, NOT_IN_FLIGHT);
   const log = createLogger(logger);

@@ -1,8 +1,8 @@
 import type { Idempotency } from 'headgate';
 import type { LeaseStats, Leases } from 'headgate/limits';
 import type { ShadowFigures } from 'headgate/shadow';
-import { unitsOf } from '../api/cost.ts';
 import { stateOf } from '../api/window-state.ts';
+import { unitsOf } from '../base/cost.ts';
 import type { ShadowRunner } from '../shadow/shadow-runner.ts';
 import type { GatewayStore } from '../store/gateway-store.ts';
 import { groupOf, outcomeOf } from '../traffic/event-feed.ts';

@@ -1,6 +1,7 @@
 import type { Cost, Decision } from 'headgate';
 import { decorateStore } from 'headgate/internal';
 import type { LimitStore } from 'headgate/stores';
+import { unitsOf } from '../base/cost.ts';
 import { isPromise } from '../base/is-promise.ts';
 import type { Account } from '../config/schema.ts';
 
@@ -63,10 +64,10 @@ export class DecisionLog {
         return result.then((decision) => this.#number(decision, place));
       },
       knownRejection:
-        (knownRejection) =>
-        (...request) => {
-          const decision = knownRejection(...request);
-          return decision && this.#number(decision, { order: ++this.#orders, at: 0 });
+        (known) =>
+        (...args) => {
+          const decision = known(...args);
+          return decision && this.#options.isOn() ? this.#number(decision, { order: ++this.#orders, at: 0 }) : decision;
         },
       settle: (settle) => (decision, cost) => {
         if (!this.#options.isOn() || decision.degraded) return settle(decision, cost);
@@ -88,7 +89,7 @@ export class DecisionLog {
    * @param find only called while the log is on
    */
   onDecision(requestId: string, decision: Decision, find: (account: string) => Account | undefined): void {
-    const place = placeOf(this.#places, decision);
+    const place = placeIn(this.#places, decision);
     if (place?.order === undefined || !this.#options.isOn()) return;
     const fields = fieldsOf(decision, { order: place.order, at: decision.decidedAt }, find(decision.account));
     const outcome = decision.accepted ? (decision.degraded ? 'degraded' : 'accepted') : 'rejected';
@@ -103,7 +104,7 @@ export class DecisionLog {
    * @param cost 0 if it was refunded
    */
   onSettled(requestId: string, decision: Decision, cost: Cost): void {
-    const place = placeOf(this.#settlements, decision);
+    const place = placeIn(this.#settlements, decision);
     if (place === undefined || !this.#options.isOn()) return;
     const { order, at } = place;
     this.#options.write(
@@ -151,10 +152,10 @@ export class DecisionLog {
   }
 }
 
-/** A decision about several units, or about groups, was made of several by the store. The first of them has its place. */
-function placeOf(places: WeakMap<Decision, Place>, decision: Decision): Place | undefined {
-  const parts = decision.parts?.map((part) => part.decision) ?? [];
-  return [decision, ...parts].map((each) => places.get(each)).find((place) => place !== undefined);
+/** A decision of several parts is numbered by the first of them that has a place: a settlement may be of one unit alone. */
+function placeIn(places: WeakMap<Decision, Place>, decision: Decision): Place | undefined {
+  const parts = decision.parts?.map((part) => part.decision) ?? [decision];
+  return parts.map((each) => places.get(each)).find((place) => place !== undefined);
 }
 
 function fieldsOf(decision: Decision, { order, at }: Place, account: Account | undefined): string {
@@ -164,7 +165,7 @@ function fieldsOf(decision: Decision, { order, at }: Place, account: Account | u
     (plan === undefined ? '' : `"plan":${JSON.stringify(plan)},`) +
     (decision.lane === undefined ? '' : `"lane":${JSON.stringify(decision.lane)},`) +
     (decision.groups === undefined ? '' : `"groups":${JSON.stringify(decision.groups)},`) +
-    `"cost":${JSON.stringify(decision.parts === undefined ? decision.cost : decision.costs)},"at":${at},"order":${order},` +
+    `"cost":${JSON.stringify(unitsOf(decision.costs).costs ?? decision.cost)},"at":${at},"order":${order},` +
     (decision.degraded ? '"degraded":true,' : '') +
     (decision.blocked === undefined ? '' : '"blocked":true,') +
     (decision.accepted || decision.inFlight === undefined ? '' : '"in_flight":true,')

@@ -33,16 +33,18 @@ export class FrequentCounter {
     });
   }
 
-  /** Adds 1. The values are in the order of the labels; those after the second may be absent. */
+  /** Adds 1. The values are in the order of the labels; the last three may be absent. */
   inc(first: string, second: string, third?: string, fourth?: string, fifth?: string): void {
     let place = placeOf(placeOf(this.#root, first), second);
     if (third !== undefined) place = placeOf(place, third);
-    // An absent value before one that is present is empty.
-    if (fourth !== undefined || fifth !== undefined) place = placeOf(place, fourth ?? '');
+    if (fourth !== undefined || fifth !== undefined) place = placeOf(place, fourth ?? ABSENT);
     if (fifth !== undefined) place = placeOf(place, fifth);
     place.count++;
   }
 }
+
+/** In place of a label that is absent in front of one that is given: to Prometheus an empty label is absent, too. */
+const ABSENT = '';
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -56,7 +58,7 @@ function passOn(
   place.count = 0;
   if (name === undefined) return;
   for (const [value, next] of place.next)
-    passOn(next, names, value === '' ? labels : { ...labels, [name]: value }, take);
+    passOn(next, names, value === ABSENT ? labels : { ...labels, [name]: value }, take);
 }
 
 function createPlace(): Place {

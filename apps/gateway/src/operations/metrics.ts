@@ -99,7 +99,7 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     new FrequentCounter({ name: `headgate_${name}`, help, labelNames, registers });
   const decisions = frequent(
     'decisions_total',
-    'Decisions by route, limit shown in the headers (block: a block rejected; in_flight: too many requests ran at the same time), outcome, lane if the request has one, and unit of the window if it does not count requests',
+    'Decisions by route, limit shown in the headers (block: a block rejected; in_flight: too many requests ran at the same time), outcome, lane if the request has one, and unit of the window unless it counts requests',
     'route',
     'limit',
     'outcome',

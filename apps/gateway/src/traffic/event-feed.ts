@@ -2,7 +2,7 @@ import type { DecisionEvent } from 'headgate/gate';
 import type { IdempotencyEvent } from 'headgate/idempotency';
 import type { ShadowDecision } from 'headgate/shadow';
 import type { AdjustmentEntry } from 'headgate/stores';
-import { unitsOf } from '../api/cost.ts';
+import { unitsOf } from '../base/cost.ts';
 import { shownEntry } from './limit-entry.ts';
 import { Recent } from './recent.ts';
 import { tightestOf } from './top-accounts.ts';

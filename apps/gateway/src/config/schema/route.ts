@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { cost, unit } from '../../api/cost.ts';
+import { cost, unit } from '../../base/cost.ts';
 import { HEADER_NAME } from '../account-source.ts';
 import { routeIdempotency } from './idempotency.ts';
 import { groups, name } from './values.ts';

@@ -94,7 +94,7 @@ function DecisionText({
   page: string | undefined;
   onTrace: (requestId: string) => void;
 }) {
-  const { costs, req_id, outcome, account, route, lane, group, cost, tightest, blocked, inFlight } = data;
+  const { req_id, outcome, account, route, lane, group, cost, costs, tightest, blocked, inFlight } = data;
   return (
     <>
       <span>
