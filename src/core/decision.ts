@@ -271,8 +271,8 @@ export class Decision {
   toJSON(): object {
     const { accepted, degraded, leased, account, route, lane, cost, decidedAt, shown, trace, impossible } = this;
     const { blocked, inFlight } = this;
-    const state = { accepted, degraded, leased, account, route, lane, cost, decidedAt, shown, trace, impossible };
-    return { ...state, blocked, inFlight };
+    const rest = { lane, cost, decidedAt, shown, trace, impossible, blocked, inFlight };
+    return { accepted, degraded, leased, account, route, ...rest };
   }
 
   /** Of the last window of each limit the one with the least remaining; if they are equal, the route's. */
@@ -311,5 +311,5 @@ export function windowStatus(
         startedAt,
       }
     : { limit, max, remaining: max, resetMs: idleResetMs, durationMs, startedAt: undefined };
-  return unit === undefined ? status : { ...status, unit };
+  return unit === undefined ? status : { unit, ...status };
 }

@@ -273,9 +273,9 @@ class StoreLimiter implements Limiter {
     target: Target,
     change: (target: Target) => MaybePromise<void>,
   ): Promise<void> {
-    const { route } = target;
+    const { route, ...rest } = target;
     const routes = route === undefined ? [] : routesOfUnits(route, this.#units);
-    await Promise.all([target, ...routes.map((each) => ({ ...target, route: each }))].map(change));
+    await Promise.all([target, ...routes.map((each) => ({ route: each, ...rest }) as Target)].map(change));
   }
 
   get #units(): readonly string[] {
