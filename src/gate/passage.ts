@@ -314,7 +314,8 @@ export class GatePassage implements Passage {
         throw new OptionError('finalCost()', cost, 'must not return a promise', 'a promise');
       }
       checkCosts(cost, 0);
-      if (cost !== this.decision.cost) void this.#settleCharge(cost);
+      // A decision that costs no request can cost other units, and 0 refunds them all.
+      if (cost === 0 || cost !== this.decision.cost) void this.#settleCharge(cost);
     } catch (error) {
       this.events.emitFailure({ requestId: this.requestId, stage: 'finalCost', error });
     }

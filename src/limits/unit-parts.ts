@@ -71,8 +71,8 @@ export function unitParts(
     return [part(store, subject, account, route, windowSet, cost)];
   }
   const stored = parts.map((part) => storePart(store, subject, account, part.route, part.windowSet, part.cost));
-  // A block of the route is not one of the windows that all routes share.
-  const seesBlocks = route === EVERY_ROUTE || parts.some(({ isShared }) => !isShared);
+  // A cooldown blocks the route itself (S30), which no part sees that is counted under another one.
+  const seesBlocks = parts.some((part) => part.route === route);
   return seesBlocks ? stored : [...stored, blockPart(store, subject, account, route, NO_WINDOWS, cost)];
 }
 

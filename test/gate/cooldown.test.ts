@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { GateEntry, Passage } from '../../src/gate/gate.ts';
 import type { CooldownOptions, GateEvent } from '../../src/gate/index.ts';
-import { createGate, createLimiter, type GateOptions } from '../../src/index.ts';
+import { createGate, createLimiter, type GateOptions, type Limits } from '../../src/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 
@@ -174,6 +174,25 @@ describe('a gate with cooldown', () => {
     ]);
     expect(store.blocked({ account: 'a' })?.forMs).toBe(2_000);
   });
+
+  it.each([
+    ['windows of a route', { allMethods: ['9000 tokens/1m'] }, () => 'r'],
+    ['windows that all routes share', ['9000 tokens/1m'], () => 'r'],
+    ['a gate without a route', ['60/1m', '9000 tokens/1m'], undefined],
+  ] as [string, Limits, (() => string) | undefined][])(
+    'S30, S33: a pause holds for a cost of another unit than requests: %s',
+    (_, limits, route) => {
+      const limiter = createLimiter({ store: createMemoryStore({ clock }), limits, validate: false });
+      const { passage, status } = fleet(true, { limiter, route, cost: () => ({ tokens: 5 }) });
+      passage().settle(answer(429, { 'retry-after': '3' }));
+      expect(status()).toBe(429);
+      clock.advance(3_000);
+      const probe = passage();
+      expect(status()).toBe(429);
+      probe.settle(answer(200));
+      expect(status()).toBe(200);
+    },
+  );
 
   it('S30, S31: with scope provider, a refusal pauses every account of the provider, until one request was accepted', async () => {
     const limiter = createLimiter({

@@ -64,6 +64,11 @@ describe('a gate', () => {
     expect(events.at(-1)).toMatchObject({ type: 'settled', cost: { tokens: 40 }, changed: true });
     await run(0);
     expect(await left()).toEqual([2, 960]);
+    // A decision that costs no request has the cost 0 in requests.
+    const { gate: ofTokens, left: whole } = setUp({ finalCost: () => 0 });
+    const only = await ofTokens.enter({ cost: { tokens: 100 } });
+    if (only.kind === 'proceed') only.settle({ status: 200 });
+    expect(await whole()).toEqual([3, 1_000]);
     for (const wrong of [{ tokens: -1 }, {}, { tokns: 1 }]) {
       const { gate: other, left: rest, events: seen } = setUp({ finalCost: () => wrong });
       const passage = await other.enter({ cost: { requests: 1, tokens: 100 } });
