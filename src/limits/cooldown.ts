@@ -212,13 +212,16 @@ export class Cooldown implements Pick<Limiter, 'synchronous' | 'consume' | 'cons
   }
 
   #ask(target: BlockTarget, known: Known): MaybePromise<CooldownReply['state']> {
-    const reply = this.#store.cooldown(target, { kind: 'probe' });
+    // Without the store, it is unknown whether another request tries. The request was accepted, so it goes.
+    const unknown = (): CooldownReply => ({ state: 'started', forMs: 0 });
+    let reply: MaybePromise<CooldownReply>;
+    try {
+      reply = this.#store.cooldown(target, { kind: 'probe' });
+    } catch {
+      return unknown().state;
+    }
     if (!isPromise(reply)) return reply.state;
-    // Without the store, it is unknown whether another request tries.
-    const asking = reply.then(
-      ({ state }) => state,
-      () => 'started' as const,
-    );
+    const asking = reply.catch(unknown).then(({ state }) => state);
     known.asking = asking;
     return asking.finally(() => {
       known.asking = undefined;

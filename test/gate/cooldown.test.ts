@@ -90,6 +90,24 @@ describe('a gate with cooldown', () => {
     ]);
   });
 
+  it('S29: a store that cannot say who tries lets the request go, and its slot comes back', async () => {
+    const store = createMemoryStore({ clock });
+    const limits = { allMethods: { windows: ['9/1m'], inFlight: 1 } };
+    const limiter = createLimiter({ store, limits, validate: false });
+    const { passage, status } = fleet(true, { limiter });
+    const refused = passage();
+    refused.settle(answer(429));
+    void refused.end?.();
+    clock.advance(1_000);
+    vi.spyOn(store, 'cooldown').mockImplementationOnce(() => {
+      throw new Error('no room');
+    });
+    const tries = passage();
+    expect(status()).toBe(429);
+    void tries.end?.();
+    expect(await limiter.inFlight(REQUEST)).toEqual({ running: 0, max: 1 });
+  });
+
   it('S5: a request that waits for the one that tries charges nothing', () => {
     const { passage, status, gate, store } = fleet();
     passage().settle(answer(429));

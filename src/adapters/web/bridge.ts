@@ -107,9 +107,9 @@ function leaveGate(entry: GateEntry, exchange: WebExchange): MaybePromise<unknow
   };
   try {
     const result = exchange.proceed();
-    return isPromise(result)
-      ? result.then((value) => finish(responseOf(value, exchange), entry, exchange), failed)
-      : finish(responseOf(result, exchange), entry, exchange);
+    const finished = (value: unknown): unknown => finish(responseOf(value, exchange), entry, exchange);
+    // Its response may be unusable, such as one whose body was read.
+    return isPromise(result) ? result.then(finished).catch(failed) : finished(result);
   } catch (error) {
     return failed(error);
   }
