@@ -5,6 +5,7 @@ import type { RejectionError } from '../../gate/rejection-error.ts';
 import type { Reply } from '../../http/problem.ts';
 import { forgetBody } from '../shared/request.ts';
 import { AnswerCapture } from './capture.ts';
+import { endWithConnection } from './connection-end.ts';
 import { type HeadersInput, headerOf, settleHead } from './head.ts';
 import { checkNodeResponse, isGone, type NodeResponse } from './http.ts';
 
@@ -104,7 +105,10 @@ function outcomeOf(response: Marks, status: number): GateOutcome {
 function endWithResponse(response: ServerResponse, passage: Passage): void {
   const end = (): void => void passage.end?.();
   if (response.writableFinished || isGone(response)) end();
-  else response.once('finish', end).once('close', end);
+  else {
+    response.once('finish', end).once('close', end);
+    endWithConnection(response, end);
+  }
 }
 
 /** Adds the gate's fields when the head is written. */
