@@ -105,6 +105,7 @@ const ONE_ARGUMENT = "must be absent; the cost is a field of the first: { accoun
 const NO_SECRET = 'must be given to settle a receipt, with the secret of the limiter that issued it';
 const NOT_SUBJECT = "must be an object such as { account: 'acc_1', route: 'POST /emails' }";
 const UNITS_OF_SOURCE = 'must be given to the source of the window sets, such as createSharedLimits()';
+const NOT_CHARGED = 'must be absent: charge each group by itself, as the account that groupAccount(name, id) returns';
 const NOT_ADJUSTABLE = 'must be changed at their source, as with put() of shared limits';
 
 class StoreLimiter implements Limiter {
@@ -225,7 +226,9 @@ class StoreLimiter implements Limiter {
 
   async charge(request: LimitRequest, further?: unknown): Promise<readonly WindowStatus[]> {
     checkFurther(further);
-    const { account, route = EVERY_ROUTE, cost = 1 } = Object(request) as LimitRequest;
+    const { account, route = EVERY_ROUTE, cost = 1, groups } = Object(request) as LimitRequest;
+    // Left out in silence, the group would not be charged.
+    if (groups !== undefined) throw new OptionError('groups', groups, NOT_CHARGED);
     const resolving = this.resolve(request);
     this.#checks?.looksAtFields(request);
     const costs = costsOf(cost, this.#units);

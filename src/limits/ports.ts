@@ -156,7 +156,8 @@ export interface Limiter {
    */
   release(decision: Decision): Promise<boolean>;
   /**
-   * Charges every window of the subject, also if the cost does not fit: a penalty (S35). It decides nothing. If the
+   * Charges every window of the subject, also if the cost does not fit: a penalty (S35). It decides nothing. A group is
+   * charged by itself, as the account that `groupAccount(name, id)` returns; `groups` is an OptionError. If the
    * store's server is away, `onStoreFailure` says what happens, as for `consume`: `local` charges the counters of this
    * process, `admit` charges nothing and returns no windows, `refuse` throws.
    * @returns every window after that

@@ -47,6 +47,9 @@ it('S35: bad requests charge nothing, and a store that cannot charge is an Optio
   expect(await codeOf(limiter.charge({ ...subject, cost: 0 }))).toMatch(/^invalid_cost/);
   expect(await codeOf(limiter.charge({ account: 'a' }))).toMatch(/^invalid_subject: route/);
   expect(await codeOf(limiter.charge(undefined as never))).toMatch(/^invalid_option: subject/);
+  expect(await codeOf(limiter.charge({ ...subject, groups: { g: 'x' } }))).toMatch(
+    /^invalid_option: groups: must be absent/,
+  );
   expect(left(await limiter.peek(subject))).toEqual([5]);
   const { consume, peek, settle, reset } = createMemoryStore() as never;
   const store = { synchronous: true, consume, peek, settle, reset } as never;
