@@ -22,6 +22,12 @@ export interface GateOutcome {
    * @default false
    */
   readonly fromGate?: boolean;
+  /**
+   * True if neither a handler nor an upstream answered, such as after a time-out: the status is the adapter's own. It starts
+   * and ends no cooldown.
+   * @default false
+   */
+  readonly unanswered?: boolean;
   /** Reads a field of the response by its name, in any case, for `providerAnswers` and `finalCost`. */
   readonly header?: ((name: string) => string | undefined) | undefined;
 }

@@ -187,13 +187,14 @@ export class GatePassage implements Passage {
   }
 
   settle(outcome: GateOutcome): Settlement {
-    const { status, cached = false, fromGate = false, header = noField } = outcome;
+    const { status, cached = false, fromGate = false, unanswered = false, header = noField } = outcome;
     const isRefusal = status === 429 || this.pauses?.isRefusal(status, header);
     const provider = !fromGate && isRefusal ? this.#isProviders(outcome) : false;
     if (this.#state === 'open') {
       this.#state = 'settled';
       // Only of a refusal is it known whose it is. Any other answer came past the provider.
-      if (isRefusal ? provider !== false : this.#isPastProvider(outcome)) this.#reportOnce(status, header);
+      if (!unanswered && (isRefusal ? provider !== false : this.#isPastProvider(outcome)))
+        this.#reportOnce(status, header);
       if (cached) void this.#settleCharge(0);
       else if (!fromGate) this.#applyFinalCost(outcome);
       // The handler was not reached, so a retry must be able to run it (I6).

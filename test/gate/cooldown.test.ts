@@ -90,6 +90,16 @@ describe('a gate with cooldown', () => {
     ]);
   });
 
+  it('S30: an attempt that nobody answered ends no pause', () => {
+    const { passage, status } = fleet({ statuses: [429, 504] });
+    passage().settle(answer(429));
+    clock.advance(1_000);
+    passage().settle({ status: 504, unanswered: true });
+    expect(status()).toBe(429);
+    clock.advance(10_000);
+    expect(status()).toBe(200);
+  });
+
   it('S29: a store that cannot say who tries lets the request go, and its slot comes back', async () => {
     const store = createMemoryStore({ clock });
     const limits = { allMethods: { windows: ['9/1m'], inFlight: 1 } };

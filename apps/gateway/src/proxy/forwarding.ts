@@ -222,7 +222,7 @@ export class Forwarding implements UpstreamListener {
   #continueWithoutClient(recording: ResponseRecording): void {
     const problem = UPSTREAM_TIMEOUT.problem(this.#exchange.id);
     this.#hasTimedOut = true;
-    sendReply(this.#exchange, problemReply(problem, this.#passage.settle({ status: 504 }).headers));
+    sendReply(this.#exchange, problemReply(problem, this.#passage.settle({ status: 504, unanswered: true }).headers));
     const { lateAnswerMs = 0 } = this.#exchange.route?.idempotent ?? {};
     this.#timer = setTimeout(() => {
       if (this.#status !== undefined) this.#breakOff();
@@ -267,7 +267,8 @@ export class Forwarding implements UpstreamListener {
   #giveUp(refusal: Refusal): void {
     this.#stop();
     // Headers show the charge, unless it was refunded.
-    const headers = this.#isSent ? this.#passage.settle({ status: refusal.status }).headers : this.#passage.marks;
+    const { status } = refusal;
+    const headers = this.#isSent ? this.#passage.settle({ status, unanswered: true }).headers : this.#passage.marks;
     this.#refuse(refusal, headers);
   }
 
