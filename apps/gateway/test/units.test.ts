@@ -3,6 +3,7 @@ import { send } from 'headgate-testbed/raw-http';
 import { startUpstream, type Upstream } from 'headgate-testbed/upstream';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { checkConfig } from '../src/config/config.ts';
+import { warningsFor } from '../src/config/warnings.ts';
 import { ADMIN, askAdmin } from './support/admin.ts';
 import { type DecidingGateway, startDeciding } from './support/decisions.ts';
 import { expectProblem, sha256, TOKEN } from './support/gateway.ts';
@@ -227,6 +228,15 @@ describe('a config', () => {
     [{ cost: { tokens: 5 }, finalCost: { tokens: 'a b' } }, 'routes[0].finalCost.tokens: is not a header name'],
   ])('%j is refused', (route, message) => {
     expect(issuesOf([{ route: CHAT, account: 'key', ...route }])).toContain(message);
+  });
+
+  it('a unit that no route costs is a warning, unless a program can name it', () => {
+    const warnings = (routes: readonly object[], decisions?: object) =>
+      warningsFor(checkConfig({ ...configWith(LIMITS, routes), decisions }, 'test')).map(({ reason }) => reason);
+    const never = expect.stringMatching(/^no route has a cost in tokens, so windows of tokens never apply/);
+    expect(warnings([{ route: CHAT, account: 'key', cost: 2 }])).toContainEqual(never);
+    expect(warnings([{ route: CHAT, account: 'key', cost: { tokens: 2 } }])).not.toContainEqual(never);
+    expect(warnings([{ route: CHAT, account: 'key' }], {})).not.toContainEqual(never);
   });
 
   it('takes a unit of any layer, as a text or as an object', () => {

@@ -1,6 +1,7 @@
 import { describe, parseWindow } from 'headgate/internal';
 import { type ConfigIssue, formatPath } from './config-error.ts';
 import { arrayOrEmpty, isObject, type JsonObject, objectOrEmpty } from './json.ts';
+import type { Config } from './schema.ts';
 import { didYouMean } from './suggest.ts';
 
 const REQUESTS = 'requests';
@@ -25,6 +26,19 @@ export function costIssues(file: JsonObject): ConfigIssue[] {
       }));
     return [...unknown, ...uncharged];
   });
+}
+
+/** Units that the limits count, but no route costs: their windows look like limits, and limit nothing. */
+export function unitWarnings({ limits, routes, decisions }: Config): ConfigIssue[] {
+  // A program can name a unit in its question.
+  if (decisions !== undefined) return [];
+  const charged = new Set(routes.flatMap(({ cost }) => (isObject(cost) ? Object.keys(cost) : [])));
+  return [...new Set(unitsIn({ ...limits }))]
+    .filter((unit) => !charged.has(unit))
+    .map((unit) => ({
+      path: 'routes',
+      reason: `no route has a cost in ${unit}, so windows of ${unit} never apply: add "cost": { "requests": 1, "${unit}": 1 } to one`,
+    }));
 }
 
 /** What the windows of limits count beside requests. */

@@ -1,6 +1,7 @@
 import type { RouteTemplate } from 'headgate-simulate/routes';
 import { isLimited, isNamed } from './account-source.ts';
 import { type ConfigIssue, formatPath } from './config-error.ts';
+import { unitWarnings } from './cost-checks.ts';
 import { groupWarnings } from './groups.ts';
 import { withoutSecrets } from './hide-secrets.ts';
 import { idempotencyWarnings } from './idempotency-warnings.ts';
@@ -81,6 +82,7 @@ export function warningsFor(config: Config): ConfigIssue[] {
     ...secondsWarnings(config),
     ...groupWarnings(config),
     ...laneWarnings(config),
+    ...unitWarnings(config),
     ...warnIf(
       config.store === 'memory' && routes.some(({ idempotent }) => Boolean(idempotent)),
       'store',
