@@ -74,9 +74,10 @@ export type Explanation = z.output<typeof explanation>;
 /** The limits that apply to an account, and how full its windows are. */
 export function windowOperations(context: AdminContext): Operation[] {
   const { config, limiter, sharedLimits, traffic } = context;
+  const declared = (name: string) => config().routes.find(({ route }) => route === name);
   const peek = async (of: Account, route: string, blockOn: Awaited<ReturnType<typeof blocksOf>>) => {
     const origins = originsOf(sharedLimits, of, route);
-    const subject = subjectOf(of, route);
+    const subject = { ...subjectOf(of, route), lane: declared(route)?.lane };
     const [statuses, block, inFlight] = await Promise.all([
       limiter().peek(subject),
       blockOn(route),
@@ -116,6 +117,8 @@ export function windowOperations(context: AdminContext): Operation[] {
       role: 'viewer',
       tag,
       summary: 'How full every window of an account is. Nothing is charged',
+      description:
+        'On a route with a lane: the share of the lane. The windows of its groups are those of the accounts `group:NAME:ID`.',
       query: z.strictObject({ account, route: route.optional() }),
       answer: windows,
       errors: [404, 503],
@@ -174,7 +177,8 @@ export function windowOperations(context: AdminContext): Operation[] {
       role: 'viewer',
       tag,
       summary: 'What a request would be told now, by which window, and when it would pass. Nothing is charged',
-      description: 'Its groups are those of the account and of the route. A key can have others.',
+      description:
+        'Its groups are those of the account and of the route, its lane is that of the route. A key can have others.',
       body: z.strictObject({ account, route, cost: cost.default(1) }),
       answer: explanation,
       errors: [404, 503],
@@ -183,11 +187,11 @@ export function windowOperations(context: AdminContext): Operation[] {
         if (isRefusal(of)) return of;
         const refusal = refuseRoute(config(), body.route, of);
         if (refusal !== undefined) return refusal;
-        const subject = subjectOf(of, body.route);
+        const routeOf = declared(body.route);
+        const subject = { ...subjectOf(of, body.route), lane: routeOf?.lane };
         const fault = faultOfCost(limiter(), subject, body.cost);
         if (fault !== undefined) return refuse(422, 'errors/unprocessable_entity', fault);
-        const declared = config().routes.find((each) => each.route === body.route);
-        const groups = groupsOf(declared, undefined, of);
+        const groups = groupsOf(routeOf, undefined, of);
         const statuses = await peekAll(limiter(), { ...subject, groups });
         const blocked = statuses.length === 0 ? null : await blockOfAll(limiter(), of, groups, body.route);
         return explained(statuses, blocked, body.cost);

@@ -116,7 +116,7 @@ function DecisionText({
             because {numberText(inFlight.running)} of {numberText(inFlight.max)} were in flight
           </span>
         )}
-        {tightest && (
+        {tightest && !inFlight && (
           <span class="soft">
             {' '}
             {windowName({ ...tightest, used: 0 })}: {unitsText(tightest.remaining, tightest.unit)} left
