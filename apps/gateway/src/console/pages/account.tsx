@@ -167,7 +167,8 @@ function Summary({ routes, onChange }: Pick<Windows, 'routes'> & { onChange: OnC
     return by === undefined ? [] : [{ route: each.route, by, text, limit }];
   });
   if (routes.length === 0) return <p>The config limits no route, so nothing is counted.</p>;
-  if (rejecting.length === 0) return <p class="notice good">Nothing is rejected now: every route has room.</p>;
+  if (rejecting.length === 0)
+    return <p class="notice good">Nothing is rejected now by limits of the account: every route has room.</p>;
   return (
     <div class="notice bad">
       <p>
