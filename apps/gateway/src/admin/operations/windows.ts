@@ -24,6 +24,8 @@ const from = z.enum(ORIGINS).describe('The layer that the limit comes from');
 const adjusted = z.boolean().describe('Whether an operator has set it');
 
 const blocked = block.nullable().describe('The block that rejects before any window');
+const lane = z.string().nullable().describe('The lane of the route: each `max` is its share; null: none');
+const limitMax = z.int().optional().describe('The max of the limit itself; absent without a lane');
 const inFlight = z
   .object({ running: z.int(), max: z.int() })
   .nullable()
@@ -38,7 +40,13 @@ const windows = z.object({
     .describe('Its requests at this gateway, on all routes: the average of the last five to ten minutes'),
   blocked: blocked.describe('The block of the account: it rejects on every route with a window'),
   routes: z.array(
-    z.object({ route: z.string(), blocked, inFlight, windows: z.array(windowState.extend({ from, adjusted })) }),
+    z.object({
+      route: z.string(),
+      lane,
+      blocked,
+      inFlight,
+      windows: z.array(windowState.extend({ from, adjusted, limitMax })),
+    }),
   ),
   workers: countedWorkers,
 });
@@ -77,7 +85,9 @@ export function windowOperations(context: AdminContext): Operation[] {
   const declared = (name: string) => config().routes.find(({ route }) => route === name);
   const peek = async (of: Account, route: string, blockOn: Awaited<ReturnType<typeof blocksOf>>) => {
     const origins = originsOf(sharedLimits, of, route);
-    const subject = { ...subjectOf(of, route), lane: declared(route)?.lane };
+    const { lane = null } = declared(route) ?? {};
+    const subject = { ...subjectOf(of, route), ...(lane !== null && { lane }) };
+    const whole = lane === null ? [] : limiter().windowSet(subjectOf(of, route)).windows;
     const [statuses, block, inFlight] = await Promise.all([
       limiter().peek(subject),
       blockOn(route),
@@ -87,9 +97,13 @@ export function windowOperations(context: AdminContext): Operation[] {
     const blocked = statuses.length === 0 && inFlight === undefined ? null : block;
     return {
       route,
+      lane,
       blocked,
       inFlight: inFlight ?? null,
-      windows: statuses.map((status) => ({ ...stateOf(status), ...originOf(origins, status) })),
+      windows: statuses.map((status) => {
+        const limitMax = whole.find((window) => isSameWindow(window, status))?.max;
+        return { ...stateOf(status), ...originOf(origins, status), ...(limitMax !== undefined && { limitMax }) };
+      }),
     };
   };
   return [
@@ -198,6 +212,15 @@ export function windowOperations(context: AdminContext): Operation[] {
       },
     }),
   ];
+}
+
+interface WindowName extends Pick<WindowStatus, 'limit' | 'durationMs'> {
+  readonly unit?: string | undefined;
+}
+
+/** Whether both are the same window of a set, with whatever max. */
+function isSameWindow(one: WindowName, other: WindowName): boolean {
+  return one.limit === other.limit && one.durationMs === other.durationMs && one.unit === other.unit;
 }
 
 function namesOf({ id, provider, plan }: Account) {
