@@ -548,10 +548,9 @@ describe('errors', () => {
     const good = {
       default: { allMethods: { inFlight: 5 }, routes: { 'POST /x': { windows: ['1/1m'], inFlight: false } } },
     };
-    expect(issuesOf({ routes: [{ route: 'POST /x' }], limits: good })).toEqual([]);
-    expect(
-      issuesOf({ routes: [{ route: 'POST /x' }], limits: good, shadow: { limits: good, store: 'memory' } }),
-    ).toEqual([
+    const counted = [{ route: 'POST /x', account: 'header.x-account' }];
+    expect(issuesOf({ routes: counted, limits: good })).toEqual([]);
+    expect(issuesOf({ routes: counted, limits: good, shadow: { limits: good, store: 'memory' } })).toEqual([
       'shadow.limits.default.allMethods.inFlight: must be left out: a candidate cannot bound requests in flight',
       'shadow.limits.default.routes["POST /x"].inFlight: must be left out: a candidate cannot bound requests in flight',
     ]);

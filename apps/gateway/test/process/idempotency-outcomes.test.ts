@@ -121,7 +121,7 @@ describe('I6: released, if nothing began', () => {
     upstream.behave(answer({ status: 429, headers: { 'retry-after': '30', 'x-ratelimit-limit': '1' } }));
     const rejected = await post(gateway, key, { path });
     expectProblem(rejected, 429, 'provider/too_many_requests');
-    expect(ratesOf(rejected)).toEqual(NO_RATES);
+    expect(ratesOf(rejected)).toEqual({ ...NO_RATES, retryAfter: 30 });
     expectProblem(await post(gateway, key, { path, body: '{}' }), 409, 'errors/already_used');
     upstream.behave(answer());
     const original = await post(gateway, key, { path });
