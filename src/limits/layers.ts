@@ -264,7 +264,10 @@ export function parseLayer(
     return new Layer({ routes: new Map(), allMethods, isUnlimited: false, ...(besides ?? NOTHING_BESIDE) });
   }
   const set = (given === undefined ? {} : given) as LimitSet;
-  checkOptions(set, LAYER_NAMES, place, (name) => (name.includes('/') ? 'put it under routes' : undefined));
+  checkOptions(set, LAYER_NAMES, place, (name) => {
+    if (name.includes('/')) return 'put it under routes';
+    return name === 'windows' || name === 'inFlight' ? 'put it into allMethods' : undefined;
+  });
   const { allMethods, routes, unlimited } = set;
   for (const name of ['groups', 'lanes'] as const)
     if (besides !== undefined && set[name] !== undefined)

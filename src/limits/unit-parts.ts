@@ -5,7 +5,7 @@ import type { LimitStore } from '../core/ports.ts';
 import { type Cost, REQUESTS } from '../core/unit.ts';
 import { createWindowSet, EVERY_ROUTE, routeOfUnit, type UnitWindows, type WindowSet } from '../core/window-set.ts';
 import { costsIn, costsOf } from './costs.ts';
-import { type JointPart, type JointRequest, storePart } from './joint-decision.ts';
+import { type JointPart, type JointRequest, OF_ACCOUNT, storePart } from './joint-decision.ts';
 import { partsOf } from './limiter-parts.ts';
 import type { Limiter } from './ports.ts';
 import { blockPart } from './slot-part.ts';
@@ -38,6 +38,7 @@ export function costedParts(
   route: string,
   windowSet: WindowSet,
   costs: ReadonlyMap<string, number>,
+  subject = OF_ACCOUNT,
 ): readonly CostedPart[] {
   const parts = countedParts(route, windowSet);
   const named = parts.flatMap((part) => {
@@ -46,7 +47,8 @@ export function costedParts(
   });
   if (named.length > 0 || windowSet.windows.length === 0) return named;
   const expected = [...new Set(parts.map(({ unit }) => unit))].join(' or ');
-  const reason = `must name a unit that the windows of the request count (expected ${expected})`;
+  const whose = subject === OF_ACCOUNT ? 'the request' : `the group ${subject}`;
+  const reason = `must name a unit that the windows of ${whose} count (expected ${expected})`;
   throw new CostError([...costs.keys()].join(' and '), 1, 'cost', reason);
 }
 
@@ -63,7 +65,7 @@ export function unitParts(
   windowSet: WindowSet,
   costs: ReadonlyMap<string, number>,
 ): readonly JointPart[] {
-  const parts = costedParts(route, windowSet, costs);
+  const parts = costedParts(route, windowSet, costs, subject);
   const cost = costs.get(REQUESTS) ?? 1;
   // No window limits the subject.
   if (parts.length === 0) {

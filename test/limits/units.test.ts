@@ -204,6 +204,16 @@ describe('S33: a wrong cost is an error, and charges nothing', () => {
     expect(consume({ tokens: 1 }).accepted).toBe(true);
   });
 
+  it('S31: a cost that names none of the windows of a group, neither', async () => {
+    const limits = { default: ['5/1m', '100 tokens/1m'], groups: { org: ['1000 tokens/1m'] } };
+    const limiter = createLimiter({ store: createMemoryStore(), limits });
+    const message = 'cost must name a unit that the windows of the group org count (expected tokens), got "requests"';
+    await expect(limiter.consume({ account: 'a', groups: { org: 'o' } })).rejects.toThrow(message);
+    expect((await limiter.peek({ account: 'a' })).map(({ remaining }) => remaining)).toEqual([5, 100]);
+    expect((await limiter.consume({ account: 'a' })).accepted).toBe(true);
+    await limiter.close();
+  });
+
   it('limits without units take no unit but requests', async () => {
     const { limiter, consume } = setUp(['5/1m']);
     expect(consume({ requests: 2 }).shown).toMatchObject({ remaining: 3 });

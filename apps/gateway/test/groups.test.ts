@@ -162,4 +162,14 @@ describe('a config with groups', () => {
       expect.stringContaining('limits.groups.idle: no account, no key and no route names'),
     ]);
   });
+
+  it('S33: a group that counts nothing of what a route costs is a warning, because each request gets a 500', async () => {
+    const groups = { ...LIMITS.groups, upstream: shared('900 tokens/1h') };
+    const { code, all } = await check({ limits: { ...LIMITS, groups } });
+    const warning = 'no window of limits.groups.upstream counts what a request costs';
+    expect([code, all]).toEqual([0, expect.stringContaining(`routes[1]: ${warning}`)]);
+    expect(all).not.toContain(`routes[0]: ${warning}`);
+    const routes = [ROUTES[0], { ...ROUTES[1], cost: { requests: 1, tokens: 8 } }];
+    expect((await check({ routes, limits: { ...LIMITS, groups } })).all).not.toContain(warning);
+  });
 });

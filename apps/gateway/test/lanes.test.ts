@@ -91,6 +91,19 @@ describe('a gateway with lanes', () => {
     expect(JSON.parse(config.text)).toMatchObject({ limits: { lanes: LIMITS.lanes } });
     await expect.poll(() => gateway.lines().find(({ req_id }) => req_id === id)).toMatchObject({ lane: 'batch' });
   });
+
+  it('the windows of an account and an explanation show the share of the lane of a route', async () => {
+    const account = 'application:app';
+    const windows = await askAdmin(gateway.adminPort, 'GET', `/v1/windows?account=${account}`);
+    expect(JSON.parse(windows.text).routes).toMatchObject([
+      { lane: null, windows: [{ max: 10 }] },
+      { lane: 'bulk', windows: [{ max: 9, limitMax: 10 }] },
+    ]);
+    expect(JSON.parse(windows.text).routes[0].windows[0]).not.toHaveProperty('limitMax');
+    const json = { account, route: 'POST /send-all', cost: 10 };
+    const told = await askAdmin(gateway.adminPort, 'POST', '/v1/explain', { json });
+    expect(JSON.parse(told.text)).toMatchObject({ status: 422, windows: [{ max: 9 }] });
+  });
 });
 
 describe('a config with lanes', () => {

@@ -1,7 +1,7 @@
 import type { Limiter } from 'headgate';
 import { formatWindow, parseLimit } from 'headgate';
+import { groupAccount } from 'headgate/limits';
 import { createMemoryStore } from 'headgate/memory';
-import type { NamedWindow } from 'headgate/stores';
 import { aligned, printable } from '../base/table.ts';
 import { countsFor, isLimited, isNamed } from '../config/account-source.ts';
 import { accountsIn } from '../config/consumers.ts';
@@ -13,9 +13,8 @@ const NO_ACCOUNT = '';
 const NONE = '-';
 
 /**
- * The effective limits of a config: per provider and route, then per plan, then per account with its own limits,
- * then per address. Ends
- * with a line break.
+ * The effective limits of a config: per provider and route, then per plan, then per group, then per account with its own
+ * limits, then per address. Those of a route with a lane are the share of the lane. Ends with a line break.
  */
 export function limitsTable(config: Config): string {
   const limiter = limiterOf(config, createMemoryStore({ maxKeys: 1 }));
@@ -36,6 +35,11 @@ export function limitsTable(config: Config): string {
       plan,
       has: ({ account }) => account !== 'address',
     }));
+  const groups: Subject[] = Object.keys(layers.groups ?? {}).map((group) => {
+    const names = ({ groups }: { readonly groups?: object | undefined }) => Object.hasOwn(groups ?? {}, group);
+    const isOfAll = [...config.accounts, ...config.keys].some(names);
+    return { label: group, account: groupAccount(group, NO_ACCOUNT), has: (route) => isOfAll || names(route) };
+  });
   const overridden = new Set(Object.keys(layers.accounts ?? {}));
   const special: Subject[] = accountsIn(config)
     .filter(({ id }) => overridden.has(id))
@@ -48,6 +52,7 @@ export function limitsTable(config: Config): string {
     }));
   const tables = [aligned(rows('PROVIDER', subjects, config, limiter))];
   if (plans.length > 0) tables.push(aligned(rows('PLAN', plans, config, limiter)));
+  if (groups.length > 0) tables.push(aligned(rows('GROUP', groups, config, limiter)));
   if (special.length > 0) tables.push(aligned(rows('ACCOUNT', special, config, limiter)));
   if (config.perAddress !== undefined) {
     const { windows, perNetwork } = config.perAddress;
@@ -74,21 +79,31 @@ interface Subject {
 function rows(title: string, subjects: readonly Subject[], config: Config, limiter: Limiter): string[][] {
   const body = subjects.flatMap(({ label, account, provider, plan, has }) =>
     config.routes.flatMap((of) => {
-      const { route } = of;
+      const { route, lane } = of;
       if (!isLimited(of)) return [[label, route, 'not limited (no account)', '']];
       if (!has(of)) return [];
-      const { windows, allMethodsScope } = limiter.windowSet({ account, route, provider, plan });
-      if (windows.length === 0) return [[label, route, 'not limited', '']];
-      const allMethods = windowsOf(windows, 'all-methods');
-      const isShared = allMethods !== NONE && allMethodsScope === 'account';
-      return [[label, route, windowsOf(windows, 'route'), isShared ? `${allMethods} (shared by routes)` : allMethods]];
+      const { windows, allMethodsScope, inFlight } = limiter.windowSet({ account, route, provider, plan, lane });
+      if (windows.length === 0 && inFlight === undefined) return [[label, route, 'not limited', '']];
+      const ofRoute = textOf(windows.filter(({ limit }) => limit === 'route'));
+      const ofAll = textOf(windows.filter(({ limit }) => limit === 'all-methods'));
+      const isShared = ofAll !== NONE && allMethodsScope === 'account';
+      return [
+        [
+          label,
+          route,
+          withInFlight(ofRoute, inFlight?.route),
+          withInFlight(isShared ? `${ofAll} (shared by routes)` : ofAll, inFlight?.allMethods),
+        ],
+      ];
     }),
   );
   return [[title, 'ROUTE', 'ROUTE LIMIT', 'ALL METHODS'], ...body];
 }
 
-function windowsOf(windows: readonly NamedWindow[], limit: NamedWindow['limit']): string {
-  return textOf(windows.filter((window) => window.limit === limit));
+/** `60/1m, 10 in flight` */
+function withInFlight(windows: string, max: number | undefined): string {
+  if (max === undefined) return windows;
+  return windows === NONE ? `${max} in flight` : `${windows}, ${max} in flight`;
 }
 
 function textOf(windows: readonly Parameters<typeof formatWindow>[0][]): string {

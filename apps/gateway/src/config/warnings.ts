@@ -18,6 +18,7 @@ import { avoidingSpelling, tolerantTemplate } from './sibling-routes.ts';
 import { parseStore } from './store-url.ts';
 import { didYouMean } from './suggest.ts';
 import { type ListenerName, validityOf } from './tls-files.ts';
+import { uncountedCosts } from './uncounted-costs.ts';
 import { unlimitedRequests } from './unlimited-requests.ts';
 
 /** A shorter secret can be found by trial by a reader of the store. */
@@ -81,6 +82,7 @@ export function warningsFor(config: Config): ConfigIssue[] {
     ...idempotencyWarnings(config),
     ...secondsWarnings(config),
     ...groupWarnings(config),
+    ...uncountedCosts(config),
     ...laneWarnings(config),
     ...unitWarnings(config),
     ...warnIf(

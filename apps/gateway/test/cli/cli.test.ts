@@ -202,6 +202,32 @@ describe('check', () => {
     );
   });
 
+  it('S28, S29, S31: shows requests in flight, groups, and the share of a lane of a route', async () => {
+    const routes = [
+      { route: 'GET /x', account: 'key' },
+      { route: 'GET /bulk', account: 'key', lane: 'bulk', groups: { upstream: 'mail' } },
+    ];
+    const keys = [{ name: 'one', token: 'one', application: 'a' }];
+    const limits = {
+      default: {
+        allMethods: { windows: ['20/1m'], scope: 'account', inFlight: 4 },
+        routes: { 'GET /x': { inFlight: 1 } },
+      },
+      groups: { upstream: { allMethods: ['50/1m'] } },
+      lanes: { bulk: 0.5 },
+    };
+    const { out } = await run('check', '--config', file({ keys, routes, limits }));
+    expect(limitsIn(out).split('\n')).toEqual([
+      'PROVIDER     ROUTE      ROUTE LIMIT  ALL METHODS',
+      '(any other)  GET /x     1 in flight  20/1m (shared by routes), 4 in flight',
+      '(any other)  GET /bulk  -            10/1m (shared by routes), 2 in flight',
+      '',
+      'GROUP     ROUTE      ROUTE LIMIT  ALL METHODS',
+      'upstream  GET /bulk  -            25/1m',
+      '',
+    ]);
+  });
+
   it('a provider without recommended limits has only its own limits', async () => {
     const limits = { recommended: true, providers: { own: { routes: { 'GET /x': ['1/1s'] } } } };
     const config = file({ routes: [{ route: 'GET /x', account: 'query.a' }], limits });

@@ -24,6 +24,8 @@ const from = z.enum(ORIGINS).describe('The layer that the limit comes from');
 const adjusted = z.boolean().describe('Whether an operator has set it');
 
 const blocked = block.nullable().describe('The block that rejects before any window');
+const lane = z.string().nullable().describe('The lane of the route: each `max` is its share; null: none');
+const limitMax = z.int().optional().describe('The max of the limit itself; absent without a lane');
 const inFlight = z
   .object({ running: z.int(), max: z.int() })
   .nullable()
@@ -38,7 +40,13 @@ const windows = z.object({
     .describe('Its requests at this gateway, on all routes: the average of the last five to ten minutes'),
   blocked: blocked.describe('The block of the account: it rejects on every route with a window'),
   routes: z.array(
-    z.object({ route: z.string(), blocked, inFlight, windows: z.array(windowState.extend({ from, adjusted })) }),
+    z.object({
+      route: z.string(),
+      lane,
+      blocked,
+      inFlight,
+      windows: z.array(windowState.extend({ from, adjusted, limitMax })),
+    }),
   ),
   workers: countedWorkers,
 });
@@ -74,9 +82,12 @@ export type Explanation = z.output<typeof explanation>;
 /** The limits that apply to an account, and how full its windows are. */
 export function windowOperations(context: AdminContext): Operation[] {
   const { config, limiter, sharedLimits, traffic } = context;
+  const declared = (name: string) => config().routes.find(({ route }) => route === name);
   const peek = async (of: Account, route: string, blockOn: Awaited<ReturnType<typeof blocksOf>>) => {
     const origins = originsOf(sharedLimits, of, route);
-    const subject = subjectOf(of, route);
+    const { lane = null } = declared(route) ?? {};
+    const subject = { ...subjectOf(of, route), ...(lane !== null && { lane }) };
+    const whole = lane === null ? [] : limiter().windowSet(subjectOf(of, route)).windows;
     const [statuses, block, inFlight] = await Promise.all([
       limiter().peek(subject),
       blockOn(route),
@@ -86,9 +97,13 @@ export function windowOperations(context: AdminContext): Operation[] {
     const blocked = statuses.length === 0 && inFlight === undefined ? null : block;
     return {
       route,
+      lane,
       blocked,
       inFlight: inFlight ?? null,
-      windows: statuses.map((status) => ({ ...stateOf(status), ...originOf(origins, status) })),
+      windows: statuses.map((status) => {
+        const limitMax = whole.find((window) => isSameWindow(window, status))?.max;
+        return { ...stateOf(status), ...originOf(origins, status), ...(limitMax !== undefined && { limitMax }) };
+      }),
     };
   };
   return [
@@ -116,6 +131,8 @@ export function windowOperations(context: AdminContext): Operation[] {
       role: 'viewer',
       tag,
       summary: 'How full every window of an account is. Nothing is charged',
+      description:
+        'On a route with a lane: the share of the lane. The windows of its groups are those of the accounts `group:NAME:ID`.',
       query: z.strictObject({ account, route: route.optional() }),
       answer: windows,
       errors: [404, 503],
@@ -174,7 +191,8 @@ export function windowOperations(context: AdminContext): Operation[] {
       role: 'viewer',
       tag,
       summary: 'What a request would be told now, by which window, and when it would pass. Nothing is charged',
-      description: 'Its groups are those of the account and of the route. A key can have others.',
+      description:
+        'Its groups are those of the account and of the route, its lane is that of the route. A key can have others.',
       body: z.strictObject({ account, route, cost: cost.default(1) }),
       answer: explanation,
       errors: [404, 503],
@@ -183,17 +201,26 @@ export function windowOperations(context: AdminContext): Operation[] {
         if (isRefusal(of)) return of;
         const refusal = refuseRoute(config(), body.route, of);
         if (refusal !== undefined) return refusal;
-        const subject = subjectOf(of, body.route);
+        const routeOf = declared(body.route);
+        const subject = { ...subjectOf(of, body.route), lane: routeOf?.lane };
         const fault = faultOfCost(limiter(), subject, body.cost);
         if (fault !== undefined) return refuse(422, 'errors/unprocessable_entity', fault);
-        const declared = config().routes.find((each) => each.route === body.route);
-        const groups = groupsOf(declared, undefined, of);
+        const groups = groupsOf(routeOf, undefined, of);
         const statuses = await peekAll(limiter(), { ...subject, groups });
         const blocked = statuses.length === 0 ? null : await blockOfAll(limiter(), of, groups, body.route);
         return explained(statuses, blocked, body.cost);
       },
     }),
   ];
+}
+
+interface WindowName extends Pick<WindowStatus, 'limit' | 'durationMs'> {
+  readonly unit?: string | undefined;
+}
+
+/** Whether both are the same window of a set, with whatever max. */
+function isSameWindow(one: WindowName, other: WindowName): boolean {
+  return one.limit === other.limit && one.durationMs === other.durationMs && one.unit === other.unit;
 }
 
 function namesOf({ id, provider, plan }: Account) {

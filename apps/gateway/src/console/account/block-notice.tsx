@@ -1,9 +1,6 @@
 import type { Windows } from '../api/answers.ts';
-import { spanText, timeText } from '../parts/format.ts';
+import { PAUSE_REASON, spanText, timeText } from '../parts/format.ts';
 import { may } from '../session.ts';
-
-/** The reason of a pause after a provider's 429. */
-const PROVIDER = 'provider';
 
 type Block = NonNullable<Windows['blocked']>;
 
@@ -29,10 +26,11 @@ export function BlockNotice({
       <div class="row">
         <p>
           <strong>
-            {WHAT[scope]} is {reason === PROVIDER ? 'paused, because its provider takes no more requests,' : 'blocked'}
+            {WHAT[scope]} is{' '}
+            {reason === PAUSE_REASON ? 'paused, because its provider takes no more requests,' : 'blocked'}
           </strong>{' '}
           for {spanText(forMs)}, until {timeText(until)}
-          {reason === null || reason === PROVIDER ? '.' : `: ${reason}`}
+          {reason === null || reason === PAUSE_REASON ? '.' : `: ${reason}`}
         </p>
         {may('operator') && (
           <button type="button" aria-label={`Unblock ${of}…`} onClick={onUnblock}>

@@ -30,7 +30,7 @@ export function RouteCard({
   onUnblock: () => void;
 }) {
   const id = useId();
-  const { route, windows, blocked, inFlight } = shown;
+  const { route, lane, windows, blocked, inFlight } = shown;
   const { kind, text } = verdictOf(shown);
   return (
     <section aria-labelledby={id}>
@@ -39,6 +39,7 @@ export function RouteCard({
         <span class={`badge ${BADGES[kind]}`}>{text}</span>
       </div>
       {blocked?.scope === 'route' && <BlockNotice block={blocked} of={route} onUnblock={onUnblock} />}
+      {lane !== null && <p class="soft">Lane {lane}: its share of each limit</p>}
       {inFlight && (
         <p>
           In flight: {inFlight.running} of {inFlight.max}

@@ -36,8 +36,10 @@ export function AccountPage({ account }: { account: string }) {
   const [opened, setOpened] = useState<OpenedLimit>();
   const [changes, setChanges] = useState(0);
   const change: OnChange = (name, limit) => {
-    const windows = value?.routes.find((each) => each.route === name)?.windows.filter((each) => each.limit === limit);
-    if (windows === undefined) return;
+    const shown = value?.routes.find((each) => each.route === name)?.windows.filter((each) => each.limit === limit);
+    if (shown === undefined) return;
+    // On a route with a lane, the limit is changed, of which the lane has a share.
+    const windows = shown.map((window) => ({ ...window, max: window.limitMax ?? window.max }));
     setOpened({
       target: { account, ...(limit === 'route' && { route: name }) },
       beginning: windows.length === 0 ? 'now' : windows.map(windowText),
@@ -167,7 +169,8 @@ function Summary({ routes, onChange }: Pick<Windows, 'routes'> & { onChange: OnC
     return by === undefined ? [] : [{ route: each.route, by, text, limit }];
   });
   if (routes.length === 0) return <p>The config limits no route, so nothing is counted.</p>;
-  if (rejecting.length === 0) return <p class="notice good">Nothing is rejected now: every route has room.</p>;
+  if (rejecting.length === 0)
+    return <p class="notice good">Nothing is rejected now by limits of the account: every route has room.</p>;
   return (
     <div class="notice bad">
       <p>

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import type { Decision, LimitEntry, StateChange } from '../api/answers.ts';
 import type { StreamEvent } from '../api/event-stream.ts';
 import { href } from '../route.ts';
-import { costsText, numberText, spanText, timeText, unitsText, windowsText } from './format.ts';
+import { costsText, numberText, PAUSE_REASON, spanText, timeText, unitsText, windowsText } from './format.ts';
 import { targetText } from './target.ts';
 import { windowName } from './verdict.ts';
 import type { ShownWindow } from './window-bar.tsx';
@@ -32,8 +32,8 @@ const STATES: Readonly<Record<StateChange['state'], string>> = {
   windows_reset: 'reset counters',
   account_blocked: 'blocked',
   account_unblocked: 'unblocked',
-  account_paused: "paused by its provider's answer",
-  account_resumed: 'no longer paused: its provider accepted a request',
+  account_paused: 'refused a request, so nothing more is sent for now:',
+  account_resumed: 'accepted a request, so the pause is over:',
   claim_completed: 'completed a claim by hand',
   claim_released: 'released a claim by hand',
 };
@@ -106,8 +106,9 @@ function DecisionText({
         {blocked && (
           <span class="soft">
             {' '}
-            by a block, for {spanText(blocked.forMs)}
-            {blocked.reason && `: ${blocked.reason}`}
+            {blocked.reason === PAUSE_REASON
+              ? `paused by its provider, for ${spanText(blocked.forMs)}`
+              : `by a block, for ${spanText(blocked.forMs)}${blocked.reason ? `: ${blocked.reason}` : ''}`}
           </span>
         )}
         {inFlight && (
@@ -116,7 +117,7 @@ function DecisionText({
             because {numberText(inFlight.running)} of {numberText(inFlight.max)} were in flight
           </span>
         )}
-        {tightest && (
+        {tightest && !inFlight && (
           <span class="soft">
             {' '}
             {windowName({ ...tightest, used: 0 })}: {unitsText(tightest.remaining, tightest.unit)} left

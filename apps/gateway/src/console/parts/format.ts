@@ -114,3 +114,6 @@ export function changeText(revision: string): string {
 export function processesText({ counted, of }: { readonly counted: number; readonly of: number }): string {
   return `${counted} of ${countText(of, 'process', 'processes')}`;
 }
+
+/** The reason of the block that pauses an account after its provider refused (S30). */
+export const PAUSE_REASON = 'provider';
