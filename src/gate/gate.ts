@@ -112,6 +112,11 @@ export interface Settlement {
    * True if the provider itself answered 429: remove the fields of {@link NUMBER_FIELD_NAMES}, also the provider's (S16).
    */
   readonly stripRateLimit: boolean;
+  /**
+   * Given if the answer may change a cooldown in the store: resolves after that, and never rejects. A client that gets the
+   * answer afterwards finds its account paused in every process (S30).
+   */
+  readonly cooling?: Promise<unknown> | undefined;
 }
 
 /** An answer of a gate. */

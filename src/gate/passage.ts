@@ -190,11 +190,12 @@ export class GatePassage implements Passage {
     const { status, cached = false, fromGate = false, unanswered = false, header = noField } = outcome;
     const isRefusal = status === 429 || this.pauses?.isRefusal(status, header);
     const provider = !fromGate && isRefusal ? this.#isProviders(outcome) : false;
+    let cooling: Promise<unknown> | undefined;
     if (this.#state === 'open') {
       this.#state = 'settled';
       // Only of a refusal is it known whose it is. Any other answer came past the provider.
       if (!unanswered && (isRefusal ? provider !== false : this.#isPastProvider(outcome)))
-        this.#reportOnce(status, header);
+        cooling = this.#reportOnce(status, header);
       if (cached) void this.#settleCharge(0);
       else if (!fromGate) this.#applyFinalCost(outcome);
       // The handler was not reached, so a retry must be able to run it (I6).
@@ -203,7 +204,7 @@ export class GatePassage implements Passage {
     if (status !== 429) return { headers: this.#isShown() ? this.headers : this.marks, stripRateLimit: false };
     if (provider === false) return { headers: this.marks, stripRateLimit: false };
     this.events.emit({ type: 'provider_rejected', requestId: this.requestId, decision: this.decision });
-    return { headers: this.marks, stripRateLimit: provider !== 'pass' };
+    return { headers: this.marks, stripRateLimit: provider !== 'pass', cooling };
   }
 
   abandon(): Promise<Reply | undefined> {
@@ -246,8 +247,8 @@ export class GatePassage implements Passage {
     return !(cached || fromGate || this.options.providerAnswers === false);
   }
 
-  #reportOnce(status: number, field: ReadField): void {
-    if (this.pauses !== undefined && !this.#isReported) void this.#report(status, field);
+  #reportOnce(status: number, field: ReadField): Promise<unknown> | undefined {
+    return this.pauses === undefined || this.#isReported ? undefined : this.#report(status, field);
   }
 
   /** Never rejects. */

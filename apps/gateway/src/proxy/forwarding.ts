@@ -137,10 +137,13 @@ export class Forwarding implements UpstreamListener {
     this.span?.onStatus(status);
     const exchange = this.#exchange;
     this.#options.onHead(exchange, (performance.now() - this.#startedAt) / 1_000);
-    const { headers, stripRateLimit } = this.#passage.settle({ status, header: fieldReader(rawFields) });
+    const { headers, stripRateLimit, cooling } = this.#passage.settle({ status, header: fieldReader(rawFields) });
     if (stripRateLimit) {
       this.#discardAnswer();
-      this.#refuse(PROVIDER_LIMIT, { ...providerFields(rawFields), ...headers });
+      const fields = { ...providerFields(rawFields), ...headers };
+      // A client that has the answer finds its account paused in every process.
+      if (cooling === undefined) this.#refuse(PROVIDER_LIMIT, fields);
+      else void cooling.then(() => this.#refuse(PROVIDER_LIMIT, fields));
       return;
     }
     if (this.#recording === undefined && !isOpen(exchange)) {
