@@ -25,7 +25,7 @@ export {
   UnknownPlanError,
 } from './base/errors.ts';
 export type { Logger } from './base/logger.ts';
-export type { Decision, WindowStatus } from './core/decision.ts';
+export type { Decision, DecisionPart, WindowStatus } from './core/decision.ts';
 export { formatDuration, parseDuration } from './core/duration.ts';
 export { formatWindow, type LimitInput, parseLimit } from './core/limit.ts';
 export type { Cost, UnitCosts } from './core/unit.ts';

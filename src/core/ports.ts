@@ -156,8 +156,16 @@ export interface SynchronousLimitStore extends Synchronous<LimitStore> {
   readonly synchronous: true;
   /** Like `lease` of {@link LimitStore}, without a promise. */
   lease?(account: string, route: string, windowSet: WindowSet, cost: number, count: number): LeaseGrant;
+  /** Like `undo` of {@link LimitStore}, without a promise. */
+  undo?(decision: Decision): boolean;
+  /** Like `knownRejection` of {@link LimitStore}. */
+  knownRejection?(account: string, route: string, windowSet: WindowSet, cost: number): Decision | undefined;
   /** Like `holdSlot` of {@link LimitStore}, without a promise. */
   holdSlot?(slot: Slot, leaseMs: number): SlotReply;
+  /** Like `releaseSlot` of {@link LimitStore}, without a promise. */
+  releaseSlot?(slot: Slot): void;
+  /** Like `cooldown` of {@link LimitStore}, without a promise. */
+  cooldown?(target: BlockTarget, command: CooldownCommand): CooldownReply;
 }
 
 /** Identifies a claim by two strings of any content (I2). Two different pairs never share a claim. */

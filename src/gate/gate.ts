@@ -109,7 +109,7 @@ export interface Settlement {
   /** Headers to add to the response. Without rate-limit fields if another gate of the request shows its own (S6). */
   readonly headers: HeaderFields;
   /**
-   * True if the provider itself answered 429: remove the fields of {@link NUMBER_FIELD_NAMES}, also the provider's (S16).
+   * True if the provider itself answered 429: remove the fields of `NUMBER_FIELD_NAMES` of `headgate/http`, also the provider's (S16).
    */
   readonly stripRateLimit: boolean;
   /**

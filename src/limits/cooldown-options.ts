@@ -33,7 +33,10 @@ export interface ProviderResponse {
   readonly status: number;
   /** `Headers`, or an object with the fields by their names. */
   readonly headers:
-    | { get(name: string): string | null }
+    | {
+        /** Returns the value of a field; null without it. */
+        get(name: string): string | null;
+      }
     | Readonly<Record<string, string | number | readonly string[] | undefined>>;
 }
 

@@ -11,7 +11,7 @@ export { LEASE_CHANNEL, type LeaseEvent } from '../core/lease-channel.ts';
 export type { Limit, LimitName, LimitWindow, NamedWindowInput, WindowInput } from '../core/limit.ts';
 export { type MisuseCode, MisuseWarning } from '../core/misuse.ts';
 export type { InFlightStatus } from '../core/slot.ts';
-export type { WindowSet } from '../core/window-set.ts';
+export type { UnitWindows, WindowSet } from '../core/window-set.ts';
 export { createLeases } from '../leases/create-leases.ts';
 export type { LeaseOptions, LeaseStats, Leases } from '../leases/ports.ts';
 export type { BlockOptions } from './blocks.ts';

@@ -3,7 +3,7 @@
  * @module headgate/waiting
  */
 
-export type { CooldownReport } from '../limits/cooldown.ts';
+export type { CooldownReport, CooldownSubject } from '../limits/cooldown.ts';
 export type { CooldownOptions, ProviderResponse } from '../limits/cooldown-options.ts';
 export { NeverFitsError, QueueFullError, WaitTooLongError } from './errors.ts';
 export { type AcquireOptions, createJobWorker, type JobWorker, type JobWorkerOptions } from './worker.ts';
