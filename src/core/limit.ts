@@ -42,6 +42,8 @@ export type LimitInput = readonly WindowInput[];
  */
 export type Limit = readonly LimitWindow[];
 
+type Writable<T> = { -readonly [Field in keyof T]: T[Field] };
+
 const PATTERN = /^(0|[1-9]\d*)(?: ([^\s/]+))?\/(.+)/s;
 const NAME = /^[A-Za-z0-9][\w.-]{0,63}$/;
 /** The names of windows without one; so two windows of one answer never have the same name. */
@@ -84,12 +86,11 @@ export function parseWindow(input: WindowInput, place = 'window'): LimitWindow {
   if (!Number.isSafeInteger(durationMs) || durationMs <= 0) {
     throw new LimitError(place, durationMs, 'durationMs must be a positive integer of milliseconds');
   }
-  return Object.freeze({
-    max,
-    durationMs,
-    ...(unit === undefined || unit === REQUESTS ? {} : { unit: checkUnit(unit, place) }),
-    ...(name === undefined ? {} : { name: checkName(name, place) }),
-  });
+  // Not spread: an adjustment of one account parses its windows, and would take a tenth longer.
+  const window: Writable<LimitWindow> = { max, durationMs };
+  if (unit !== undefined && unit !== REQUESTS) window.unit = checkUnit(unit, place);
+  if (name !== undefined) window.name = checkName(name, place);
+  return Object.freeze(window);
 }
 
 function checkUnit(unit: unknown, place: string): string {

@@ -47,6 +47,8 @@ export interface WindowSet {
    * if no window has a unit.
    */
   readonly units?: readonly UnitWindows[] | undefined;
+  /** Whether a request is decided in several parts, because of `units` or `inFlight`. One look for the hot path. */
+  readonly isJoint: boolean;
 }
 
 /** Windows of one unit that a store counts together. */
@@ -114,6 +116,7 @@ function windowSetOf(
     lane,
     inFlight,
     units,
+    isJoint: inFlight !== undefined || units !== undefined,
   });
 }
 
@@ -167,13 +170,10 @@ export function shareOfMax(max: number, share: number): number {
 }
 
 function named(limit: LimitName, windows: Limit): NamedWindow[] {
-  return windows.map(({ max, durationMs, unit, name }) =>
-    Object.freeze({
-      limit,
-      max,
-      durationMs,
-      ...(unit === undefined ? {} : { unit }),
-      ...(name === undefined ? {} : { name }),
-    }),
-  );
+  return windows.map(({ max, durationMs, unit, name }) => {
+    const window: { -readonly [Field in keyof NamedWindow]: NamedWindow[Field] } = { limit, max, durationMs };
+    if (unit !== undefined) window.unit = unit;
+    if (name !== undefined) window.name = name;
+    return Object.freeze(window);
+  });
 }

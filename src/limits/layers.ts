@@ -365,9 +365,8 @@ export class WindowSetFactory {
       firstDefined(layers, (layer) => layer.inFlight?.(route)),
       firstDefined(layers, (layer) => layer.inFlight?.(undefined)),
     );
-    return getOrCreate(others, `${scope} ${inFlight?.route} ${inFlight?.allMethods}`, () =>
-      createWindowSet(routeLimit, allMethods, scope, 'last', undefined, inFlight),
-    );
+    const key = inFlight === undefined ? scope : `${scope} ${inFlight.route} ${inFlight.allMethods}`;
+    return getOrCreate(others, key, () => createWindowSet(routeLimit, allMethods, scope, 'last', undefined, inFlight));
   }
 }
 

@@ -297,7 +297,9 @@ class StoreLimiter implements Limiter {
   windowSet(subject: Subject): WindowSet {
     this.#check(subject);
     try {
-      return checkLane(this.#windowSets.windowSet(subject), subject);
+      const windowSet = this.#windowSets.windowSet(subject);
+      if (subject.lane !== undefined) checkLane(windowSet, subject.lane);
+      return windowSet;
     } catch (error) {
       throw faultOfLimits(error);
     }
@@ -334,9 +336,8 @@ class StoreLimiter implements Limiter {
 
   /** @param resolve returns the window sets of groups */
   #decide(request: LimitRequest, windowSet: WindowSet, resolve: Resolve): Decision | Promise<Decision> {
-    const { account, route = EVERY_ROUTE, cost = 1, groups } = request;
-    const { units, inFlight } = windowSet;
-    const isJoint = groups !== undefined || units !== undefined || inFlight !== undefined || typeof cost !== 'number';
+    const { account, route = EVERY_ROUTE, cost = 1 } = request;
+    const isJoint = windowSet.isJoint || request.groups !== undefined || typeof cost !== 'number';
     if (!isJoint) checkCost(cost);
     if (this.#windowSets.groups !== undefined) checkNoGroup(account);
     this.#checks?.decides(request, route, windowSet);
@@ -413,9 +414,8 @@ type Resolve = (subject: Subject) => MaybePromise<WindowSet>;
  * A source of window sets may not know lanes. Its request could use what is reserved for others.
  * @throws UnknownLaneError
  */
-function checkLane(windowSet: WindowSet, { lane }: Subject): WindowSet {
-  if (lane !== undefined && windowSet.lane !== lane) throw new UnknownLaneError(lane, []);
-  return windowSet;
+function checkLane(windowSet: WindowSet, lane: string): void {
+  if (windowSet.lane !== lane) throw new UnknownLaneError(lane, []);
 }
 
 /** Calls your function `limits`. */

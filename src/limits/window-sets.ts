@@ -391,8 +391,8 @@ const NOT_IN_LAYER = 'only the limits of every account can be unlimited; { allMe
 const EMPTY_LAYER =
   'must have a window; {} leaves the limits of the other layers as they are, { allMethods: [] } removes theirs';
 
-function inLane(windowSet: WindowSet, { lanes }: Layer, { lane }: Subject): WindowSet {
-  return lane === undefined ? windowSet : windowSetInLane(windowSet, lanes, lane);
+function inLane(windowSet: WindowSet, defaults: Layer, { lane }: Subject): WindowSet {
+  return lane === undefined ? windowSet : windowSetInLane(windowSet, defaults.lanes, lane);
 }
 
 /** Creates the layer of a plan, a provider or an account. */
