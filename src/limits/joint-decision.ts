@@ -57,9 +57,14 @@ export interface JointRequest {
  * one rejects, those that were accepted are undone before the decision is returned. So no part ever accepts too much; in
  * between, another request may be rejected that would have fitted.
  * @param parts at least one, in the order of checking
+ * @param undoFailed called with the error of each part that cannot be undone
  * @throws the first error of a part; the others are undone then
  */
-export function decideJointly(request: JointRequest, parts: readonly JointPart[]): MaybePromise<JointDecision> {
+export function decideJointly(
+  request: JointRequest,
+  parts: readonly JointPart[],
+  undoFailed: UndoFailed = () => {},
+): MaybePromise<JointDecision> {
   for (const part of parts) {
     const decision = part.known();
     // Nothing needs to be charged to know that the request is rejected (S20).
@@ -77,13 +82,16 @@ export function decideJointly(request: JointRequest, parts: readonly JointPart[]
       break;
     }
   }
-  if (!asked.some(isPromise)) return concluded(request, parts, asked as Decision[], thrown);
+  if (!asked.some(isPromise)) return concluded(request, parts, asked as Decision[], thrown, undoFailed);
   return Promise.allSettled(asked).then((settled) => {
     const failed = settled.find((each) => each.status === 'rejected');
     const decisions = settled.map((each) => (each.status === 'fulfilled' ? each.value : undefined));
-    return concluded(request, parts, decisions, failed === undefined ? thrown : { error: failed.reason });
+    return concluded(request, parts, decisions, failed === undefined ? thrown : { error: failed.reason }, undoFailed);
   });
 }
+
+/** Must not throw. */
+export type UndoFailed = (error: unknown) => void;
 
 interface Failure {
   readonly error: unknown;
@@ -95,6 +103,7 @@ function concluded(
   parts: readonly JointPart[],
   decisions: readonly (Decision | undefined)[],
   failure: Failure | undefined,
+  undoFailed: UndoFailed,
 ): MaybePromise<JointDecision> {
   const conclude = (): JointDecision => {
     if (failure !== undefined) throw failure.error;
@@ -107,24 +116,27 @@ function concluded(
     );
   };
   const isAccepted = failure === undefined && decisions.every((decision) => decision?.accepted);
-  return isAccepted ? conclude() : afterUndo(parts, decisions, conclude);
+  return isAccepted ? conclude() : afterUndo(parts, decisions, conclude, undoFailed);
 }
 
-/** Undoes the accepted decisions. A charge that cannot be undone is over with its windows: the store logs its outage. */
+/** Undoes the accepted decisions. A charge that cannot be undone is over with its windows. */
 function afterUndo<Result>(
   parts: readonly JointPart[],
   decisions: readonly (Decision | undefined)[],
   conclude: () => Result,
+  undoFailed: UndoFailed,
 ): MaybePromise<Result> {
   const pending: Promise<unknown>[] = [];
   for (const [i, decision] of decisions.entries()) {
     if (decision === undefined || !decision.accepted) continue;
     try {
       const undone = (parts[i] as JointPart).undo(decision);
-      if (isPromise(undone)) pending.push(undone);
-    } catch {}
+      if (isPromise(undone)) pending.push(undone.catch(undoFailed));
+    } catch (error) {
+      undoFailed(error);
+    }
   }
-  return pending.length === 0 ? conclude() : Promise.allSettled(pending).then(conclude);
+  return pending.length === 0 ? conclude() : Promise.all(pending).then(conclude);
 }
 
 /**

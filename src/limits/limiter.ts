@@ -7,6 +7,7 @@ import {
   SubjectError,
   UnknownLaneError,
 } from '../base/errors.ts';
+import { createLogger, type Logger } from '../base/logger.ts';
 import { after, isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { checkMethods, checkOptions } from '../base/options.ts';
 import { describeThrown } from '../base/thrown.ts';
@@ -24,7 +25,7 @@ import { createMemoryStore } from '../stores/memory/limits.ts';
 import { type BlockOptions, checkBlock, checkBlockTarget } from './blocks.ts';
 import { checkCost, copyOfRequest, costsOf } from './costs.ts';
 import { accountsOf, checkNoGroup, resolveAll, unknownGroup } from './groups.ts';
-import { decideJointly, OF_ACCOUNT, settleParts } from './joint-decision.ts';
+import { decideJointly, OF_ACCOUNT, settleParts, type UndoFailed } from './joint-decision.ts';
 import { LimiterChecks } from './limiter-checks.ts';
 import { withParts } from './limiter-parts.ts';
 import type { Limiter, LimiterOptions, LimitRequest, ReadReceipt, Receipts } from './ports.ts';
@@ -93,7 +94,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
   };
   // A mistake shows at the start, as far as it is known there that requests in flight are bounded.
   if (inFlight !== undefined || (windowSets instanceof WindowSets && windowSets.boundsInFlight)) slots();
-  const limiter = new StoreLimiter(decider, windowSets, receipts, checks, slots);
+  const limiter = new StoreLimiter(decider, windowSets, receipts, checks, slots, loggedOnce(createLogger(logger)));
   const whole = withParts(limiter, { store: decider, windowSets, resolve: limiter.resolve, slots: () => made });
   return receipts === undefined ? whole : receipts.addTo(whole);
 }
@@ -106,6 +107,8 @@ const NO_SECRET = 'must be given to settle a receipt, with the secret of the lim
 const NOT_SUBJECT = "must be an object such as { account: 'acc_1', route: 'POST /emails' }";
 const UNITS_OF_SOURCE = 'must be given to the source of the window sets, such as createSharedLimits()';
 const NOT_CHARGED = 'must be absent: charge each group by itself, as the account that groupAccount(name, id) returns';
+const NOT_UNDONE =
+  'headgate: what a rejected request charged could not be undone: it stays until its windows end; further ones are not logged';
 const NOT_ADJUSTABLE = 'must be changed at their source, as with put() of shared limits';
 
 class StoreLimiter implements Limiter {
@@ -114,6 +117,7 @@ class StoreLimiter implements Limiter {
   readonly #receipts: Receipts | undefined;
   readonly #checks: LimiterChecks | undefined;
   readonly #slots: () => Slots;
+  readonly #undoFailed: UndoFailed;
   readonly #mayWait: boolean;
   #closed = false;
 
@@ -127,12 +131,14 @@ class StoreLimiter implements Limiter {
     receipts: Receipts | undefined,
     checks: LimiterChecks | undefined,
     slots: () => Slots,
+    undoFailed: UndoFailed,
   ) {
     this.#store = store;
     this.#windowSets = windowSets;
     this.#receipts = receipts;
     this.#checks = checks;
     this.#slots = slots;
+    this.#undoFailed = undoFailed;
     this.#mayWait = windowSets instanceof WindowSets && windowSets.mayWait;
   }
 
@@ -370,7 +376,8 @@ class StoreLimiter implements Limiter {
       // Windows come first: their rejection names a time.
       // A copy, because the caller may change its object.
       const named = groups.length === 0 ? undefined : { ...request.groups };
-      return decideJointly({ groups: named, ...jointRequest(account, route, costs) }, [...windows, ...slots]);
+      const joint = { groups: named, ...jointRequest(account, route, costs) };
+      return decideJointly(joint, [...windows, ...slots], this.#undoFailed);
     });
   }
 
@@ -406,6 +413,15 @@ class StoreLimiter implements Limiter {
   #checkOpen(): void {
     if (this.#closed) throw new ClosedError('the limiter');
   }
+}
+
+/** Logs the first undo that failed: the store need not log its outage, and only the limiter knows what stays charged. */
+function loggedOnce(log: Logger): UndoFailed {
+  let isLogged = false;
+  return (error) => {
+    if (!isLogged) log(NOT_UNDONE, error);
+    isLogged = true;
+  };
 }
 
 type Resolve = (subject: Subject) => MaybePromise<WindowSet>;

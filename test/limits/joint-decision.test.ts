@@ -32,16 +32,18 @@ function start(isSync: boolean, fail: (call: string) => boolean = () => false, m
     settle: (settle) => (decision, cost) => call(`settle ${decision.account}`, () => settle(decision, cost)),
   });
   for (const name of missing) Reflect.deleteProperty(store, name);
+  const logged: unknown[] = [];
   const limiter = createLimiter({
     store: { ...store, synchronous: isSync } as LimitStore,
     limits: LIMITS,
-    logger: false,
+    validate: false,
+    logger: (message, error) => logged.push([message, (error as Error).message]),
   });
   const used = async (): Promise<number[]> => {
     const windows = await Promise.all(['a', ONE, TWO].map((account) => limiter.peek({ account })));
     return windows.map(([window]) => (window === undefined ? NaN : window.max - window.remaining));
   };
-  return { limiter, inner, calls, used };
+  return { limiter, inner, calls, used, logged };
 }
 
 describe.each([true, false])('a store that is synchronous: %s', (isSync) => {
@@ -53,11 +55,13 @@ describe.each([true, false])('a store that is synchronous: %s', (isSync) => {
   });
 
   it('S31: a rejection is returned although an undo failed: the charge stays until its windows end', async () => {
-    const { limiter, used } = start(isSync, (call) => call === 'undo a');
+    const { limiter, used, logged } = start(isSync, (call) => call === 'undo a');
     await limiter.charge({ account: TWO, cost: 2 });
     const decision = await limiter.consume({ account: 'a', groups: GROUPS });
     expect(decision).toMatchObject({ accepted: false, rejectedBy: 'two' });
     expect(await used()).toEqual([1, 0, 2]);
+    await limiter.consume({ account: 'a', groups: GROUPS });
+    expect(logged).toEqual([[expect.stringContaining('could not be undone'), 'failed: undo a']]);
   });
 
   it('S31: a store without undo settles with a cost of 0', async () => {
