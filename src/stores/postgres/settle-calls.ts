@@ -1,8 +1,6 @@
-import { monotonicClock } from '../../core/clock.ts';
 import type { Decision } from '../../core/decision.ts';
 import { lastMsOf, type Receipted } from '../shared/settlement.ts';
-import { traceCall } from '../shared/store-tracer.ts';
-import { CallQueue, type QueuedItem } from './call-queue.ts';
+import { BatchedStatement } from './batched-statement.ts';
 import { keysOf, type LimitStoreParts } from './check-calls.ts';
 import type { Row } from './database.ts';
 import { layoutOf, windowName } from './layout.ts';
@@ -12,35 +10,21 @@ const SETTLE = `select headgate.settle_2($1::text::uuid[], $2::text::uuid[], $3:
   $5::text::bigint[], $6::text::text[], $7::text::bigint[], $8::text::bigint[], $9::text::integer[],
   $10::text::bigint[], $11::text::bigint[], $12::text::bigint, $13::text::bigint, $14::text::boolean) as settled`;
 
-/** Calls under way at the same time, each on a connection of its own. */
-const MAX_CALLS = 2;
-
-/** A settlement that waits for a call. */
-interface Settlement extends QueuedItem {
+/** A settlement of one decision. */
+interface Settlement {
   readonly decision: Decision;
   readonly change: number;
   /** Whether instances are removed that the decision started, once their counts are 0. */
   readonly isUndone: boolean;
   readonly receipted: Receipted | undefined;
-  resolve(isSettled: boolean): void;
-  reject(error: unknown): void;
 }
 
 /** Sends settlements to PostgreSQL, those that wait at the same time together. */
 export class SettleCalls {
-  readonly #parts: LimitStoreParts;
-  readonly #queue: CallQueue<Settlement>;
+  readonly #statement: BatchedStatement<Settlement, boolean>;
 
-  constructor(parts: LimitStoreParts) {
-    this.#parts = parts;
-    const { server } = parts;
-    this.#queue = new CallQueue({
-      maxCalls: MAX_CALLS,
-      maxWaitMs: server.maxWaitMs,
-      sharesRows: true,
-      send: (settlements) => this.#send(settlements),
-      giveUp: (settlements) => rejectAll(settlements, server.tooLate()),
-    });
+  constructor({ server, durable }: LimitStoreParts) {
+    this.#statement = new BatchedStatement(server, { text: SETTLE, valuesOf, further: [durable], read: readReplies });
   }
 
   /**
@@ -49,41 +33,8 @@ export class SettleCalls {
    */
   settle(decision: Decision, change: number, isUndone: boolean, pair: string, receipted?: Receipted): Promise<boolean> {
     const keys = keysOf(decision.account, decision.windowSet, pair);
-    return traceCall(
-      'limits',
-      'settle',
-      this.#parts.server.breaker,
-      () =>
-        new Promise((resolve, reject) =>
-          this.#queue.add({
-            keys,
-            addedAt: monotonicClock.now(),
-            decision,
-            change,
-            isUndone,
-            receipted,
-            resolve,
-            reject,
-          }),
-        ),
-    );
+    return this.#statement.run('settle', keys, { decision, change, isUndone, receipted });
   }
-
-  async #send(settlements: readonly Settlement[]): Promise<void> {
-    const { server, durable } = this.#parts;
-    const left = server.timeLeft((settlements[0] as Settlement).addedAt);
-    const values = [...valuesOf(settlements), server.now(), String(left), durable];
-    try {
-      const settled = await server.query(SETTLE, values, left, ([row]) => readReply(row, settlements.length));
-      for (const [i, { resolve }] of settlements.entries()) resolve(settled[i] === '1');
-    } catch (error) {
-      rejectAll(settlements, error);
-    }
-  }
-}
-
-function rejectAll(settlements: readonly Settlement[], error: unknown): void {
-  for (const { reject } of settlements) reject(error);
 }
 
 /** The parameters of `settle_2` before the time. */
@@ -118,8 +69,9 @@ function valuesOf(settlements: readonly Settlement[]): string[] {
 }
 
 /** @throws TypeError for anything that the function cannot return */
-function readReply(row: Row | undefined, settlements: number): string {
+function readReplies(row: Row | undefined, settlements: number): readonly boolean[] {
   const settled = row?.settled;
-  if (typeof settled === 'string' && settled.length === settlements && /^[01]*$/.test(settled)) return settled;
+  if (typeof settled === 'string' && settled.length === settlements && /^[01]*$/.test(settled))
+    return [...settled].map((each) => each === '1');
   throw new TypeError(`unexpected reply of PostgreSQL: ${JSON.stringify(settled)?.slice(0, 200)}`);
 }

@@ -1,8 +1,6 @@
-import { monotonicClock } from '../../core/clock.ts';
 import type { SlotReply } from '../../core/slot.ts';
 import type { SlotCommand } from '../shared/server-slots.ts';
-import { traceCall } from '../shared/store-tracer.ts';
-import { CallQueue, type QueuedItem } from './call-queue.ts';
+import { BatchedStatement } from './batched-statement.ts';
 import type { Row } from './database.ts';
 import { arrayOf, digest } from './names.ts';
 import type { Server } from './server.ts';
@@ -10,69 +8,26 @@ import type { Server } from './server.ts';
 const SLOTS = `select headgate.slots_1($1::text::uuid[], $2::text::uuid[], $3::text::text[], $4::text::bigint[],
   $5::text::integer[], $6::text::integer[], $7::text::bigint, $8::text::bigint) as slots`;
 
-/** Calls under way at the same time, each on a connection of its own. */
-const MAX_CALLS = 2;
 /** For each command '1' if its slot is held, or '0', then the slots of its route and of its account. */
 const REPLY = /^([01]):(\d{0,15}):(\d{0,15})$/;
 
-/** A command that waits for a call. */
-interface Pending extends QueuedItem, SlotCommand {
-  resolve(reply: SlotReply): void;
-  reject(error: unknown): void;
-}
-
 /** Sends commands about slots to PostgreSQL, those that wait at the same time together. */
 export class SlotCalls {
-  readonly #server: Server;
-  readonly #queue: CallQueue<Pending>;
+  readonly #statement: BatchedStatement<SlotCommand, SlotReply>;
 
   constructor(server: Server) {
-    this.#server = server;
-    this.#queue = new CallQueue({
-      maxCalls: MAX_CALLS,
-      maxWaitMs: server.maxWaitMs,
-      sharesRows: true,
-      send: (commands) => this.#send(commands),
-      giveUp: (commands) => rejectAll(commands, server.tooLate()),
-    });
+    this.#statement = new BatchedStatement(server, { text: SLOTS, valuesOf, read: readReplies });
   }
 
   /**
    * Takes, renews or releases a slot.
    * @throws PostgresSetupError, StoreTimeoutError, StoreUnavailableError
    */
-  readonly run = ({ slot, leaseMs }: SlotCommand): Promise<SlotReply> => {
-    const operation = leaseMs === 0 ? 'release_slot' : 'hold_slot';
-    const keys = [digest(slot.account)];
-    return traceCall(
-      'limits',
-      operation,
-      this.#server.breaker,
-      () =>
-        new Promise((resolve, reject) =>
-          this.#queue.add({ keys, addedAt: monotonicClock.now(), slot, leaseMs, resolve, reject }),
-        ),
-    );
-  };
-
-  async #send(commands: readonly Pending[]): Promise<void> {
-    const server = this.#server;
-    const left = server.timeLeft((commands[0] as Pending).addedAt);
-    const values = [...valuesOf(commands), server.now(), String(left)];
-    try {
-      const replies = await server.query(SLOTS, values, left, ([row]) => readReplies(row, commands.length));
-      for (const [i, { resolve }] of commands.entries()) resolve(replies[i] as SlotReply);
-    } catch (error) {
-      rejectAll(commands, error);
-    }
-  }
+  readonly run = (command: SlotCommand): Promise<SlotReply> =>
+    this.#statement.run(command.leaseMs === 0 ? 'release_slot' : 'hold_slot', [digest(command.slot.account)], command);
 }
 
-function rejectAll(commands: readonly Pending[], error: unknown): void {
-  for (const { reject } of commands) reject(error);
-}
-
-function valuesOf(commands: readonly Pending[]): string[] {
+function valuesOf(commands: readonly SlotCommand[]): string[] {
   const columns = [
     commands.map(({ slot }) => digest(slot.account)),
     commands.map(({ slot }) => digest(slot.route)),
