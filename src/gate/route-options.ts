@@ -2,7 +2,7 @@ import { checkOptions } from '../base/options.ts';
 import type { Limit, LimitInput } from '../core/limit.ts';
 import type { Cost } from '../core/unit.ts';
 import { checkCosts } from '../limits/costs.ts';
-import { parseRouteLimits } from '../limits/layers.ts';
+import { parseRouteLimits } from '../limits/layer-input.ts';
 import { type GateOptions, RESOLVERS } from './options.ts';
 import type { Resolver } from './resolver.ts';
 

@@ -16,7 +16,7 @@ export { createLeases } from '../leases/create-leases.ts';
 export type { LeaseOptions, LeaseStats, Leases } from '../leases/ports.ts';
 export type { BlockOptions } from './blocks.ts';
 export { type Groups, groupAccount } from './groups.ts';
-export type { LayeredLimits, LayerInput, LimitSet, RouteLimitInput, ScopedLimitInput } from './layers.ts';
+export type { LayeredLimits, LayerInput, LimitSet, RouteLimitInput, ScopedLimitInput } from './layer-input.ts';
 export type { Receipts } from './ports.ts';
 export { createReceipts, type ReceiptOptions } from './receipts.ts';
 export type { InFlightOptions } from './slots.ts';

@@ -1,6 +1,7 @@
 import { OptionError } from '../base/errors.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
-import { checkLimited, type Layer, type LayerInput, parseLayer } from './layers.ts';
+import { checkLimited, type LayerInput, parseLayer } from './layer-input.ts';
+import type { Layer } from './layers.ts';
 
 const NOT_RETURNED =
   'must return a list of windows, or a plain object (expected allMethods, routes, unlimited, groups or lanes)';

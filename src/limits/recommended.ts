@@ -3,7 +3,7 @@
  * @module headgate/recommended
  */
 
-import type { LimitSet } from './layers.ts';
+import type { LimitSet } from './layer-input.ts';
 
 /** Providers with a recommendation. */
 export type Provider = 'linkedin' | 'whatsapp' | 'google' | 'outlook' | 'imap' | 'telegram' | 'instagram' | 'mock';

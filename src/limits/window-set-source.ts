@@ -1,7 +1,7 @@
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { LimitInput } from '../core/limit.ts';
 import type { WindowSet } from '../core/window-set.ts';
-import type { LayeredLimits, LayerInput } from './layers.ts';
+import type { LayeredLimits, LayerInput } from './layer-input.ts';
 
 /** The account and operation that a request is limited by. */
 export interface Subject {

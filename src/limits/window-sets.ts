@@ -11,17 +11,13 @@ import { type Lanes, windowSetInLane } from './lanes.ts';
 import {
   checkLimited,
   LAYER_NAMES,
-  type Layer,
-  type LayerChange,
   type LayeredLimits,
   type LayerInput,
   layerOfRoute,
-  NO_LAYER,
-  NOTHING_BESIDE,
   parseBeside,
   parseLayer,
-  WindowSetFactory,
-} from './layers.ts';
+} from './layer-input.ts';
+import { type Layer, type LayerChange, NO_LAYER, NOTHING_BESIDE, WindowSetFactory } from './layers.ts';
 import { hiddenChanges, type LimitsBeneath } from './limits-beneath.ts';
 import { compiledLayers } from './limits-function.ts';
 import { WindowSetCache } from './window-set-cache.ts';

@@ -1,7 +1,8 @@
 import { type Adjustment, type TargetLayer, targetKey } from '../core/adjustment.ts';
 import type { Limit, LimitName } from '../core/limit.ts';
 import { groupOf } from '../limits/groups.ts';
-import { type Layer, layerOfRoute, limitOf } from '../limits/layers.ts';
+import { layerOfRoute } from '../limits/layer-input.ts';
+import { type Layer, limitOf } from '../limits/layers.ts';
 import type { Subject } from '../limits/window-set-source.ts';
 import type { WindowSets } from '../limits/window-sets.ts';
 
