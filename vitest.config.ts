@@ -13,7 +13,7 @@ const ADAPTERS = ['test/adapters/**/*.test.ts'];
 /** Some of them, behind Hono's server, which replaces the global `Response` when it is loaded. */
 const WEB = [
   'test/adapters/{elysia,fetch,h3,hono,own-answers,per-address}.test.ts',
-  'test/adapters/web/passed-on.test.ts',
+  'test/adapters/web/{cooldown,passed-on}.test.ts',
 ];
 
 /** The benchmarks' own parts, and the model of the claim protocol: they change seldom, so the nightly run tests them. */

@@ -53,7 +53,8 @@ describe('examples in README and docs', () => {
 
   it('compile, strictly, against the built types', () => expect(faults).toBe(''));
 
-  it.each(examples.filter((example) => !isServer(example)))(
+  // Some at a time: many of them wait for a timer, or for a connection that closes. Each has ports of its own.
+  it.concurrent.each(examples.filter((example) => !isServer(example)))(
     '$name runs and prints what the page says',
     async ({ name, output }) => {
       const { stdout: printed, stderr } = await run(process.execPath, [`${name}.mjs`], {
@@ -69,7 +70,7 @@ describe('examples in README and docs', () => {
 
   // coming-from.nightly.test.ts sends requests to the others, and compares the answers with those of other libraries.
   const asked = examples.filter((example) => isServer(example) && !example.name.startsWith('docs-from-'));
-  it.each(asked)('$name serves', async ({ name, code }) => {
+  it.concurrent.each(asked)('$name serves', async ({ name, code }) => {
     const port = /\.listen\((?:\{ port: )?(\d+)/.exec(code)?.[1];
     const server = spawn(process.execPath, [`${name}.mjs`], { cwd: FOLDER, stdio: 'inherit', env: environment() });
     try {

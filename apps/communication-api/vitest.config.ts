@@ -85,7 +85,7 @@ export const projects = [
   // side than elsewhere, and no browser beside them.
   project('service-process', PROCESS, {
     isolate: true,
-    maxConcurrency: 11,
+    maxConcurrency: 13,
     maxWorkers: availableParallelism() + 2,
     testTimeout: 300_000,
     sequence: { groupOrder: 4 },

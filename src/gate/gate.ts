@@ -113,8 +113,8 @@ export interface Settlement {
    */
   readonly stripRateLimit: boolean;
   /**
-   * Given if the answer may change a cooldown in the store: resolves after that, and never rejects. A client that gets the
-   * answer afterwards finds its account paused in every process (S30).
+   * Given if the provider refused the request and a cooldown may begin: resolves once it is stored, and never rejects. A
+   * client that gets the answer afterwards finds its account paused in every process (S30).
    */
   readonly cooling?: Promise<unknown> | undefined;
 }

@@ -1,9 +1,8 @@
 import { CostError, OptionError } from '../base/errors.ts';
 import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
-import type { Cost } from '../core/unit.ts';
 import { EVERY_ROUTE } from '../core/window-set.ts';
 import type { Cooldown } from '../limits/cooldown.ts';
-import type { Groups } from '../limits/groups.ts';
+import type { LimitRequest } from '../limits/ports.ts';
 import type { GateEntries } from './entries.ts';
 import type { GateAnswer } from './gate.ts';
 import type { GateChecks } from './gate-checks.ts';
@@ -89,7 +88,7 @@ export class LimitStage<Request> {
     if (account === undefined) return this.enterWithoutAccount(request, requestId);
     if (typeof account !== 'string') return this.#entries.fail(request, requestId, badAccount(account));
     this.#checks?.resolved(account);
-    const { provider, plan, groups, lane, cost, cached } = this.#options;
+    const { provider, plan, groups, lane, cost, cached, limits } = this.#options;
     const isCached = cached === undefined ? false : callResolver('cached', cached, request);
     const providerName = provider === undefined ? undefined : callResolver('provider', provider, request);
     const planName = plan === undefined ? undefined : callResolver('plan', plan, request);
@@ -97,21 +96,31 @@ export class LimitStage<Request> {
     const laneName = lane === undefined ? undefined : callResolver('lane', lane, request);
     const units = cost === undefined ? 1 : callResolver('cost', cost, request);
     const isNamed = !(isPromise(providerName) || isPromise(planName) || isPromise(groupIds) || isPromise(laneName));
+    // The limiter must not take the name of every route for a route.
+    const named = this.#options.route === undefined ? undefined : route;
     if (isNamed && !(isPromise(units) || isPromise(isCached)))
-      return this.#consume(
-        request,
-        requestId,
+      return this.#consume(request, requestId, isCached, {
         account,
-        route,
-        isCached,
-        providerName,
-        planName,
-        groupIds,
-        laneName,
-        units,
-      );
+        route: named,
+        provider: providerName,
+        plan: planName,
+        groups: groupIds,
+        lane: laneName,
+        cost: units,
+        limits,
+      });
     return Promise.all([isCached, providerName, planName, groupIds, laneName, units]).then(
-      (values) => this.#consume(request, requestId, account, route, ...values),
+      ([isServed, ofProvider, ofPlan, inGroups, inLane, costs]) =>
+        this.#consume(request, requestId, isServed, {
+          account,
+          route: named,
+          provider: ofProvider,
+          plan: ofPlan,
+          groups: inGroups,
+          lane: inLane,
+          cost: costs,
+          limits,
+        }),
       (error: unknown) => this.#entries.fail(request, requestId, error),
     );
   }
@@ -119,14 +128,8 @@ export class LimitStage<Request> {
   #consume(
     request: Request,
     requestId: string | undefined,
-    account: string,
-    route: string,
     isCached: boolean,
-    provider: string | undefined,
-    plan: string | undefined,
-    groups: Groups | undefined,
-    lane: string | undefined,
-    cost: Cost | undefined,
+    limited: LimitRequest,
   ): MaybePromise<GateAnswer | GatePassage> {
     if (isCached === true) return this.#entries.skip(requestId, 'cached');
     // Any other truthy value would let a request past its limit by accident.
@@ -136,14 +139,10 @@ export class LimitStage<Request> {
         requestId,
         new StageError('cached', new OptionError('cached', isCached, BAD_CACHED)),
       );
-    const { limits, route: routeOption } = this.#options;
     const limiter = this.#cooldown ?? this.#options.limiter;
-    // The limiter must not take the name of every route for a route.
-    const named = routeOption === undefined ? undefined : route;
-    const limited = { account, route: named, provider, plan, groups, lane, cost, limits };
     try {
       // The limiter would take it for the default.
-      if (cost === undefined) throw new CostError(cost);
+      if (limited.cost === undefined) throw new CostError(limited.cost);
       if (limiter.synchronous) return this.#entries.decided(request, requestId, limiter.consumeSync(limited));
     } catch (error) {
       return this.#entries.fail(request, requestId, new StageError('limits', error));

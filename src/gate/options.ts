@@ -10,7 +10,7 @@ import type { KeepField } from '../http/stored-response.ts';
 import type { KeyOpener } from '../idempotency/idempotency.ts';
 import { type CooldownOptions, cooldownSettings } from '../limits/cooldown-options.ts';
 import type { Groups } from '../limits/groups.ts';
-import { groupsOf, layerFields, needsRoute, partsOf } from '../limits/limiter-parts.ts';
+import { groupsOf, hasNone, layerFields, needsRoute, partsOf } from '../limits/limiter-parts.ts';
 import type { Limiter } from '../limits/ports.ts';
 import { ROUTE_NEEDED } from '../limits/window-set-cache.ts';
 import type { GateEvent } from './events.ts';
@@ -260,8 +260,9 @@ export function checkGateOptions<Request>(options: GateOptions<Request>, hasRout
     const reason = `${NOT_RESOLVER}: without it, limits.${ignored}s of the limiter would never apply`;
     throw new OptionError(ignored, undefined, `${reason}. () => undefined if only routes of this gate set it`);
   }
-  if (options.groups === undefined && groupsOf(limiter).length > 0)
-    throw new OptionError('groups', undefined, `${NOT_RESOLVER}: ${GROUPS_UNUSED}`);
+  checkGroups(options);
+  if (options.lane !== undefined && hasNone(limiter, 'lanes'))
+    throw new OptionError('lane', options.lane, 'the limits of the limiter have no lanes: add limits.lanes', 'given');
   checkIdempotency(options);
   checkFunctions(options, FUNCTIONS);
   const { providerAnswers = false } = options;
@@ -277,6 +278,16 @@ export function checkGateOptions<Request>(options: GateOptions<Request>, hasRout
   createMisuseLog(options);
   checkAnswers(options);
   checkOneOf('problemMediaType', problemMediaType, MEDIA_TYPES);
+}
+
+/** @throws OptionError */
+function checkGroups<Request>({ limiter, groups, describe }: GateOptions<Request>): void {
+  if (groups === undefined && groupsOf(limiter).length > 0)
+    throw new OptionError('groups', undefined, `${NOT_RESOLVER}: ${GROUPS_UNUSED}`);
+  if (groups !== undefined && hasNone(limiter, 'groups'))
+    throw new OptionError('groups', groups, 'the limits of the limiter have no groups: add limits.groups', 'given');
+  if (groups === undefined && describe !== undefined)
+    throw new OptionError('describe', describe, 'needs groups, whose names it gets', 'given');
 }
 
 export function isProviderAnswers(value: unknown): value is ProviderAnswers {

@@ -187,21 +187,22 @@ export class GatePassage implements Passage {
   }
 
   settle(outcome: GateOutcome): Settlement {
-    const { status, cached = false, fromGate = false, unanswered = false, header = noField } = outcome;
+    const { status, cached = false, fromGate = false, header = noField } = outcome;
     const isRefusal = status === 429 || this.pauses?.isRefusal(status, header);
     const provider = !fromGate && isRefusal ? this.#isProviders(outcome) : false;
     let cooling: Promise<unknown> | undefined;
     if (this.#state === 'open') {
       this.#state = 'settled';
-      // Only of a refusal is it known whose it is. Any other answer came past the provider.
-      if (!unanswered && (isRefusal ? provider !== false : this.#isPastProvider(outcome)))
-        cooling = this.#reportOnce(status, header);
+      // Only of a refusal is it known whose it is. Any other answer came past the provider, and need not wait: until the
+      // pause is ended, requests are rejected as before.
+      if (!isRefusal) this.#reportOnce(outcome, this.#isPastProvider(outcome));
+      else cooling = this.#reportOnce(outcome, provider !== false);
       if (cached) void this.#settleCharge(0);
       else if (!fromGate) this.#applyFinalCost(outcome);
       // The handler was not reached, so a retry must be able to run it (I6).
       if (fromGate) this.#releasing = this.#releaseClaim?.();
     }
-    if (status !== 429) return { headers: this.#isShown() ? this.headers : this.marks, stripRateLimit: false };
+    if (status !== 429) return { headers: this.#isShown() ? this.headers : this.marks, stripRateLimit: false, cooling };
     if (provider === false) return { headers: this.marks, stripRateLimit: false };
     this.events.emit({ type: 'provider_rejected', requestId: this.requestId, decision: this.decision });
     return { headers: this.marks, stripRateLimit: provider !== 'pass', cooling };
@@ -247,8 +248,12 @@ export class GatePassage implements Passage {
     return !(cached || fromGate || this.options.providerAnswers === false);
   }
 
-  #reportOnce(status: number, field: ReadField): Promise<unknown> | undefined {
-    return this.pauses === undefined || this.#isReported ? undefined : this.#report(status, field);
+  #reportOnce(
+    { status, unanswered, header = noField }: GateOutcome,
+    isProviders: boolean,
+  ): Promise<unknown> | undefined {
+    if (unanswered || !isProviders || this.pauses === undefined || this.#isReported) return undefined;
+    return this.#report(status, header);
   }
 
   /** Never rejects. */

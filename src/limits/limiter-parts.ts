@@ -48,6 +48,15 @@ export function groupsOf(limiter: Limiter): readonly string[] {
   return partsOf(limiter)?.windowSets.groups ?? [];
 }
 
+/**
+ * Whether no request of a limiter can name a group, or a lane. Limits that do not list their lanes, such as a function, say
+ * only with a request what they have.
+ */
+export function hasNone(limiter: Limiter, name: 'groups' | 'lanes'): boolean {
+  const { lanes, groups = [] } = partsOf(limiter)?.windowSets ?? {};
+  return lanes !== undefined && (name === 'lanes' ? lanes : groups).length === 0;
+}
+
 /** Whether each request of a limiter must name its route. */
 export function needsRoute(limiter: Limiter): boolean {
   return partsOf(limiter)?.windowSets.needsRoute ?? true;

@@ -63,7 +63,10 @@ export interface WindowSetSource {
    * warns if no request has one.
    */
   readonly layerFields?: readonly ('plan' | 'provider')[] | undefined;
-  /** The lanes of the limits. If there are any, the limiter warns if no request names one. */
+  /**
+   * The lanes of the limits. If there are any, the limiter warns if no request names one. With an empty list, a gate may
+   * have neither a `lane` nor, without `groups`, a resolver of groups.
+   */
   readonly lanes?: readonly string[] | undefined;
   /**
    * Returns the routes that the limits of a subject name. Without it, `limiter.usage` shows `limitedRoutes`.

@@ -162,9 +162,9 @@ export class WindowSets implements WindowSetSource {
     return [...new Set(layers.flatMap((layer) => (typeof layer === 'function' ? [] : [...layer.routes])))];
   }
 
-  /** The lanes by name. Empty if `limits` is a function. */
-  get lanes(): readonly string[] {
-    return [...this.shares.keys()];
+  /** The names of the lanes; undefined if `limits` is a function. */
+  get lanes(): readonly string[] | undefined {
+    return this.mayWait ? undefined : [...this.shares.keys()];
   }
 
   /** The same lanes, with their shares. */

@@ -73,7 +73,7 @@ export class AdjustedWindowSets {
     return this.#windowSets.groups;
   }
 
-  get lanes(): readonly string[] {
+  get lanes(): readonly string[] | undefined {
     return this.#windowSets.lanes;
   }
 

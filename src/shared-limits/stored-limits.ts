@@ -133,7 +133,7 @@ export class StoredLimits implements SharedLimits {
     return this.#windowSets.groups;
   }
 
-  get lanes(): readonly string[] {
+  get lanes(): readonly string[] | undefined {
     return this.#windowSets.lanes;
   }
 

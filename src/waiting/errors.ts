@@ -9,7 +9,10 @@ export class WaitTooLongError extends HeadgateError {
     readonly waitMs: number,
     readonly maxWaitMs: number,
   ) {
-    super('wait_too_long', `the job has to wait ${waitMs} ms more, and its maxWaitMs is ${maxWaitMs}`);
+    super(
+      'wait_too_long',
+      `the job must wait at least ${waitMs} ms more, and so longer than its maxWaitMs of ${maxWaitMs} ms`,
+    );
   }
 }
 

@@ -1,8 +1,8 @@
 /** S31: groups of a request at a gate. */
 import { expect, it } from 'vitest';
 import type { GateEvent } from '../../src/gate/index.ts';
-import { createGate, createLimiter, type GateOptions } from '../../src/index.ts';
-import { groupAccount } from '../../src/limits/index.ts';
+import { createGate, createLimiter, type GateOptions, type Limits } from '../../src/index.ts';
+import { groupAccount, type WindowSetSource } from '../../src/limits/index.ts';
 import { createMemoryAdjustments } from '../../src/memory.ts';
 import { createSharedLimits } from '../../src/shared-limits/index.ts';
 
@@ -111,4 +111,20 @@ it.each([
   expect(createGate({ ...options, groups: () => undefined }).with({ groups: () => ({ customer: 'x' }) }).throws).toBe(
     false,
   );
+});
+
+it('S31: a gate with `groups` needs limits of groups, if the limits can be known', () => {
+  const groups = () => ({ customer: 'x' });
+  const create = (limits: Limits | WindowSetSource) =>
+    createGate({ limiter: createLimiter({ limits }), account: () => 'a', groups });
+  expect(() => create(['10/1m'])).toThrow('groups: the limits of the limiter have no groups: add limits.groups');
+  const base = () => ['10/1m'];
+  expect(() => create(base)).not.toThrow();
+  const shared = createSharedLimits({ base, adjustments: createMemoryAdjustments() });
+  expect(() => create(shared)).not.toThrow();
+});
+
+it('S31: `describe` needs `groups`', () => {
+  const options = { limiter: createLimiter({ limits: ['10/1m'] }), account: () => 'a' };
+  expect(() => createGate({ ...options, describe: () => 'your organisation' })).toThrow('describe: needs groups');
 });

@@ -1,6 +1,9 @@
 import { expect, it } from 'vitest';
 import type { GateEntry, GateEvent } from '../../src/gate/index.ts';
-import { createGate, createLimiter, type GateOptions } from '../../src/index.ts';
+import { createGate, createLimiter, type GateOptions, type Limits } from '../../src/index.ts';
+import type { WindowSetSource } from '../../src/limits/index.ts';
+import { createMemoryAdjustments } from '../../src/memory.ts';
+import { createSharedLimits } from '../../src/shared-limits/index.ts';
 
 interface Request {
   readonly lane?: string | undefined;
@@ -60,4 +63,15 @@ it('S28: an unknown lane is a 500, which charges nothing and is an event', async
 it('lane must be a function of the request, or of a route a name', () => {
   expect(() => gateOf({ lane: 'bulk' as never })).toThrow('lane: must be a function');
   expect(() => gateOf().gate.with({ lane: 5 as never })).toThrow('lane: must be a function');
+});
+
+it('S28: a gate with `lane` needs limits with lanes, if the limits can be known', () => {
+  const lane = () => 'bulk';
+  const create = (limits: Limits | WindowSetSource) =>
+    createGate({ limiter: createLimiter({ limits }), account: () => 'a', lane });
+  expect(() => create(['10/1m'])).toThrow('lane: the limits of the limiter have no lanes: add limits.lanes');
+  const base = () => ['10/1m'];
+  expect(() => create(base)).not.toThrow();
+  const shared = createSharedLimits({ base, adjustments: createMemoryAdjustments() });
+  expect(() => create(shared)).not.toThrow();
 });

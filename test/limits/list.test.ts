@@ -212,7 +212,7 @@ it('S34: jobs wait without a route', async () => {
   const limiter = limiterOf(['1/1m']);
   const worker = createJobWorker(limiter);
   expect((await worker.acquire({ account: 'a' })).route).toBe('*');
-  await expect(worker.acquire({ account: 'a' }, { maxWaitMs: 0 })).rejects.toThrow(/has to wait/);
+  await expect(worker.acquire({ account: 'a' }, { maxWaitMs: 0 })).rejects.toThrow(/must wait at least/);
   await worker.close();
 });
 

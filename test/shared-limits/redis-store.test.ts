@@ -1,6 +1,6 @@
 /** What only adjustments in Redis can show: lost data, old data, values of others, and how long a key is stored. */
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import type { Redis } from 'ioredis';
+import { describe, expect, it } from 'vitest';
 import type { AdjustedLimit, AdjustmentEntry, AdjustTarget, Head } from '../../src/core/adjustment.ts';
 import { parseLimit } from '../../src/core/limit.ts';
 import type { AdjustmentStore } from '../../src/shared-limits/ports.ts';
@@ -14,11 +14,9 @@ import {
 } from '../../src/shared-limits/stores/redis-reply.ts';
 import { adjustmentKeys } from '../../src/stores/redis/keys.ts';
 import { slotOf } from '../../src/stores/redis/server-of.ts';
+import { redisForFile } from '../support/ioredis-for-file.ts';
 
-const { port } = inject('redis');
-const client = new Redis({ port, host: '127.0.0.1' });
-beforeAll(() => client.ping());
-afterAll(() => client.disconnect());
+const client = redisForFile();
 
 let prefixes = 0;
 const newPrefix = (): string => `adjustments-${process.pid}-${prefixes++}`;

@@ -270,7 +270,7 @@ describe('maxWaitMs', () => {
       name: 'WaitTooLongError',
       waitMs: 1_000,
       maxWaitMs: 500,
-      message: 'the job has to wait 1000 ms more, and its maxWaitMs is 500',
+      message: 'the job must wait at least 1000 ms more, and so longer than its maxWaitMs of 500 ms',
     });
   });
 

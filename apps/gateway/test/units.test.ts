@@ -15,6 +15,18 @@ const ROUTES = [
   { route: CHAT, account: 'query.id', cost: { requests: 1, tokens: 400 }, finalCost: { tokens: 'x-tokens-used' } },
   { route: 'GET /models', account: 'query.id' },
 ];
+/** What every config of this file says. */
+const COMMON = {
+  admin: ADMIN,
+  log: { level: 'info', account: true },
+  headers: ['x-ratelimit', 'ietf'],
+  keys: [
+    { sha256: sha256(TOKEN), name: 'first', application: 'app_1' },
+    { token: SERVICE, application: 'app_1', role: 'service' },
+  ],
+  accounts: Array.from({ length: 9 }, (_, i) => ({ id: `acc_${i}`, application: 'app_1' })),
+  clientAddress: { trustedProxies: ['127.0.0.1'] },
+};
 let gateway: DecidingGateway;
 let upstream: Upstream;
 /** What the upstream says that the next request used. */
@@ -26,20 +38,7 @@ beforeAll(async () => {
     response.writeHead(200, used === undefined ? {} : { 'X-Tokens-Used': used });
     response.end('{}');
   });
-  gateway = await startDeciding({
-    upstream: upstream.url,
-    admin: ADMIN,
-    log: { level: 'info', account: true },
-    headers: ['x-ratelimit', 'ietf'],
-    keys: [
-      { sha256: sha256(TOKEN), name: 'first', application: 'app_1' },
-      { token: SERVICE, application: 'app_1', role: 'service' },
-    ],
-    accounts: Array.from({ length: 9 }, (_, i) => ({ id: `acc_${i}`, application: 'app_1' })),
-    routes: ROUTES,
-    clientAddress: { trustedProxies: ['127.0.0.1'] },
-    limits: LIMITS,
-  });
+  gateway = await startDeciding({ ...COMMON, upstream: upstream.url, routes: ROUTES, limits: LIMITS });
 });
 
 const chat = (id: string) => gateway.ask('POST', `/chat?id=${id}`);
@@ -253,19 +252,11 @@ describe('a config', () => {
 /** The config of the gateway with other limits and routes. */
 function configWith(limits: object, routes: readonly object[] = ROUTES): Record<string, unknown> {
   return {
+    ...COMMON,
     upstream: upstream?.url ?? 'http://127.0.0.1:1',
     listen: { host: '127.0.0.1', port: 0 },
-    admin: ADMIN,
     decisions: { host: '127.0.0.1', port: 0, secret: 'a-secret-of-receipts-0123456789abcdef' },
-    log: { level: 'info', account: true },
-    headers: ['x-ratelimit', 'ietf'],
-    keys: [
-      { sha256: sha256(TOKEN), name: 'first', application: 'app_1' },
-      { token: SERVICE, application: 'app_1', role: 'service' },
-    ],
-    accounts: Array.from({ length: 9 }, (_, i) => ({ id: `acc_${i}`, application: 'app_1' })),
     routes,
-    clientAddress: { trustedProxies: ['127.0.0.1'] },
     limits,
   };
 }

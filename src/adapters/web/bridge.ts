@@ -99,17 +99,17 @@ function leaveGate(entry: GateEntry, exchange: WebExchange): MaybePromise<unknow
   if (entry.recording !== undefined) return proceedRecorded(entry, entry.recording, exchange);
   // A runtime may leave the body of a client that disconnected unread.
   if (entry.holdsSlot) request.signal?.addEventListener('abort', () => endPassage(entry, exchange), { once: true });
-  const failed = (error: unknown): never => {
-    if (isThrownResponse(error, exchange)) throw finish(error, entry, exchange);
-    entry.settle({ status: exchange.results?.thrown(error, exchange.request).status ?? 500 });
+  const failed = (error: unknown): MaybePromise<unknown> => {
+    if (isThrownResponse(error, exchange))
+      return after(finish(error, entry, exchange), (value) => leave({ value, isThrown: true }));
+    const { cooling } = entry.settle({ status: exchange.results?.thrown(error, exchange.request).status ?? 500 });
     endPassage(entry, exchange);
-    throw error;
+    return after(cooling, () => leave({ value: error, isThrown: true }));
   };
   try {
-    const result = exchange.proceed();
-    const finished = (value: unknown): unknown => finish(responseOf(value, exchange), entry, exchange);
+    const left = after(exchange.proceed(), (value) => finish(responseOf(value, exchange), entry, exchange));
     // Its response may be unusable, such as one whose body was read.
-    return isPromise(result) ? result.then(finished).catch(failed) : finished(result);
+    return isPromise(left) ? left.catch(failed) : left;
   } catch (error) {
     return failed(error);
   }
@@ -169,7 +169,7 @@ async function runRecorded(
   let response: Response;
   let captured: Captured;
   try {
-    response = editHeaders(settle(value, passage, exchange) as Response, {}, REPLAY_MARKS);
+    response = editHeaders((await settle(value, passage, exchange)) as Response, {}, REPLAY_MARKS);
     const kept = isThrown ? (results?.ofThrown(recording) ?? recording) : recording;
     captured = await captureAnswer(response, kept, request.method !== 'HEAD');
   } catch (error) {
@@ -201,8 +201,9 @@ async function storeResult(
   const outcome = outcomeOf(result, exchange);
   const isFromCache = (exchange.request as MarkedRequest)[FROM_CACHE] === true;
   const status = result.isThrown ? outcome.status : settledStatus(result.value, exchange);
-  passage.settle({ status, cached: isFromCache });
+  const { cooling } = passage.settle({ status, cached: isFromCache });
   const instead = await recording.store(outcome);
+  await cooling;
   return instead === undefined ? leave(result) : answer(instead, exchange);
 }
 
@@ -234,9 +235,12 @@ function answer(reply: Reply, exchange: WebExchange): unknown {
 }
 
 /** Settles a passage, and ends it when the body of the response was read to its end, or will be read no more. */
-function finish(value: unknown, passage: Passage, exchange: WebExchange): unknown {
-  const response = settle(value, passage, exchange);
-  if (!passage.holdsSlot) return response;
+function finish(value: unknown, passage: Passage, exchange: WebExchange): MaybePromise<unknown> {
+  const settled = settle(value, passage, exchange);
+  return passage.holdsSlot ? after(settled, (response) => endWithBody(response, passage, exchange)) : settled;
+}
+
+function endWithBody(response: unknown, passage: Passage, exchange: WebExchange): unknown {
   const { method } = exchange.request;
   const end = (): void => endPassage(passage, exchange);
   const body = isResponse(response) && !isUpgrade(response) && method !== 'HEAD' ? response.body : null;
@@ -254,18 +258,22 @@ function endPassage(passage: Passage, { waitUntil }: WebExchange): void {
   if (isPromise(ending)) waitUntil?.(ending);
 }
 
-/** Settles a passage now that its response is known, and adds the gate's fields to the response. */
-function settle(response: unknown, passage: Passage, exchange: WebExchange): unknown {
+/**
+ * Settles a passage now that its response is known, and adds the gate's fields to the response. A refusal of the provider
+ * leaves once its pause is stored, so that no other process lets a request of its client through (S30).
+ */
+function settle(response: unknown, passage: Passage, exchange: WebExchange): MaybePromise<unknown> {
   const request: MarkedRequest = exchange.request;
   const status = settledStatus(response, exchange);
-  const { headers, stripRateLimit } = passage.settle({
+  const { headers, stripRateLimit, cooling } = passage.settle({
     status,
     cached: request[FROM_CACHE] === true,
     fromGate: request[ANSWER] === 0 || request[ANSWER] === status,
     header: (name) => (isResponse(response) ? (response.headers.get(name) ?? undefined) : undefined),
   });
   if (!isResponse(response) || isUpgrade(response)) return response;
-  return editHeaders(response, headers, stripRateLimit ? NUMBER_FIELD_NAMES : NONE);
+  const edited = editHeaders(response, headers, stripRateLimit ? NUMBER_FIELD_NAMES : NONE);
+  return after(cooling, () => edited);
 }
 
 /** Sets and removes fields. An immutable response, such as a redirect or a result of `fetch()`, is copied. */

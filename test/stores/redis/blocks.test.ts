@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { accountOn, idOf, startCluster, tell } from 'headgate-testbed/redis-cluster';
 import { startRedis } from 'headgate-testbed/redis-server';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
+import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { BlockedDecision } from '../../../src/core/blocked-decision.ts';
 import type { Decision } from '../../../src/core/decision.ts';
 import { parseLimit } from '../../../src/core/limit.ts';
@@ -12,12 +12,11 @@ import { createWindowSet, type WindowSet } from '../../../src/core/window-set.ts
 import { rateLimitFields } from '../../../src/http/rate-limit-fields.ts';
 import { createRedisStore, type RedisStore, type RedisStoreOptions } from '../../../src/stores/redis/limits.ts';
 import type { OnStoreFailure } from '../../../src/stores/shared/failover.ts';
+import { redisForFile } from '../../support/ioredis-for-file.ts';
 import { CLUSTER_CLIENTS } from '../../support/redis-clients.ts';
 
 const { port } = inject('redis');
-const client = new Redis({ port, host: '127.0.0.1' });
-beforeAll(() => client.ping());
-afterAll(() => client.disconnect());
+const client = redisForFile();
 
 let prefixes = 0;
 const newPrefix = (): string => `blocks-${process.pid}-${prefixes++}`;

@@ -1,17 +1,15 @@
 /** What only a cooldown in Redis can show: gates of several processes, at the same time, and an outage. */
 import { startRedis } from 'headgate-testbed/redis-server';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { GateEntry, Passage } from '../../../src/gate/gate.ts';
 import type { GateEvent } from '../../../src/gate/index.ts';
 import { createGate, createLimiter } from '../../../src/index.ts';
 import { createLeases } from '../../../src/leases/create-leases.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
+import { redisForFile } from '../../support/ioredis-for-file.ts';
 
-const { port } = inject('redis');
-const client = new Redis({ port, host: '127.0.0.1' });
-beforeAll(() => client.ping());
-afterAll(() => client.disconnect());
+const client = redisForFile();
 
 let prefixes = 0;
 const newPrefix = (): string => `cooldown-${process.pid}-${prefixes++}`;

@@ -1,12 +1,9 @@
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createLimiter, type Limiter, type LimiterOptions } from '../../../src/index.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
+import { redisForFile } from '../../support/ioredis-for-file.ts';
 
-const { port } = inject('redis');
-const client = new Redis({ port, host: '127.0.0.1' });
-beforeAll(() => client.ping());
-afterAll(() => client.disconnect());
+const client = redisForFile();
 
 let prefixes = 0;
 /** Two limiters as two processes have them: they share only the server. */

@@ -3,18 +3,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { startCpuTimer } from 'headgate-testbed/cpu-timer';
 import { startTcpProxy } from 'headgate-testbed/tcp-proxy';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { describe, expect, inject, it } from 'vitest';
 import { monotonicClock } from '../../../src/core/clock.ts';
 import { Decision } from '../../../src/core/decision.ts';
 import { parseLimit } from '../../../src/core/limit.ts';
 import { createWindowSet, type WindowSet } from '../../../src/core/window-set.ts';
 import { createRedisStore, type RedisStore } from '../../../src/stores/redis/limits.ts';
 import { Denials } from '../../../src/stores/shared/denials.ts';
+import { redisForFile } from '../../support/ioredis-for-file.ts';
 
 const { port } = inject('redis');
-const client = new Redis({ port, host: '127.0.0.1' });
-beforeAll(() => client.ping());
-afterAll(() => client.disconnect());
+const client = redisForFile();
 
 let stores = 0;
 const newPrefix = (): string => `denials-${process.pid}-${stores++}`;

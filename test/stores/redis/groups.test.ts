@@ -1,20 +1,13 @@
 /** S31 on real servers: groups of requests of two processes, on one server and on a cluster, whose subjects share no slot. */
-import { Cluster, Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { type Cluster, Redis } from 'ioredis';
+import { describe, expect, it } from 'vitest';
 import { createLimiter } from '../../../src/index.ts';
 import { createLeases, groupAccount } from '../../../src/limits/index.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { raceForGroup } from '../../support/group-race.ts';
+import { clusterForFile, redisForFile } from '../../support/ioredis-for-file.ts';
 
-const { port, clusterPorts } = inject('redis');
-const clients = {
-  server: new Redis({ port, host: '127.0.0.1' }),
-  cluster: new Cluster(clusterPorts.map((each) => ({ host: '127.0.0.1', port: each }))),
-};
-beforeAll(() => Promise.all(Object.values(clients).map((client) => client.ping())));
-afterAll(() => {
-  for (const client of Object.values(clients)) client.disconnect();
-});
+const clients = { server: redisForFile(), cluster: clusterForFile() };
 
 let prefixes = 0;
 const storeOf = (client: Redis | Cluster, prefix: string, options = {}) =>

@@ -1,27 +1,16 @@
 /** S28: lanes on a server. */
 import fc from 'fast-check';
 import { NIGHTLY } from 'headgate-testbed/nightly';
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import type { Redis } from 'ioredis';
+import { expect, it } from 'vitest';
 import { createLimiter, type LimiterOptions } from '../../../src/index.ts';
 import { createRedisStore, type RedisStoreOptions } from '../../../src/stores/redis/limits.ts';
 import { createFakeClock } from '../../../src/testing/fake-clock.ts';
+import { clusterForFile, redisForFile } from '../../support/ioredis-for-file.ts';
 import { expectLanes, laneHistories, limitsOf } from '../../support/lane-histories.ts';
-import { CLUSTER_CLIENTS, type ConnectedClient } from '../../support/redis-clients.ts';
 
-const { port, clusterPorts } = inject('redis');
-const client = new Redis({ port, host: '127.0.0.1' });
-let cluster: ConnectedClient;
-beforeAll(async () => {
-  await client.ping();
-  cluster = await (CLUSTER_CLIENTS['ioredis Cluster by default'] as NonNullable<(typeof CLUSTER_CLIENTS)[string]>)(
-    clusterPorts,
-  );
-});
-afterAll(async () => {
-  client.disconnect();
-  await cluster.disconnect();
-});
+const client = redisForFile();
+const cluster = clusterForFile();
 
 const RUNS = NIGHTLY ? 1_000 : 30;
 let stores = 0;
@@ -30,7 +19,7 @@ const newStore = (options: RedisStoreOptions = {}, on: unknown = client) =>
 
 it.each([
   ['Redis', () => client],
-  ['a cluster', () => cluster.client],
+  ['a cluster', () => cluster],
 ])('S28: random histories on %s are as the model says', async (_, clientOf) => {
   await fc.assert(
     fc.asyncProperty(laneHistories(true), async (history) => {

@@ -1,23 +1,16 @@
 /** S33 on real servers: units on one server and on a cluster, where an account's units share a slot. */
 import fc from 'fast-check';
 import { NIGHTLY } from 'headgate-testbed/nightly';
-import { Cluster, Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+
+import { describe, expect, it } from 'vitest';
 import { createLimiter } from '../../../src/index.ts';
 import { createLeases } from '../../../src/limits/index.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
 import { createFakeClock } from '../../../src/testing/fake-clock.ts';
+import { clusterForFile, redisForFile } from '../../support/ioredis-for-file.ts';
 import { hasWindows, runUnitHistory, unitHistory } from '../../support/unit-histories.ts';
 
-const { port, clusterPorts } = inject('redis');
-const clients = {
-  server: new Redis({ port, host: '127.0.0.1' }),
-  cluster: new Cluster(clusterPorts.map((each) => ({ host: '127.0.0.1', port: each }))),
-};
-beforeAll(() => Promise.all(Object.values(clients).map((client) => client.ping())));
-afterAll(() => {
-  for (const client of Object.values(clients)) client.disconnect();
-});
+const clients = { server: redisForFile(), cluster: clusterForFile() };
 
 let prefixes = 0;
 const newPrefix = (): string => `units-${process.pid}-${prefixes++}`;

@@ -13,17 +13,37 @@ import {
 const isIdle = (fixture: AdapterFixture): Promise<void> =>
   waitUntil(() => fixture.running === 0, 'no request in flight');
 
+/** The handler answers `done` once the result is resolved. */
+function answerLater(fixture: AdapterFixture): ReturnType<typeof deferred> {
+  const mayRespond = deferred();
+  fixture.handler = async (_, write) => {
+    await mayRespond.promise;
+    write({ body: 'done' });
+  };
+  return mayRespond;
+}
+
+/** The handler streams `one `, and `two` once the result is resolved. */
+function streamLater(fixture: AdapterFixture): ReturnType<typeof deferred> {
+  const mayEnd = deferred();
+  fixture.handler = (_, write) =>
+    write({
+      body: (async function* () {
+        yield* chunks('one ');
+        await mayEnd.promise;
+        yield* chunks('two');
+      })(),
+    });
+  return mayEnd;
+}
+
 /** Cases about requests in flight (S29). */
 export const IN_FLIGHT_CASES: readonly AdapterCase[] = [
   {
     name: 'S29: a request is in flight until its response has ended; one too many gets a 429 without retry-after',
     options: { inFlight: 1 },
     async run(fixture) {
-      const mayRespond = deferred();
-      fixture.handler = async (_, write) => {
-        await mayRespond.promise;
-        write({ body: 'done' });
-      };
+      const mayRespond = answerLater(fixture);
       const first = fixture.send();
       await waitUntil(() => fixture.runs === 1, 'the handler runs');
       const rejected = await fixture.send();
@@ -43,15 +63,7 @@ export const IN_FLIGHT_CASES: readonly AdapterCase[] = [
     name: 'S29: a streamed response counts until its end',
     options: { inFlight: 1 },
     async run(fixture) {
-      const mayEnd = deferred();
-      fixture.handler = (_, write) =>
-        write({
-          body: (async function* () {
-            yield* chunks('one ');
-            await mayEnd.promise;
-            yield* chunks('two');
-          })(),
-        });
+      const mayEnd = streamLater(fixture);
       const response = await fixture.fetch({});
       const reader = response.body?.getReader();
       assertEqual(new TextDecoder().decode((await reader?.read())?.value), 'one ');
@@ -77,11 +89,7 @@ export const IN_FLIGHT_CASES: readonly AdapterCase[] = [
     needs: 'a connection',
     options: { inFlight: 1 },
     async run(fixture) {
-      const mayRespond = deferred();
-      fixture.handler = async (_, write) => {
-        await mayRespond.promise;
-        write({ body: 'done' });
-      };
+      const mayRespond = answerLater(fixture);
       const client = new AbortController();
       const first = fixture.send({ signal: client.signal }).catch(() => {});
       await waitUntil(() => fixture.runs === 1, 'the handler runs');
@@ -90,14 +98,7 @@ export const IN_FLIGHT_CASES: readonly AdapterCase[] = [
       await pause();
       mayRespond.resolve();
       await isIdle(fixture);
-      const mayEnd = deferred();
-      fixture.handler = (_, write) =>
-        write({
-          body: (async function* () {
-            yield* chunks('one ');
-            await mayEnd.promise;
-          })(),
-        });
+      const mayEnd = streamLater(fixture);
       const next = new AbortController();
       const response = await fixture.fetch({ signal: next.signal });
       await response.body?.getReader().read();
@@ -111,11 +112,7 @@ export const IN_FLIGHT_CASES: readonly AdapterCase[] = [
     name: 'S29: a keyed duplicate that waits for the original, and one that gets a replay, hold no slot',
     options: { inFlight: 2 },
     async run(fixture) {
-      const mayRespond = deferred();
-      fixture.handler = async (_, write) => {
-        await mayRespond.promise;
-        write({ body: 'done' });
-      };
+      const mayRespond = answerLater(fixture);
       const first = fixture.send({ key: 'k' });
       await waitUntil(() => fixture.runs === 1, 'the handler runs');
       const duplicate = fixture.send({ key: 'k' });

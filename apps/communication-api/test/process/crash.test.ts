@@ -32,7 +32,8 @@ async function sendUntil(of: Fleet, kind: Kind, step: SendStep, signal: 'SIGKILL
   return { email, ...(await world.sendUntil(of, email, step, signal)) };
 }
 
-describe('a process that is killed', () => {
+// Both groups wait for leases at the same time.
+describe.concurrent('a process that is killed', () => {
   test.concurrent.each(EVERY_STEP)('at "%s": a draft is sent once', async (step) => {
     const { email } = await sendUntil(fleet, 'draft', step, 'SIGKILL');
     expect(await retry(fleet, email)).toMatchObject({ status: 201, body: { object: 'EmailSent' } });
@@ -52,7 +53,7 @@ describe('a process that is killed', () => {
 /** A change waits for the step whose outcome a process that wakes up may not know. */
 const frozenAt = (steps: readonly SendStep[]) => (NIGHTLY ? steps : steps.filter((step) => step === 'dispatched'));
 
-describe('a process that is frozen longer than its lease, and then goes on', () => {
+describe.concurrent('a process that is frozen longer than its lease, and then goes on', () => {
   test.concurrent.each(frozenAt(EVERY_STEP))('at "%s": a draft is sent once', async (step) => {
     const { email, process, answered } = await sendUntil(fleet, 'draft', step, 'SIGSTOP');
     expect(await retry(fleet, email)).toMatchObject({ status: 201 });

@@ -112,7 +112,8 @@ it('a token of the config is not in the memory of the process: its hash is', { t
   const folder = scratchFolder();
   const token = `memory-${sha256('a token of this test').slice(0, 24)}`;
   const keys = [{ token, application: 'app_1' }];
-  const options = { NODE_OPTIONS: `--heapsnapshot-signal=SIGUSR2 --diagnostic-dir=${folder}` };
+  const preload = new URL('../support/debugger-session.mjs', import.meta.url);
+  const options = { NODE_OPTIONS: `--import ${preload} --heapsnapshot-signal=SIGUSR2 --diagnostic-dir=${folder}` };
   const one = await startGateway(configOf(upstream.url, { keys }), [], options);
   expect((await one.ask('GET', '/api/v1/open', { 'x-api-key': token.slice(0, -1) })).status).toBe(401);
   one.signal('SIGUSR2');
