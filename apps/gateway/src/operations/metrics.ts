@@ -11,6 +11,7 @@ import type { Door } from '../exchange/exchange.ts';
 import { UPSTREAM_CAUSES, type UpstreamCause } from '../exchange/upstream-failure.ts';
 import { type ConfigMetrics, createConfigMetrics } from './config-metrics.ts';
 import { FrequentCounter } from './frequent-counter.ts';
+import { createInFlightMetrics, type InFlightMetrics } from './in-flight-metrics.ts';
 import { measuredStore } from './measured-store.ts';
 import type { ScrapedMetric } from './store-metrics.ts';
 import { version } from './version.ts';
@@ -20,6 +21,7 @@ import { version } from './version.ts';
  */
 export interface Metrics {
   readonly config: ConfigMetrics;
+  readonly inFlight: InFlightMetrics;
   /** The text in Prometheus's format, with its media type. */
   render(): Promise<{ readonly contentType: string; readonly text: string }>;
   /** The same as data, which can be added to the metrics of other processes. */
@@ -247,6 +249,7 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
   for (const metric of storeMetrics) add(metric);
   return {
     config: createConfigMetrics(registers),
+    inFlight: createInFlightMetrics(registers),
     begin(routes, upstreams) {
       for (const route of routes) providerRejections.inc({ route }, 0);
       for (const upstream of upstreams) for (const cause of UPSTREAM_CAUSES) upstreamErrors.inc({ upstream, cause }, 0);
