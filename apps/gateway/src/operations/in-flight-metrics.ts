@@ -1,7 +1,7 @@
-import { Counter, Gauge, type Registry } from 'prom-client';
 import { decorateStore } from 'headgate/internal';
 import type { InFlightEvent } from 'headgate/limits';
 import type { LimitStore, Slot, SlotReply } from 'headgate/stores';
+import { Counter, Gauge, type Registry } from 'prom-client';
 import { getOrCreate } from '../base/get-or-create.ts';
 import { isPromise } from '../base/is-promise.ts';
 
