@@ -87,6 +87,13 @@ export interface LayeredLimits<Input = LimitSet> {
 
 /** The fields of a layer. */
 export const LAYER_NAMES: readonly string[] = ['allMethods', 'routes', 'unlimited', 'groups', 'lanes'];
+/** The fields that a layer among others cannot have. */
+const BESIDE_NAMES = ['groups', 'lanes'] as const;
+
+/** Whether a layer among others may have the field, or has it by mistake, which has an error of its own. */
+function isOwnOf(set: LimitSet, name: string): boolean {
+  return !(BESIDE_NAMES as readonly string[]).includes(name) || Object.hasOwn(Object(set), name);
+}
 
 const NOT_IN_LAYER = 'must be beside default, plans, providers and accounts: it is the same for every layer';
 const NO_WINDOWS =
@@ -108,12 +115,13 @@ export function parseLayer(
     return new Layer({ routes: new Map(), allMethods, isUnlimited: false, ...(besides ?? NOTHING_BESIDE) });
   }
   const set = (given === undefined ? {} : given) as LimitSet;
-  checkOptions(set, LAYER_NAMES, place, (name) => {
+  const allowed = besides === undefined ? LAYER_NAMES : LAYER_NAMES.filter((name) => isOwnOf(set, name));
+  checkOptions(set, allowed, place, (name) => {
     if (name.includes('/')) return 'put it under routes';
     return name === 'windows' || name === 'inFlight' ? 'put it into allMethods' : undefined;
   });
   const { allMethods, routes, unlimited } = set;
-  for (const name of ['groups', 'lanes'] as const)
+  for (const name of BESIDE_NAMES)
     if (besides !== undefined && set[name] !== undefined)
       throw new OptionError(`${place}.${name}`, set[name], NOT_IN_LAYER);
   const inFlight = new Map<string | undefined, number | false>();

@@ -72,7 +72,7 @@ export async function openParts(
   const addressLimits = metrics.measured(store.limits, (seconds) => traffic.onStoreCall(seconds));
   const leases = config.leases === false ? undefined : createLeases(config.leases);
   metrics.add(leases === undefined ? [] : leaseMetrics(() => leases.stats()));
-  const limits = log.decisions.numbered(leases?.addTo(addressLimits) ?? addressLimits);
+  const limits = metrics.inFlight.counted(log.decisions.numbered(leases?.addTo(addressLimits) ?? addressLimits));
   const idempotency = createIdempotency({
     ...settingsIn(config.idempotency),
     store: store.claims,

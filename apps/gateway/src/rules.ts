@@ -4,7 +4,7 @@ import { createClientIp } from 'headgate/client-ip';
 import type { FailureEvent, HandlerResponse } from 'headgate/gate';
 import type { IdempotencyEvent } from 'headgate/idempotency';
 import { createShadowedLimiter } from 'headgate/internal';
-import { createReceipts } from 'headgate/limits';
+import { createReceipts, type InFlightEvent } from 'headgate/limits';
 import type { SharedLimits } from 'headgate/shared-limits';
 import type { ClaimStore, LimitStore } from 'headgate/stores';
 import { type Accounts, createAccounts } from './admission/accounts.ts';
@@ -74,7 +74,13 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
   const accounts = createAccounts(config, clientIp);
   const secret = config.decisions?.secret;
   const receipts = secret === undefined ? undefined : createReceipts({ secret });
-  const current = createLimiter({ store: limits, limits: parts.sharedLimits, receipts, validate: false });
+  const current = createLimiter({
+    store: limits,
+    limits: parts.sharedLimits,
+    receipts,
+    validate: false,
+    inFlight: { onEvent: (event) => onInFlight(event, config, parts) },
+  });
   const limiter = createShadowedLimiter(current, () => shadow.checks);
   const onFailure = (event: FailureEvent): void => {
     // 'closed' means that a duplicate was still waiting when the process stopped: not an error.
@@ -205,6 +211,18 @@ export function createRules(config: Config, parts: RuleParts): LimitedRules {
       upstreams.forward(url, exchange, passage, settings);
     },
   };
+}
+
+const IN_FLIGHT_TEXTS: Readonly<Record<InFlightEvent['type'], string>> = {
+  over: 'a request in flight lost its slot, and there is no room to take it again: one more than inFlight runs',
+  taken_again: 'a request in flight lost its slot and took it again: meanwhile another one may have run in its place',
+  given_up: 'a request in flight did not end in time, and counts no more',
+};
+
+function onInFlight(event: InFlightEvent, { log: { account } }: Config, { metrics, log }: RuleParts): void {
+  metrics.inFlight.onEvent(event);
+  const { type, route } = event;
+  log.logger.warn({ route, ...(account && { account: event.account }) }, IN_FLIGHT_TEXTS[type]);
 }
 
 /** Whether a request may cost anything but 1. */

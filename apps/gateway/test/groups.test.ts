@@ -96,6 +96,20 @@ describe('a gateway with groups', () => {
     ]);
     const explained = await admin('POST', '/v1/explain', { route: 'POST /send', account: 'acc_1' });
     expect(explained).toMatchObject({ accepted: false, rejectedBy: { max: 2, group: 'customer' } });
+    const { groups } = (await admin('GET', '/v1/windows?account=acc_1&route=POST%20%2Fsend')).routes[0];
+    const [{ windows, ...rest }] = groups;
+    expect([groups.length, rest]).toEqual([1, { group: 'customer', account: CUSTOMER, blocked: null, inFlight: null }]);
+    expect(windows).toMatchObject([{ max: 2, remaining: 0, group: 'customer', from: 'account', adjusted: true }]);
+    // A group is in no other group, whatever the route says.
+    const ofGroup = await admin('GET', `/v1/windows?account=${CUSTOMER}&route=POST%20%2Fmail`);
+    expect(ofGroup.routes[0].groups).toEqual([]);
+    const listed = { limit: 'all-methods', route: null, inFlight: null };
+    expect((await admin('GET', '/v1/limits')).groups).toEqual([
+      { group: 'customer', ...listed, windows: ['3/1h'] },
+      { group: 'team', ...listed, windows: ['9/1h'] },
+      { group: 'upstream', ...listed, windows: ['2/1h'] },
+    ]);
+    expect((await admin('GET', '/v1/limits?layer=default')).groups).toEqual([]);
     await admin('PUT', `/v1/block?account=${CUSTOMER}`, { forMs: 60_000, reason: 'unpaid' });
     expect(await admin('POST', '/v1/explain', { route: 'POST /send', account: 'acc_1' })).toMatchObject({
       blocked: { scope: 'group', reason: 'unpaid' },

@@ -110,7 +110,7 @@ describe('the decision API', () => {
   });
 
   it.each([
-    [{ tokns: 5 }, /unknown unit "tokns"/],
+    [{ tokns: 5 }, /^cost has the unknown unit "tokns"/],
     [{ tokens: 0 }, /cost/],
     [{}, /cost/],
     [{ Tokens: 5 }, /cost/],

@@ -84,8 +84,11 @@ async function startNode(proxy, { upstreamPort, profile }) {
   return { port, pids: [pid], stop: () => fleet.stop() };
 }
 
+/** Names the files of each gateway: two that start at the same time must not share them. */
+let started = 0;
+
 export async function startHeadgate(store, world) {
-  const { folder, upstreamPort, workers, leases, dist, profile, name = `headgate-${Date.now()}` } = world;
+  const { folder, upstreamPort, workers, leases, dist, profile, name = `headgate-${++started}` } = world;
   const config = { ...gatewayConfig({ store, upstreamPort, workers, leases }), ...world.more };
   const { pid, ...gateway } = await startGatewayProcess({ folder, name, config, dist, profile });
   return { ...gateway, pids: processTree(pid) };

@@ -2,7 +2,7 @@ import type { AdjustTarget, LayeredLimits, LimitSet } from 'headgate/limits';
 import { type Adjustment, targetKey } from 'headgate/stores';
 import { getOrCreate } from '../base/get-or-create.ts';
 import { inSlices } from '../base/slices.ts';
-import { limitsOf, windowsOf } from '../config/limits.ts';
+import { limitsOf } from '../config/limits.ts';
 import type { Config } from '../config/schema.ts';
 import { mergeInSlices, sortInSlices, withPrefix } from './sort-in-slices.ts';
 
@@ -106,6 +106,6 @@ function* targetsIn(limits: LayeredLimits): Generator<AdjustTarget> {
 }
 
 function* targetsOf(layer: AdjustTarget, { allMethods, routes = {} }: LimitSet): Generator<AdjustTarget> {
-  if (windowsOf(allMethods) !== undefined) yield layer;
-  for (const [route, limit] of Object.entries(routes)) if (windowsOf(limit) !== undefined) yield { ...layer, route };
+  if (allMethods !== undefined) yield layer;
+  for (const route of Object.keys(routes)) yield { ...layer, route };
 }

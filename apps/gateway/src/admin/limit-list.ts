@@ -3,10 +3,11 @@ import { layerOf } from 'headgate/internal';
 import type { AdjustTarget, LayeredLimits, LimitSet } from 'headgate/limits';
 import { recommendedLimits } from 'headgate/recommended';
 import type { Adjustment } from 'headgate/stores';
-import { windowsOf } from '../config/limits.ts';
+import { inFlightOf, windowsOf } from '../config/limits.ts';
 import type { Config } from '../config/schema.ts';
 import type { ListedLimit } from './limit-index.ts';
 import { textsOf } from './limit-origins.ts';
+import type { GroupLimit } from './limit-schemas.ts';
 
 /** One limit of a layer, as the Admin API shows it. */
 export interface ShownLimit {
@@ -16,6 +17,8 @@ export interface ShownLimit {
   readonly base: string[] | null;
   readonly recommended: string[] | null;
   readonly effective: string[] | null;
+  /** The most requests in flight; null if the config leaves them to less specific layers. */
+  readonly inFlight: number | false | null;
   readonly adjusted: {
     readonly windows: string[];
     readonly version: number;
@@ -39,8 +42,26 @@ export function shownLimit(
     base,
     recommended: limitIn(recommendedSet(target), target.route),
     effective: adjusted?.windows ?? base,
+    inFlight: inFlightOf(inputIn(setOf(limits, target), target.route)) ?? null,
     adjusted,
   };
+}
+
+/** The limits of groups, which are beneath those of the accounts `group:NAME:ID`. */
+export function groupLimits({ groups = {} }: LayeredLimits): GroupLimit[] {
+  return Object.entries(groups).flatMap(([group, layer]) => {
+    // The config has no list of windows in place of a layer.
+    const set = layer as LimitSet;
+    return [undefined, ...Object.keys(set.routes ?? {})]
+      .filter((route) => inputIn(set, route) !== undefined)
+      .map((route) => ({
+        group,
+        limit: route === undefined ? ('all-methods' as const) : ('route' as const),
+        route: route ?? null,
+        windows: limitIn(set, route),
+        inFlight: inFlightOf(inputIn(set, route)) ?? null,
+      }));
+  });
 }
 
 /** Headgate's recommendation for a provider's limit; null if headgate recommends nothing for it. */
@@ -74,8 +95,13 @@ function recommendedSet({ provider }: AdjustTarget): LimitSet | undefined {
   return provider === undefined ? undefined : ownValue<LimitSet>(recommendedLimits, provider);
 }
 
+/** What the config says of a limit; undefined if nothing. */
+function inputIn(set: LimitSet | undefined, route: string | undefined) {
+  return route === undefined ? set?.allMethods : ownValue(set?.routes, route);
+}
+
 function limitIn(set: LimitSet | undefined, route: string | undefined): string[] | null {
-  const input = windowsOf(route === undefined ? set?.allMethods : ownValue(set?.routes, route));
+  const input = windowsOf(inputIn(set, route));
   return input === undefined ? null : textsOf(parseLimit(input));
 }
 

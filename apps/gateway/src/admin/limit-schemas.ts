@@ -13,12 +13,27 @@ export const targetShape = {
 const windowTexts = z.array(z.string()).describe('Such as `60/1m`');
 const target = z.object(targetShape);
 
+const inFlight = z
+  .union([z.int(), z.literal(false)])
+  .nullable()
+  .describe(
+    'The most requests in flight, which only the config sets; false: it removes the bound of less specific layers; null: it leaves it to them',
+  );
+export const groupLimit = z.object({
+  group: z.string(),
+  limit: z.enum(['route', 'all-methods']),
+  route: z.string().nullable().describe('null: all methods'),
+  windows: windowTexts.nullable(),
+  inFlight,
+});
+export type GroupLimit = z.output<typeof groupLimit>;
 export const shown = z.object({
   target,
   limit: z.enum(['route', 'all-methods']),
   base: windowTexts.nullable().describe("The config's; null if it has none"),
   recommended: windowTexts.nullable().describe("Headgate's recommendation for the provider"),
   effective: windowTexts.nullable(),
+  inFlight,
   adjusted: z
     .object({
       windows: windowTexts,

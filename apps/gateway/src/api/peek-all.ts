@@ -1,5 +1,5 @@
 import type { Limiter, LimitRequest, WindowStatus } from 'headgate';
-import { type Groups, groupAccount } from 'headgate/limits';
+import { type Groups, groupAccount, type InFlightStatus } from 'headgate/limits';
 import type { Account } from '../config/schema.ts';
 import { blocksOf, type ShownBlock, shown } from './block-state.ts';
 
@@ -14,6 +14,24 @@ export async function peekAll(limiter: Limiter, { groups = {}, ...subject }: Lim
     }),
   ]);
   return [...own, ...ofGroups.flat()];
+}
+
+/** The requests in flight of a limit, and the group whose limit it is; absent if it is the account's. */
+export type ShownInFlight = InFlightStatus & { readonly group?: string };
+
+/** The requests in flight of the account and of each group, if a limit bounds them. */
+export async function inFlightOfAll(
+  limiter: Limiter,
+  { groups = {}, account, route, provider, plan }: LimitRequest,
+): Promise<ShownInFlight[]> {
+  const all = await Promise.all([
+    limiter.inFlight({ account, route, provider, plan }),
+    ...Object.entries(groups).map(async ([group, id]) => {
+      const status = await limiter.inFlight({ account: groupAccount(group, id), route });
+      return status && { ...status, group };
+    }),
+  ]);
+  return all.filter((status) => status !== undefined);
 }
 
 /** The block that rejects requests of the account on the route: its own, or else the first one of a group. */

@@ -2,6 +2,7 @@ import { dirname, resolve } from 'node:path';
 import { checkJson } from './check-json.ts';
 import { ConfigError, type ConfigIssue } from './config-error.ts';
 import { crossChecks } from './cross-checks.ts';
+import { providerGroupIssues, withProviderGroups } from './groups.ts';
 import { withoutSecrets } from './hide-secrets.ts';
 import { noteSection } from './idempotency-warnings.ts';
 import { isObject, type JsonObject, objectOrEmpty, readJson } from './json.ts';
@@ -59,7 +60,7 @@ export function checkConfig(input: unknown, source: string, overrides: Overrides
   const { file: read, issues: unread, origins } = readReferences(objectOrEmpty(given), dirname(source));
   const file = isObject(given) ? read : given;
   const parsed = checkJson(configSchema, file, SECRET);
-  const checked = 'value' in parsed ? { value: withDefaultAccount(parsed.value) } : parsed;
+  const checked = 'value' in parsed ? { value: withProviderGroups(withDefaultAccount(parsed.value)) } : parsed;
   const issues = [
     ...unread,
     ...('issues' in checked ? checked.issues : []),
@@ -67,6 +68,7 @@ export function checkConfig(input: unknown, source: string, overrides: Overrides
     ...('value' in checked ? unlimitedIssues(checked.value, objectOrEmpty(file)) : []),
     ...('value' in checked ? unusedLimits(checked.value) : []),
     ...('value' in checked ? unlimitedDescriptors(checked.value) : []),
+    ...('value' in checked ? providerGroupIssues(checked.value) : []),
     ...('value' in checked && checked.value.shadow ? unlimitedCandidateIssues(checked.value.shadow) : []),
   ];
   if ('value' in checked && issues.length === 0) return noteSection(checked.value, objectOrEmpty(file));

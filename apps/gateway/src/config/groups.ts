@@ -2,6 +2,8 @@ import type { Groups } from 'headgate/limits';
 import { groupAccount } from 'headgate/limits';
 import { type ConfigIssue, formatPath, issueIf } from './config-error.ts';
 import { arrayOrEmpty, type JsonObject, objectOrEmpty } from './json.ts';
+import { rejects } from './limits.ts';
+import { upstreamSettings } from './schema/upstream.ts';
 import type { Account, Config } from './schema.ts';
 import { didYouMean } from './suggest.ts';
 
@@ -24,6 +26,38 @@ export function groupsOf(
 ): Groups | undefined {
   if (route?.groups === undefined && key?.groups === undefined) return account?.groups;
   return { ...route?.groups, ...key?.groups, ...account?.groups };
+}
+
+/** The group that a cooldown of the scope `provider` pauses (S30). */
+const PROVIDER = 'provider';
+const NO_PROVIDER_GROUP =
+  'needs limits.groups.provider with a limit of all methods, such as { "allMethods": { "windows": ["1000/1m"], "scope": "account" } }';
+
+/** The same config, in which the provider of an account is its group `provider`, unless the account names another one. */
+export function withProviderGroups(config: Config): Config {
+  if (!Object.hasOwn(config.limits.groups, PROVIDER)) return config;
+  return {
+    ...config,
+    accounts: config.accounts.map((account) =>
+      account.provider === undefined
+        ? account
+        : { ...account, groups: { [PROVIDER]: account.provider, ...account.groups } },
+    ),
+  };
+}
+
+/** Cooldowns that would pause nothing, because a block rejects only requests that a limit counts. */
+export function providerGroupIssues({ upstream, upstreams, limits }: Config): ConfigIssue[] {
+  if (Object.hasOwn(limits.groups, PROVIDER) && rejects(limits.groups[PROVIDER]?.allMethods)) return [];
+  const all = [
+    [['upstream'], upstream] as const,
+    ...Object.entries(upstreams).map(([name, given]) => [['upstreams', name], given] as const),
+  ];
+  return all.flatMap(([path, given]) => {
+    const { cooldown } = upstreamSettings(given);
+    const isOfProvider = cooldown !== false && cooldown.scope === PROVIDER;
+    return issueIf(formatPath([...path, 'cooldown', 'scope']), isOfProvider ? NO_PROVIDER_GROUP : undefined);
+  });
 }
 
 /** The accounts of all groups that routes, keys and accounts name. Any application may use them. */

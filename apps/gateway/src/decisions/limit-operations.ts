@@ -138,7 +138,7 @@ export function limitOperations(options: LimitOperationsOptions): DecisionOperat
         exchange.lane = found.lane;
         exchange.groups = found.groups;
         const fault = costFault(found, body.cost);
-        if (fault !== undefined) return invalid('cost', fault);
+        if (fault !== undefined) return refuse(422, 'errors/unprocessable_entity', fault);
         const refusal = setClaim(found, body.idempotency, caller);
         if (refusal !== undefined) return refusal;
         if (found.address === undefined || limitAddress === undefined) return enter(exchange);

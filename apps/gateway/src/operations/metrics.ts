@@ -9,8 +9,11 @@ import { getOrCreate } from '../base/get-or-create.ts';
 import type { ListenerName } from '../config/tls-files.ts';
 import type { Door } from '../exchange/exchange.ts';
 import { UPSTREAM_CAUSES, type UpstreamCause } from '../exchange/upstream-failure.ts';
+import { FAST, SLOW } from './buckets.ts';
 import { type ConfigMetrics, createConfigMetrics } from './config-metrics.ts';
 import { FrequentCounter } from './frequent-counter.ts';
+import { createIdempotencyMetrics } from './idempotency-metrics.ts';
+import { createInFlightMetrics, type InFlightMetrics } from './in-flight-metrics.ts';
 import { measuredStore } from './measured-store.ts';
 import type { ScrapedMetric } from './store-metrics.ts';
 import { version } from './version.ts';
@@ -20,6 +23,7 @@ import { version } from './version.ts';
  */
 export interface Metrics {
   readonly config: ConfigMetrics;
+  readonly inFlight: InFlightMetrics;
   /** The text in Prometheus's format, with its media type. */
   render(): Promise<{ readonly contentType: string; readonly text: string }>;
   /** The same as data, which can be added to the metrics of other processes. */
@@ -79,8 +83,6 @@ const STAGES = ['limits', 'idempotency', 'refund'];
 
 /** The client left before its answer; nginx uses the same number. For log and metrics only, never sent. */
 export const CLIENT_GONE = 499;
-const FAST = [0.000_005, 0.000_02, 0.000_1, 0.000_5, 0.001, 0.005, 0.02, 0.1, 0.5];
-const SLOW = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
   const registers = [new Registry()];
@@ -179,23 +181,6 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
   );
   const refunds = counter('refunds_total', 'Refunded charges, by route', 'route');
   const failures = counter('failures_total', 'Internal errors in the gate, by stage', 'stage');
-  const claims = counter(
-    'idempotency_claims_total',
-    'Requests with an idempotency key, by outcome: claimed, inherited, replayed, bypassed, unavailable, or the reason of the refusal',
-    'outcome',
-  );
-  const claimSteps = counter(
-    'idempotency_steps_total',
-    'Steps of claims: completed, not_kept (stored without its body), released, superseded, lost, overdue, forgotten, retrying, given_up',
-    'step',
-  );
-  const orphans = counter('idempotency_orphans_total', 'Requests whose original died with an unknown outcome');
-  const waits = new Histogram({
-    name: 'headgate_idempotency_wait_seconds',
-    help: 'Time that duplicates waited for the outcome of their original',
-    buckets: SLOW,
-    registers,
-  });
   const storeSeconds = new Histogram({
     name: 'headgate_store_seconds',
     help: 'Duration of calls to the store, by operation',
@@ -247,6 +232,7 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
   for (const metric of storeMetrics) add(metric);
   return {
     config: createConfigMetrics(registers),
+    inFlight: createInFlightMetrics(registers),
     begin(routes, upstreams) {
       for (const route of routes) providerRejections.inc({ route }, 0);
       for (const upstream of upstreams) for (const cause of UPSTREAM_CAUSES) upstreamErrors.inc({ upstream, cause }, 0);
@@ -255,33 +241,7 @@ export function createMetrics(storeMetrics: readonly ScrapedMetric[]): Metrics {
     add(more) {
       for (const metric of more) add(metric);
     },
-    onIdempotency(event) {
-      switch (event.type) {
-        case 'claimed':
-          claims.inc({ outcome: event.inherited ? 'inherited' : 'claimed' });
-          if (event.inherited) orphans.inc();
-          break;
-        case 'refused':
-          claims.inc({ outcome: event.reason });
-          if (event.reason === 'orphan') orphans.inc();
-          break;
-        case 'replayed':
-        case 'bypassed':
-        case 'unavailable':
-          claims.inc({ outcome: event.type });
-          break;
-        case 'waited':
-          waits.observe(event.waitedMs / 1_000);
-          break;
-        case 'completed':
-          claimSteps.inc({ step: event.valueKept ? 'completed' : 'not_kept' });
-          break;
-        case 'reconciled':
-          break;
-        default:
-          claimSteps.inc({ step: event.type });
-      }
-    },
+    onIdempotency: createIdempotencyMetrics(registers),
     families: () => familiesOf(registry),
     render: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
     onEvent(event) {

@@ -1,9 +1,10 @@
 /** S30 with four processes on one store: the answer of a provider pauses all of them, and then one request tries. */
-import { pause } from 'headgate-testbed/raw-http';
-import { answer, startUpstream } from 'headgate-testbed/upstream';
+import { eventually, openRaw, pause, rawRequest } from 'headgate-testbed/raw-http';
+import { answer, held, startUpstream } from 'headgate-testbed/upstream';
 import { expect, it } from 'vitest';
-import { configOf, expectProblem, startGateway } from '../support/gateway.ts';
-import { storeServerForFile } from '../support/store-server.ts';
+import { configOf, expectProblem, startGateway, TOKEN } from '../support/gateway.ts';
+import { startInProcess } from '../support/in-process.ts';
+import { startStoreServer, storeServerForFile } from '../support/store-server.ts';
 
 const PATH = '/api/v1/chats?account_id=acc_1';
 const PAUSE_MS = 3_000;
@@ -56,4 +57,26 @@ it('a 429 with retry-after 3 pauses four gateways; then one request goes alone, 
   expect(statuses).toHaveLength(12);
   expect(statuses.flat().every((status) => status === 200 || status === 429)).toBe(true);
   await Promise.all(gateways.map((gateway) => gateway.stop()));
+}, 60_000);
+
+it('S30: a store that hangs delays the 429 by its deadline only; a client that leaves meanwhile leaves nothing behind', async () => {
+  const server = await startStoreServer();
+  const upstream = await startUpstream();
+  const config = { upstream: { url: upstream.url, cooldown: true }, store: server.store(), storeDeadlineMs: 500 };
+  const gateway = await startInProcess(configOf('', { ...config, admin: { host: '127.0.0.1', port: 0 } }));
+  const running = async () => Number(/^headgate_requests_running (\d+)$/m.exec(await gateway.metrics())?.[1]);
+  const hold = held(answer({ status: 429, headers: { 'retry-after': '60' }, body: 'slow down' }));
+  upstream.behave(hold.behaviour);
+  const waiting = gateway.ask('GET', PATH);
+  const raw = await openRaw(gateway.port);
+  raw.write(rawRequest('GET', '/api/v1/chats?account_id=acc_2', { 'x-api-key': TOKEN }));
+  await eventually(() => upstream.seen.length === 2, 'both requests run');
+  server.freeze();
+  hold.release();
+  raw.destroy();
+  expectProblem(await waiting, 429, 'provider/too_many_requests');
+  await eventually(async () => (await running()) === 0, 'nothing runs');
+  expect(await gateway.stop()).toBe(0);
+  server.thaw();
+  await server.stop();
 }, 60_000);

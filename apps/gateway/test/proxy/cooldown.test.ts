@@ -3,7 +3,8 @@ import { eventually } from 'headgate-testbed/raw-http';
 import { answer, startUpstream } from 'headgate-testbed/upstream';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { startAdminGateway } from '../support/admin.ts';
-import { expectProblem, NO_RATES, ratesOf } from '../support/gateway.ts';
+import { checkConfig } from '../support/check-config.ts';
+import { configOf, expectProblem, NO_RATES, ratesOf } from '../support/gateway.ts';
 
 const THEIRS = {
   'retry-after': '30',
@@ -96,5 +97,46 @@ describe('providerAnswers: pass', () => {
     const paused = await pausing.ask('GET', chats(8));
     expectProblem(paused, 429, 'provider/too_many_requests');
     expect(calls()).toBe(1);
+  });
+});
+
+describe('the scope provider', () => {
+  const shared = (providerGroup: object) => ({
+    upstream: { url: upstream.url, cooldown: { scope: 'provider' } },
+    accounts: ['linkedin', 'linkedin', 'twitter', undefined].map((provider, i) => ({
+      id: `acc_${i + 1}`,
+      application: 'app_1',
+      ...(provider && { provider }),
+    })),
+    routes: [
+      { route: 'GET /api/v1/chats', account: 'query.account_id' },
+      { route: 'GET /api/v1/emails', account: 'query.account_id' },
+    ],
+    limits: { default: { allMethods: ['100/1m'] }, groups: providerGroup },
+  });
+
+  it('S30: pauses every account of the provider on every route, and no other account', async () => {
+    const groups = { provider: { allMethods: ['1000/1m'] } };
+    const gateway = await startAdminGateway('http://127.0.0.1:1', shared(groups));
+    const statusOf = async (path: string) => (await gateway.ask('GET', path)).status;
+    expectProblem(await gateway.ask('GET', chats(1)), 429, 'provider/too_many_requests');
+    upstream.behave(answer());
+    const paused = await gateway.ask('GET', '/api/v1/emails?account_id=acc_2');
+    expectProblem(paused, 429, 'provider/too_many_requests');
+    expect(ratesOf(paused)).toEqual({ ...NO_RATES, retryAfter: 30 });
+    expect([await statusOf(chats(3)), await statusOf(chats(4)), calls()]).toEqual([200, 200, 3]);
+    const block = await gateway.admin('GET', '/v1/block?account=group:provider:linkedin');
+    expect(JSON.parse(block.text)).toMatchObject({ blocked: { reason: 'provider' } });
+  });
+
+  it.each([
+    ['no such group', {}],
+    ['a group without a limit of all methods', { provider: { routes: { 'GET /api/v1/chats': ['9/1m'] } } }],
+  ])('S30: is a fault with %s, because it would pause nothing', async (_what, groups) => {
+    const { code, all } = await checkConfig(configOf('', shared(groups)));
+    expect(code).toBe(2);
+    expect(all).toContain(
+      'upstream.cooldown.scope: needs limits.groups.provider with a limit of all methods, such as { "allMethods": ',
+    );
   });
 });

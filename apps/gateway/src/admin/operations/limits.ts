@@ -20,13 +20,14 @@ import {
   withSubjects,
 } from '../limit-change.ts';
 import { layersOfConfig, listLimits } from '../limit-index.ts';
-import { exportLimits, type ShownLimit, shownLimit } from '../limit-list.ts';
+import { exportLimits, groupLimits, type ShownLimit, shownLimit } from '../limit-list.ts';
 import { LAYERS } from '../limit-origins.ts';
 import {
   changed,
   confirm,
   end,
   entry,
+  groupLimit,
   how,
   MAX_CHANGES,
   preconditions,
@@ -104,12 +105,30 @@ export function limitOperations(context: AdminContext): Operation[] {
         adjusted: z.literal(true).optional().describe('Only what operators have set'),
         ...paging,
       }),
-      answer: z.object({ revision: z.string(), durable: z.boolean(), limits: z.array(shown), next }),
+      answer: z.object({
+        revision: z.string(),
+        durable: z.boolean(),
+        limits: z.array(shown),
+        groups: z
+          .array(groupLimit)
+          .describe(
+            'The limits of groups, on the first page without a filter. An id of a group, such as `group:NAME:ID`, is changed as an account',
+          ),
+        next,
+      }),
       async run({ query }) {
         const { revision, durable } = sharedLimits.state;
         const limits = layersOfConfig(config());
         const page = pageOf(await listLimits(limits, sharedLimits.list(), query), query);
-        return { revision, durable, limits: page.entries.map((each) => shownLimit(limits, each)), next: page.next };
+        const { cursor, layer, name, adjusted } = query;
+        const isWhole = [cursor, layer, name, adjusted].every((value) => value === undefined);
+        return {
+          revision,
+          durable,
+          limits: page.entries.map((each) => shownLimit(limits, each)),
+          groups: isWhole ? groupLimits(limits) : [],
+          next: page.next,
+        };
       },
     }),
     operation({

@@ -1,12 +1,14 @@
 import type { Cost, WindowStatus } from 'headgate';
 import { faultOfCost } from 'headgate/internal';
+import { type Groups, groupAccount } from 'headgate/limits';
 import { z } from 'zod';
-import { blocksOf } from '../../api/block-state.ts';
+import { blocksOf, type ShownBlock, shown } from '../../api/block-state.ts';
 import { type Caller, type Operation, operation } from '../../api/operation.ts';
-import { blockOfAll, peekAll } from '../../api/peek-all.ts';
+import { blockOfAll, inFlightOfAll, peekAll, type ShownInFlight } from '../../api/peek-all.ts';
 import { blocked as block, countedWorkers, named, reason, windowState } from '../../api/schemas.ts';
 import { peekEach, rounded, stateOf } from '../../api/window-state.ts';
 import { cost, costIn } from '../../base/cost.ts';
+import { consumerOf } from '../../config/account-source.ts';
 import { groupsOf } from '../../config/groups.ts';
 import type { Account } from '../../config/schema.ts';
 import { isRefusal, type Refusal, refuse } from '../../exchange/refusal.ts';
@@ -26,10 +28,11 @@ const adjusted = z.boolean().describe('Whether an operator has set it');
 const blocked = block.nullable().describe('The block that rejects before any window');
 const lane = z.string().nullable().describe('The lane of the route: each `max` is its share; null: none');
 const limitMax = z.int().optional().describe('The max of the limit itself; absent without a lane');
-const inFlight = z
-  .object({ running: z.int(), max: z.int() })
+const running = z.object({ running: z.int(), max: z.int() });
+const inFlight = running
   .nullable()
   .describe('How many requests are in flight, and how many may be, of the limit with the least room; null: no bound');
+const countedWindows = z.array(windowState.extend({ from, adjusted, limitMax }));
 
 const windows = z.object({
   account: z.string(),
@@ -45,7 +48,18 @@ const windows = z.object({
       lane,
       blocked,
       inFlight,
-      windows: z.array(windowState.extend({ from, adjusted, limitMax })),
+      windows: countedWindows,
+      groups: z
+        .array(
+          z.object({
+            group: z.string(),
+            account: z.string().describe('The account of the group: `group:NAME:ID`'),
+            blocked,
+            inFlight,
+            windows: countedWindows,
+          }),
+        )
+        .describe('The groups of the account and of the route, whose limits its requests must fit as well'),
     }),
   ),
   workers: countedWorkers,
@@ -74,7 +88,16 @@ const explanation = z.object({
     .describe('What the limits would answer. 200: the request would pass; 422: its cost never fits'),
   rejectedBy: windowState.nullable().describe('The window without room'),
   blocked,
-  passesInMs: z.int().nullable().describe('When it would pass, if nothing else comes; null: never'),
+  inFlight: running
+    .extend({ group: z.string().optional().describe('The group whose limit it is; absent if it is of the account') })
+    .nullable()
+    .describe('The requests in flight, of the limit with the least room; null: no bound'),
+  passesInMs: z
+    .int()
+    .nullable()
+    .describe(
+      'When it would pass, if nothing else comes; null: never, or, if only the requests in flight reject it, when one has ended',
+    ),
   windows: z.array(windowState),
 });
 export type Explanation = z.output<typeof explanation>;
@@ -83,28 +106,45 @@ export type Explanation = z.output<typeof explanation>;
 export function windowOperations(context: AdminContext): Operation[] {
   const { config, limiter, sharedLimits, traffic } = context;
   const declared = (name: string) => config().routes.find(({ route }) => route === name);
-  const peek = async (of: Account, route: string, blockOn: Awaited<ReturnType<typeof blocksOf>>) => {
+  const look = async (of: Account, route: string, lane: string | null, block: Promise<ShownBlock | null>) => {
     const origins = originsOf(sharedLimits, of, route);
-    const { lane = null } = declared(route) ?? {};
     const subject = { ...subjectOf(of, route), ...(lane !== null && { lane }) };
     const whole = lane === null ? [] : limiter().windowSet(subjectOf(of, route)).windows;
-    const [statuses, block, inFlight] = await Promise.all([
+    const [statuses, blocked, inFlight] = await Promise.all([
       limiter().peek(subject),
-      blockOn(route),
+      block,
       limiter().inFlight(subject),
     ]);
-    // A request that no limit bounds is not blocked either.
-    const blocked = statuses.length === 0 && inFlight === undefined ? null : block;
     return {
-      route,
-      lane,
-      blocked,
+      // A request that no limit bounds is not blocked either.
+      blocked: statuses.length === 0 && inFlight === undefined ? null : blocked,
       inFlight: inFlight ?? null,
       windows: statuses.map((status) => {
         const limitMax = whole.find((window) => isSameWindow(window, status))?.max;
         return { ...stateOf(status), ...originOf(origins, status), ...(limitMax !== undefined && { limitMax }) };
       }),
     };
+  };
+  const lookAtGroup = async (group: string, id: string, route: string, lane: string | null) => {
+    const account = groupAccount(group, id);
+    const block = limiter().blocked({ account, route });
+    const of = { id: account, application: '', scope: null };
+    const seen = await look(
+      of,
+      route,
+      lane,
+      block.then((found) => shown(found, 'group')),
+    );
+    return { group, account, ...seen, windows: seen.windows.map((window) => ({ ...window, group })) };
+  };
+  const peek = async (of: Account, route: string, blockOn: Awaited<ReturnType<typeof blocksOf>>) => {
+    const { lane = null } = declared(route) ?? {};
+    const groups = Object.entries(groupsOn(declared(route), of) ?? {});
+    const [own, ...others] = await Promise.all([
+      look(of, route, lane, blockOn(route)),
+      ...groups.map(([group, id]) => lookAtGroup(group, id, route, lane)),
+    ]);
+    return { route, lane, ...own, groups: others };
   };
   return [
     operation({
@@ -132,7 +172,7 @@ export function windowOperations(context: AdminContext): Operation[] {
       tag,
       summary: 'How full every window of an account is. Nothing is charged',
       description:
-        'On a route with a lane: the share of the lane. The windows of its groups are those of the accounts `group:NAME:ID`.',
+        'On a route with a lane: the share of the lane. Its groups are those of the account and of the route. A key can have others.',
       query: z.strictObject({ account, route: route.optional() }),
       answer: windows,
       errors: [404, 503],
@@ -178,8 +218,8 @@ export function windowOperations(context: AdminContext): Operation[] {
           ...(of === undefined ? {} : { account: of.id }),
           ...(body.route === undefined ? {} : { route: body.route }),
         });
-        const shown = config().log.account ? { account: of?.id ?? null } : {};
-        audit(context, caller, 'windows reset', { ...shown, route: body.route ?? null, reason: body.reason });
+        const account = config().log.account ? { account: of?.id ?? null } : {};
+        audit(context, caller, 'windows reset', { ...account, route: body.route ?? null, reason: body.reason });
         traffic.onState({ state: 'windows_reset', by: caller.name });
         return { reset: true as const };
       },
@@ -205,10 +245,14 @@ export function windowOperations(context: AdminContext): Operation[] {
         const subject = { ...subjectOf(of, body.route), lane: routeOf?.lane };
         const fault = faultOfCost(limiter(), subject, body.cost);
         if (fault !== undefined) return refuse(422, 'errors/unprocessable_entity', fault);
-        const groups = groupsOf(routeOf, undefined, of);
-        const statuses = await peekAll(limiter(), { ...subject, groups });
-        const blocked = statuses.length === 0 ? null : await blockOfAll(limiter(), of, groups, body.route);
-        return explained(statuses, blocked, body.cost);
+        const groups = groupsOn(routeOf, of);
+        const [statuses, running] = await Promise.all([
+          peekAll(limiter(), { ...subject, groups }),
+          inFlightOfAll(limiter(), { ...subject, groups }),
+        ]);
+        const isLimited = statuses.length > 0 || running.length > 0;
+        const blocked = isLimited ? await blockOfAll(limiter(), of, groups, body.route) : null;
+        return explained(statuses, blocked, running, body.cost);
       },
     }),
   ];
@@ -248,16 +292,25 @@ function unprocessable(detail: string) {
   return refuse(422, 'errors/unprocessable_entity', detail);
 }
 
-/** What windows and a block would say about a request of this cost. */
+/** The groups of a request; undefined without any. A group is in no other group. */
+function groupsOn(route: Parameters<typeof groupsOf>[0], of: Account): Groups | undefined {
+  return consumerOf(of.id)?.consumer === 'group' ? undefined : groupsOf(route, undefined, of);
+}
+
+/** What windows, a block and the requests in flight would say about a request of this cost. */
 function explained(
   statuses: readonly WindowStatus[],
   blocked: z.output<typeof block> | null,
+  running: readonly ShownInFlight[],
   given: Cost,
 ): z.input<typeof explanation> {
   const full = statuses.filter(({ remaining, unit }) => remaining < costIn(given, unit));
   const isImpossible = full.some(({ max, unit }) => max < costIn(given, unit));
   const waits = [...full.map(({ resetMs }) => resetMs), ...(blocked === null ? [] : [blocked.forMs])];
-  const accepted = waits.length === 0;
+  const [inFlight = null] = [...running].sort((a, b) => a.max - a.running - (b.max - b.running));
+  // Windows are checked first, because their rejection names a time.
+  const isFull = waits.length === 0 && inFlight !== null && inFlight.running >= inFlight.max;
+  const accepted = waits.length === 0 && !isFull;
   const [first] = full;
   const neverFits = blocked === null && first !== undefined && first.max < costIn(given, first.unit);
   return {
@@ -265,7 +318,8 @@ function explained(
     status: accepted ? (200 as const) : neverFits ? (422 as const) : (429 as const),
     rejectedBy: blocked !== null || first === undefined ? null : stateOf(first),
     blocked,
-    passesInMs: isImpossible ? null : Math.max(0, ...waits),
+    inFlight,
+    passesInMs: isImpossible || isFull ? null : Math.max(0, ...waits),
     windows: statuses.map(stateOf),
   };
 }

@@ -11,9 +11,11 @@ const cooldown = z
       z.boolean(),
       z.strictObject({
         scope: z
-          .enum(['route', 'account'])
+          .enum(['route', 'account', 'provider'])
           .default('route')
-          .describe('What is paused: the account on the route, or all of its routes'),
+          .describe(
+            'What is paused: the account on the route, all of its routes, or every account of its provider, which is the group limits.groups.provider',
+          ),
         defaultMs: z
           .int()
           .min(1)

@@ -7,12 +7,25 @@ type Block = NonNullable<Windows['blocked']>;
 const WHAT: Readonly<Record<Block['scope'], string>> = {
   account: 'The account',
   route: 'This route',
-  group: 'A group',
+  group: 'The group',
 };
 
-/** A block, with its end and its reason. It changes each second, so it is not read out. */
+/** Which block it is, with its end and its reason. */
+export function blockText({ scope, forMs, until, reason }: Block) {
+  return (
+    <>
+      <strong>
+        {WHAT[scope]} is {reason === PAUSE_REASON ? 'paused, because its provider takes no more requests,' : 'blocked'}
+      </strong>{' '}
+      for {spanText(forMs)}, until {timeText(until)}
+      {reason === null || reason === PAUSE_REASON ? '.' : `: ${reason}`}
+    </>
+  );
+}
+
+/** The notice of a block. It changes each second, so it is not read out. */
 export function BlockNotice({
-  block: { scope, forMs, until, reason },
+  block,
   of,
   onUnblock,
 }: {
@@ -24,14 +37,7 @@ export function BlockNotice({
   return (
     <div class="notice bad">
       <div class="row">
-        <p>
-          <strong>
-            {WHAT[scope]} is{' '}
-            {reason === PAUSE_REASON ? 'paused, because its provider takes no more requests,' : 'blocked'}
-          </strong>{' '}
-          for {spanText(forMs)}, until {timeText(until)}
-          {reason === null || reason === PAUSE_REASON ? '.' : `: ${reason}`}
-        </p>
+        <p>{blockText(block)}</p>
         {may('operator') && (
           <button type="button" aria-label={`Unblock ${of}…`} onClick={onUnblock}>
             Unblock…

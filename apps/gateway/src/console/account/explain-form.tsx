@@ -42,13 +42,26 @@ export function ExplainForm({ account, routes }: { account: string; routes: read
   );
 }
 
-function sentenceOf({ accepted, status, rejectedBy, blocked, passesInMs, windows }: Explanation): string {
-  if (accepted) return windows.length === 0 ? 'Accepted: it has no limit.' : 'Accepted: every window has room for it.';
-  const by = rejectedBy === null ? 'a block' : `${windowName(rejectedBy)}, with ${rejectedBy.remaining} left`;
+function sentenceOf(told: Explanation): string {
+  const { accepted, status, blocked, inFlight, windows } = told;
+  if (accepted)
+    return windows.length === 0 && inFlight === null
+      ? 'Accepted: it has no limit.'
+      : 'Accepted: every limit has room for it.';
   const reason = blocked?.reason ? ` (${blocked.reason})` : '';
-  const passes =
-    passesInMs === null
-      ? 'It never passes: its cost is more than the limit.'
-      : `It passes in ${spanText(passesInMs)}, if nothing else comes.`;
-  return `Rejected with ${status} by ${by}${reason}. ${passes}`;
+  return `Rejected with ${status} by ${rejecting(told)}${reason}. ${whenText(told)}`;
+}
+
+function rejecting({ rejectedBy, blocked, inFlight }: Explanation): string {
+  if (blocked !== null) return 'a block';
+  if (rejectedBy !== null) return `${windowName(rejectedBy)}, with ${rejectedBy.remaining} left`;
+  const of = inFlight?.group === undefined ? '' : ` of the group ${inFlight.group}`;
+  return `the requests in flight${of}: ${inFlight?.running} of at most ${inFlight?.max} run`;
+}
+
+function whenText({ rejectedBy, blocked, passesInMs }: Explanation): string {
+  if (passesInMs !== null) return `It passes in ${spanText(passesInMs)}, if nothing else comes.`;
+  return rejectedBy === null && blocked === null
+    ? 'It passes when one has ended.'
+    : 'It never passes: its cost is more than the limit.';
 }

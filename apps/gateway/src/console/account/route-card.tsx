@@ -3,8 +3,9 @@ import type { Windows } from '../api/answers.ts';
 import { limitName } from '../parts/format.ts';
 import { type RouteWindows, verdictOf } from '../parts/verdict.ts';
 import { WindowBar } from '../parts/window-bar.tsx';
+import { href } from '../route.ts';
 import { may } from '../session.ts';
-import { BlockNotice } from './block-notice.tsx';
+import { BlockNotice, blockText } from './block-notice.tsx';
 
 type Window = RouteWindows['windows'][number];
 
@@ -30,7 +31,7 @@ export function RouteCard({
   onUnblock: () => void;
 }) {
   const id = useId();
-  const { route, lane, windows, blocked, inFlight } = shown;
+  const { route, lane, windows, blocked, inFlight, groups } = shown;
   const { kind, text } = verdictOf(shown);
   return (
     <section aria-labelledby={id}>
@@ -40,14 +41,10 @@ export function RouteCard({
       </div>
       {blocked?.scope === 'route' && <BlockNotice block={blocked} of={route} onUnblock={onUnblock} />}
       {lane !== null && <p class="soft">Lane {lane}: its share of each limit</p>}
-      {inFlight && (
-        <p>
-          In flight: {inFlight.running} of {inFlight.max}
-        </p>
-      )}
+      <InFlight status={inFlight} />
       {windows.length === 0 && inFlight === null && (
         <div class="row">
-          <p>No limit: every request passes.</p>
+          <p>{groups.length === 0 ? 'No limit: every request passes.' : 'No limit of the account.'}</p>
           <ChangeButton route={route} limit="route" onChange={onChange} />
         </div>
       )}
@@ -59,6 +56,9 @@ export function RouteCard({
           windows={windows.filter((each) => each.limit === limit)}
           onChange={onChange}
         />
+      ))}
+      {groups.map((group) => (
+        <GroupLimits key={group.group} of={group} />
       ))}
       {may('operator') && (windows.length > 0 || inFlight !== null) && (
         <div class="actions">
@@ -97,6 +97,31 @@ function Limit({
         <WindowBar key={`${each.durationMs} ${each.unit}`} window={each} />
       ))}
     </div>
+  );
+}
+
+/** The limits of a group, which its own page changes. */
+function GroupLimits({ of: { group, account, windows, blocked, inFlight } }: { of: RouteWindows['groups'][number] }) {
+  return (
+    <div class="limit">
+      <span class="soft">
+        Group {group}: <a href={href('accounts', account)}>{account}</a>
+      </span>
+      {blocked && <p class="notice bad">{blockText(blocked)}</p>}
+      <InFlight status={inFlight} />
+      {windows.map((each) => (
+        <WindowBar key={`${each.limit} ${each.durationMs} ${each.unit}`} window={each} />
+      ))}
+    </div>
+  );
+}
+
+function InFlight({ status }: { status: RouteWindows['inFlight'] }) {
+  if (status === null) return null;
+  return (
+    <p>
+      In flight: {status.running} of {status.max}
+    </p>
   );
 }
 

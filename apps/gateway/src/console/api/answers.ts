@@ -1,5 +1,5 @@
 /** The answers of the Admin API, typed by the gateway's schemas. */
-export type { Limit, LimitChanged, LimitEntry, LimitPreview } from '../../admin/limit-schemas.ts';
+export type { GroupLimit, Limit, LimitChanged, LimitEntry, LimitPreview } from '../../admin/limit-schemas.ts';
 export type { ListedAccount } from '../../admin/operations/accounts.ts';
 export type { Claim, MetOrphan } from '../../admin/operations/claims.ts';
 export type { Instance } from '../../admin/operations/fleet.ts';

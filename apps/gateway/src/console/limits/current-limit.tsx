@@ -1,5 +1,5 @@
 import type { Limit } from '../api/answers.ts';
-import { timeText, windowsText } from '../parts/format.ts';
+import { numberText, timeText, windowsText } from '../parts/format.ts';
 
 /** A limit as it is now: the config's windows, and the operator's adjustment. */
 export function CurrentLimit({ limit: { base, adjusted } }: { limit: Limit }) {
@@ -35,4 +35,10 @@ export function Setter({ adjusted: { by, at, reason, until } }: { adjusted: NonN
 /** The windows of a layer. A layer without them leaves the limit to the other layers. */
 export function ownText(windows: readonly string[] | null): string {
   return windows === null ? 'not set' : windowsText(windows);
+}
+
+/** The most requests in flight of a layer; empty if it leaves them to the other layers. */
+export function inFlightText(inFlight: Limit['inFlight']): string {
+  if (inFlight === null) return '';
+  return inFlight === false ? 'no bound' : `at most ${numberText(inFlight)}`;
 }

@@ -1,5 +1,5 @@
 import { useEffect } from 'preact/hooks';
-import type { Limit } from '../api/answers.ts';
+import type { GroupLimit, Limit } from '../api/answers.ts';
 import { ask } from '../api/client.ts';
 import { usePolled } from '../api/polled.ts';
 import { ErrorNotice, Notice } from '../parts/notice.tsx';
@@ -7,6 +7,7 @@ import { Pager, usePages } from '../parts/pager.tsx';
 import type { Target } from '../parts/target.ts';
 import type { Beginning } from './draft.ts';
 import type { LimitFilter } from './filter.tsx';
+import { GroupTable } from './group-table.tsx';
 import { LimitTable } from './limit-table.tsx';
 
 const EVERY_MS = 5_000;
@@ -14,6 +15,7 @@ const EVERY_MS = 5_000;
 interface LimitPage {
   readonly durable: boolean;
   readonly limits: readonly Limit[];
+  readonly groups: readonly GroupLimit[];
   readonly next: string | null;
 }
 
@@ -50,6 +52,7 @@ export function LimitList({
       {value?.limits.length === 0 && <p class="soft">No limit fits this filter.</p>}
       {value && value.limits.length > 0 && <LimitTable limits={value.limits} onOpen={onOpen} />}
       <Pager pages={pages} next={value?.next} />
+      {value && value.groups.length > 0 && <GroupTable limits={value.groups} />}
     </>
   );
 }

@@ -4,7 +4,7 @@ import { type Target, targetText } from '../parts/target.ts';
 import { TargetName } from '../parts/target-name.tsx';
 import { Wide } from '../parts/wide.tsx';
 import { may } from '../session.ts';
-import { ownText } from './current-limit.tsx';
+import { inFlightText, ownText } from './current-limit.tsx';
 import type { Beginning } from './draft.ts';
 
 /** Limits of the layers, and for operators the buttons that change them. */
@@ -26,13 +26,14 @@ export function LimitTable({
             <th>Config</th>
             <th>Adjusted</th>
             <th>Effective</th>
+            <th>In flight</th>
             <th>By, reason</th>
             <th>Ends</th>
             {isOperator && <th>Actions</th>}
           </tr>
         </thead>
         <tbody>
-          {limits.map(({ target, base, adjusted, effective }) => {
+          {limits.map(({ target, base, adjusted, effective, inFlight }) => {
             const name = targetText(target);
             return (
               <tr key={name}>
@@ -43,6 +44,7 @@ export function LimitTable({
                 <td>{ownText(base)}</td>
                 <td>{adjusted && windowsText(adjusted.windows)}</td>
                 <td>{ownText(effective)}</td>
+                <td>{inFlightText(inFlight)}</td>
                 <td>
                   {adjusted?.by} <span class="soft">{adjusted?.reason}</span>
                 </td>

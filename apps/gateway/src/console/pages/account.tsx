@@ -150,7 +150,7 @@ export function AccountPage({ account }: { account: string }) {
 
 /** The routes on which the account is not limited. */
 function unlimitedIn({ routes }: Windows): string[] {
-  return routes.filter(({ windows }) => windows.length === 0).map(({ route }) => route);
+  return routes.filter(({ windows, inFlight }) => windows.length === 0 && inFlight === null).map(({ route }) => route);
 }
 
 /** Whether the account, or one of its routes, is blocked itself. */
@@ -170,7 +170,9 @@ function Summary({ routes, onChange }: Pick<Windows, 'routes'> & { onChange: OnC
   });
   if (routes.length === 0) return <p>The config limits no route, so nothing is counted.</p>;
   if (rejecting.length === 0)
-    return <p class="notice good">Nothing is rejected now by limits of the account: every route has room.</p>;
+    return (
+      <p class="notice good">Nothing is rejected now by limits of the account and its groups: every route has room.</p>
+    );
   return (
     <div class="notice bad">
       <p>

@@ -32,10 +32,10 @@ export function unitsText(count: number, unit?: string): string {
   return unit === undefined ? numberText(count) : `${numberText(count)} ${unit}`;
 }
 
-/** `1 requests, 800 tokens` */
+/** `1 request, 800 tokens`. Only requests are a word that the console knows. */
 export function costsText(costs: Readonly<Record<string, number>>): string {
   return Object.entries(costs)
-    .map(([unit, cost]) => unitsText(cost, unit))
+    .map(([unit, cost]) => (unit === 'requests' ? countText(cost, 'request') : unitsText(cost, unit)))
     .join(', ');
 }
 

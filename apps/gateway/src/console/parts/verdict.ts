@@ -17,19 +17,38 @@ export interface Verdict {
 }
 
 /** Says at a glance whether a route accepts requests, and if not, when it will. */
-export function verdictOf({ windows, blocked, inFlight }: RouteWindows): Verdict {
-  if (windows.length === 0 && inFlight === null) return { kind: 'unlimited', text: 'no limit' };
+export function verdictOf(shown: RouteWindows): Verdict {
+  // The limits of a group count as those of the account.
+  const all = [{ ...shown, group: undefined }, ...shown.groups];
+  const windows = all.flatMap((each) => each.windows);
+  if (windows.length === 0 && all.every(({ inFlight }) => inFlight === null))
+    return { kind: 'unlimited', text: 'no limit' };
   const full = windows.filter(({ remaining }) => remaining <= 0);
-  const room = roomText(full, blocked?.forMs ?? 0);
-  if (blocked !== null) return { kind: 'blocked', text: `blocked, ${room}`, by: 'a block' };
+  const blocking = all.find(({ blocked }) => blocked !== null);
+  const room = roomText(full, blocking?.blocked?.forMs ?? 0);
+  if (blocking !== undefined) return { kind: 'blocked', text: `blocked, ${room}`, by: `a block${ofGroup(blocking)}` };
   const last = full.reduce<ShownWindow | undefined>(
     (latest, each) => (latest === undefined || each.resetMs > latest.resetMs ? each : latest),
     undefined,
   );
-  if (last !== undefined) return { kind: 'rejects', text: `rejects, ${room}`, by: windowName(last), limit: last.limit };
-  if (inFlight !== null && inFlight.running >= inFlight.max)
-    return { kind: 'rejects', text: 'rejects, until a request has ended', by: 'the requests in flight' };
+  // The limit of a group is changed on the page of the group.
+  if (last !== undefined)
+    return {
+      kind: 'rejects',
+      text: `rejects, ${room}`,
+      by: windowName(last),
+      ...(last.group === undefined && { limit: last.limit }),
+    };
+  const running = all.find(({ inFlight }) => inFlight !== null && inFlight.running >= inFlight.max);
+  if (running !== undefined) {
+    const by = `the requests in flight${ofGroup(running)}`;
+    return { kind: 'rejects', text: 'rejects, until a request has ended', by };
+  }
   return windows.some(isNear) ? { kind: 'near', text: 'nearly full' } : { kind: 'free', text: 'has room' };
+}
+
+function ofGroup({ group }: { readonly group?: string | undefined }): string {
+  return group === undefined ? '' : ` of the group ${group}`;
 }
 
 /** `This route, 5 per minute` */
