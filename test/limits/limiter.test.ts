@@ -335,7 +335,10 @@ describe('invalid input', () => {
     [{ routes: [] }, /limits\.routes: must be a plain object/],
     [{ rutes: {} }, /limits\.rutes: unknown option \(/],
     [{ windows: ['1/1m'], inFlight: 1 }, /^limits\.windows: unknown option: put it into allMethods \(expected /],
-    [{ default: { rutes: {} } }, /^limits\.default\.rutes: unknown option \(expected allMethods, routes or unlimited\)/],
+    [
+      { default: { rutes: {} } },
+      /^limits\.default\.rutes: unknown option \(expected allMethods, routes or unlimited\)/,
+    ],
     [{ 'POST /emails': ['1/1m'] }, /^limits\.POST \/emails: unknown option: put it under routes \(expected /],
     [{ allMethods: ['1/1m'], plans: {} }, /^limits\.allMethods: unknown option: move it into default \(expected /],
     [{ default: {}, provider: {} }, /limits\.provider: unknown option/],

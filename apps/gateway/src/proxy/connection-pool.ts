@@ -7,9 +7,10 @@ import { type Applicant, type Connection, type ConnectionUser, Lease, type Lende
 /**
  * A request with an idempotency key gets a new connection, or one that was used this recently, in milliseconds. If the
  * upstream closes a connection while a request is on its way, it is unknown whether the request was received, and the
- * failure is stored under the key.
+ * failure is stored under the key. Servers close a connection that is idle for seconds, some proxies after some hundred
+ * milliseconds.
  */
-const FRESH_MS = 20;
+const FRESH_MS = 100;
 /** A connection is closed this long before the upstream would close it, in milliseconds. */
 const MARGIN_MS = 1_000;
 /** How often idle connections are looked at, in milliseconds. */
