@@ -8,6 +8,22 @@ export const LENGTH_BYTES = 4;
 /** A nested field begins with its length and with the byte that says whether it is digested. */
 const FIELD_HEAD = LENGTH_BYTES + 1;
 
+/** Bytes that a buffer begins with, and of which buffers share one allocation. */
+const START_BYTES = 1_024;
+const SHARED_BYTES = 65_536;
+let shared = new Uint8Array(0);
+let taken = 0;
+
+/** Most bodies need no more, and an allocation of each buffer's own costs more than to fill it. */
+function takeStart(): Uint8Array {
+  if (taken + START_BYTES > shared.length) {
+    shared = new Uint8Array(SHARED_BYTES);
+    taken = 0;
+  }
+  taken += START_BYTES;
+  return shared.subarray(taken - START_BYTES, taken);
+}
+
 /** Content that waits until the content inside of it ended. */
 interface Outer {
   readonly start: number;
@@ -22,7 +38,7 @@ interface Outer {
  * Fields are nested without copies: a field is written where it will stay, and only its length is filled in later.
  */
 export class DigestBuffer {
-  #buffer = new Uint8Array(256);
+  #buffer = takeStart();
   #length = 0;
   /** Where the innermost content begins. The bytes before it belong to the content around it. */
   #start = 0;

@@ -115,16 +115,33 @@ export function createBodyStage(options: BodyStageOptions) {
   }
 }
 
-const CLIENT_GONE = new Error('the client has gone');
-
 /** Aborted if the client leaves before it receives its answer. */
 export function departureSignal(response: ServerResponse): AbortSignal {
-  const departure = new AbortController();
-  response.once('close', () => {
-    // Without a reason, an error with a stack would be made for it.
-    if (!response.writableFinished) departure.abort(CLIENT_GONE);
-  });
-  return departure.signal;
+  return new Departure(response) as Pick<AbortSignal, keyof Departure> as AbortSignal;
+}
+
+/** What a wait reads of a signal. An AbortController per request would cost more than the claim of its key. */
+class Departure {
+  readonly #listeners = new Map<unknown, () => void>();
+
+  constructor(private readonly response: ServerResponse) {}
+
+  get aborted(): boolean {
+    return this.response.closed && !this.response.writableFinished;
+  }
+
+  addEventListener(_type: 'abort', listener: () => void): void {
+    const onClose = (): void => {
+      if (this.aborted) listener();
+    };
+    this.#listeners.set(listener, onClose);
+    this.response.once('close', onClose);
+  }
+
+  removeEventListener(_type: 'abort', listener: () => void): void {
+    const onClose = this.#listeners.get(listener);
+    if (onClose !== undefined) this.response.off('close', onClose);
+  }
 }
 
 export const MISSING_KEY = refuse(
