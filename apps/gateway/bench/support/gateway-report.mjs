@@ -51,6 +51,8 @@ rounds of ${seconds} s (least–most), in which all candidates take turns.
   answers of ${ANSWER_BYTES.toLocaleString('en')} bytes of JSON with the fields that an API sends, ${connections} kept connections.
   headgate checks four windows, and has 19 routes.
 - Each workload has processes of its own, because large bodies in the same process make small requests expensive for some.
+- Each process gets a load of a second before each measurement. While the others take their turns it is idle for half a
+  minute, and V8 then drops compiled code: without that load, the first second measures the compiler.
 - Every proxy except the floors writes a line per request, to \`/dev/null\`. Those on Node write it as headgate does.
 - Requests with an idempotency key: \`POST\` with 300 bytes of JSON and a new key each, stored for retries.
 - Two workers share the two cores with the load, the upstream and Redis here, so their CPU says what they would do on
