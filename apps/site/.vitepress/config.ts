@@ -58,12 +58,15 @@ export default defineConfig({
           searchOptions: {
             boost: { title: 6, titles: 2, text: 1 },
             // The pages that explain come first: not lists of links, pages about the inside, or the API reference. The
-            // beginning of a page counts more than its sections. (This function runs in the reader's page.)
-            boostDocument: (id, _term, fields) => {
+            // beginning of a page counts more than its sections, and more again if the page is named like the word that is
+            // looked for. (This function runs in the reader's page.)
+            boostDocument: (id, term, fields) => {
               const inside = /\/(api|changelog|contributing)/.test(id) ? 0.3 : 1;
               const special = /\/(service|decisions|claims|performance)|docs\/#/.test(id) ? 0.5 : 1;
               const titles = fields?.titles as readonly string[] | undefined;
-              return inside * special * (titles?.length === 0 ? 1.5 : 1);
+              const name = /([^/#]*?)(\.html)?(#.*)?$/.exec(id)?.[1] || '/';
+              const isNamed = inside === 1 && term.startsWith(name);
+              return inside * special * (titles?.length === 0 ? 1.5 : 1) * (isNamed ? 4 : 1);
             },
           },
         },
