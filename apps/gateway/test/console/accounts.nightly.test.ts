@@ -66,7 +66,7 @@ test('by keyboard: it explains what a request would be told', async () => {
   await page.waitForSelector('text=What would a request be told now?');
   await tabTo(page, 'Cost');
   await page.keyboard.press('Enter');
-  await page.waitForSelector('text=Accepted: every window has room for it.');
+  await page.waitForSelector('text=Accepted: every limit has room for it.');
   await page.keyboard.press('ControlOrMeta+a');
   await page.keyboard.type('6');
   await page.keyboard.press('Enter');
