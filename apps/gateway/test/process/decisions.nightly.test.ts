@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { credentials, loadPackageDefinition } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
-import { send } from 'headgate-testbed/raw-http';
+import { eventually, send } from 'headgate-testbed/raw-http';
 import { startRedis } from 'headgate-testbed/redis-server';
 import { expect, it } from 'vitest';
 import { configOf, freePort, startGateway, TOKEN } from '../support/gateway.ts';
@@ -65,8 +65,9 @@ it('claims, limits and calls of Envoy work through any worker', async () => {
     client.close();
   }
   expect(codes).toEqual([...Array(6).fill('OK'), 'OVER_LIMIT', 'OVER_LIMIT']);
-  const workers = new Set(gateway.log().flatMap(({ door, worker }) => (door === 'json' ? [worker] : [])));
-  expect(workers.size).toBe(2);
+  const workers = () => new Set(gateway.log().flatMap(({ door, worker }) => (door === 'json' ? [worker] : [])));
+  // A process writes its lines in batches.
+  await eventually(() => workers().size === 2, 'lines of both workers');
   expect(gateway.log().map(({ msg }) => msg)).toEqual(
     expect.arrayContaining(['decisions listening', 'rate limit service listening']),
   );
