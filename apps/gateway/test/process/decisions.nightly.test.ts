@@ -37,6 +37,12 @@ it('claims, limits and calls of Envoy work through any worker', async () => {
     const reply = await send(port, { method: 'POST', path, headers, body: JSON.stringify(json), agent });
     return { status: reply.status, ...JSON.parse(reply.text) };
   };
+  // From then on they take turns.
+  const workers = () => new Set(gateway.log().flatMap(({ door, worker }) => (door === 'json' ? [worker] : [])));
+  await eventually(async () => {
+    await ask('/v1/decisions', { route: 'GET /counted', account: 'acc_0' });
+    return workers().size === 2;
+  }, 'an answer of each worker');
   for (const key of ['a', 'b', 'c']) {
     const request = { route: 'POST /once', idempotency: { key, request: key } };
     const { claim } = await ask('/v1/decisions', request);
@@ -65,9 +71,6 @@ it('claims, limits and calls of Envoy work through any worker', async () => {
     client.close();
   }
   expect(codes).toEqual([...Array(6).fill('OK'), 'OVER_LIMIT', 'OVER_LIMIT']);
-  const workers = () => new Set(gateway.log().flatMap(({ door, worker }) => (door === 'json' ? [worker] : [])));
-  // A process writes its lines in batches.
-  await eventually(() => workers().size === 2, 'lines of both workers');
   expect(gateway.log().map(({ msg }) => msg)).toEqual(
     expect.arrayContaining(['decisions listening', 'rate limit service listening']),
   );
