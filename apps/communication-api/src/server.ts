@@ -27,7 +27,7 @@ import { acceptedTypes, requireBody, validatorCompiler } from './api/validate.ts
 import { webhookRoutes } from './api/webhooks/routes.ts';
 import { dashboard } from './dashboard/dashboard.ts';
 import { isUnavailable } from './domain/database-unavailable.ts';
-import { ServiceError } from './domain/service-error.ts';
+import { RETRY_SECONDS, ServiceError } from './domain/service-error.ts';
 import { statusOf } from './observability/health.ts';
 import type { Rooms } from './rooms.ts';
 import { trackingRoutes } from './tracking/routes.ts';
@@ -37,8 +37,6 @@ import { wizard } from './wizard/wizard.ts';
 const MAX_SMALL_BODY = 262_144;
 /** Longest time for a whole request to arrive: a client that sends a byte now and then must end, too. */
 const REQUEST_TIMEOUT_MS = 600_000;
-/** When to try again while the database is not available. */
-const RETRY_SECONDS = 5;
 
 /** Makes the HTTP server with every surface of the service. It does not listen yet. */
 export async function createServer(rooms: Rooms): Promise<FastifyInstance> {

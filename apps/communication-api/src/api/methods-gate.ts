@@ -6,7 +6,7 @@ import type { KeptResult, Reconciled } from 'headgate/idempotency';
 import type { Account } from '../accounts/accounts.ts';
 import { newId } from '../domain/ids.ts';
 import { keyName } from '../domain/key-name.ts';
-import { ServiceError } from '../domain/service-error.ts';
+import { RETRY_SECONDS, ServiceError } from '../domain/service-error.ts';
 import { claimKeyOf, publishStep } from '../journal/claims.ts';
 import { VERDICTS } from '../journal/send-outcome.ts';
 import { limitProvider } from '../limits/account-limits.ts';
@@ -62,9 +62,11 @@ export function createMethodsGate(rooms: Rooms): Gate<FastifyRequest> {
         reconcile: ({ key: name }) => resume(rooms, request, name),
       };
     },
-    answer: (problem, { request, requestId, decision }) => {
+    answer: (problem, { request, requestId, decision, headers }) => {
       // It may replace an answer of the handler, with its fields.
-      const fields = { 'x-request-id': requestId };
+      const fields: Record<string, string> = { 'x-request-id': requestId };
+      // The database does not answer, for keys or limits.
+      if (problem.status === 503 && headers['retry-after'] === undefined) fields['retry-after'] = String(RETRY_SECONDS);
       const { unknownOutcome } = request;
       if (problem.type === 'errors/conflict' && unknownOutcome !== null) {
         const { retryAfter } = unknownOutcome;
@@ -106,7 +108,7 @@ async function resume(
       error instanceof ServiceError
         ? error
         : new ServiceError(503, 'errors/service_unavailable', 'The outcome of the email is not known yet. Try again.', {
-            ...{ retryAfter: 5, cause: error },
+            ...{ retryAfter: RETRY_SECONDS, cause: error },
           });
     throw error;
   }

@@ -11,6 +11,9 @@ export interface ConnectionParams {
   readonly imap_encryption?: string;
 }
 
+/** `retry-after` while a part of the service is away: nobody knows for how long. */
+export const RETRY_SECONDS = 5;
+
 /** The parts of an error answer beside status, type and detail. */
 export interface ErrorExtras {
   /** Seconds after which a retry makes sense: `retry-after`. */

@@ -3,7 +3,7 @@ import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { ServiceError } from '../domain/service-error.ts';
+import { RETRY_SECONDS, ServiceError } from '../domain/service-error.ts';
 
 /** A smaller file stays in memory. */
 const MAX_IN_MEMORY = 65_536;
@@ -96,7 +96,7 @@ const noSpace = (cause?: unknown): ServiceError =>
     503,
     'errors/service_unavailable',
     'The disk space for attachments is in use by other requests. Try again.',
-    { retryAfter: 5, cause },
+    { retryAfter: RETRY_SECONDS, cause },
   );
 
 /** A file without a name: it disappears with its handle, also if the process is killed. */
