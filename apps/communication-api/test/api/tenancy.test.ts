@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { NIGHTLY } from 'headgate-testbed/nightly';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { linkAccount } from '../support/accounts.ts';
@@ -6,7 +7,7 @@ import { clientOf, inDays } from '../support/client.ts';
 import { startService } from '../support/service.ts';
 import { startReceiver } from '../support/webhook-receiver.ts';
 
-const RUNS = 12;
+const RUNS = NIGHTLY ? 40 : 8;
 const { url, application, rooms, db } = await startService();
 const receiver = await startReceiver();
 

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { NIGHTLY } from 'headgate-testbed/nightly';
 import { expect, test } from 'vitest';
 import type { ApiDocument } from '../../src/api/document.ts';
 import { linkAccount } from '../support/accounts.ts';
@@ -7,7 +8,7 @@ import { broken, formOf, valuesOf } from '../support/requests-of-schemas.ts';
 import { startService } from '../support/service.ts';
 
 /** Requests per operation and run. */
-const RUNS = 40;
+const RUNS = NIGHTLY ? 200 : 20;
 
 const service = await startService();
 const { id: application, token } = await service.application();

@@ -1,3 +1,4 @@
+import { NIGHTLY } from 'headgate-testbed/nightly';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
@@ -340,40 +341,61 @@ const people: Readonly<Record<MemberRole, TestMember>> = {
   owner: await signedIn('owner'),
 };
 
-async function newPlace(environment: Environment): Promise<Place> {
+/**
+ * A new application with what requests work on.
+ * @param row makes only what the requests of this row need, and leaves the other ids empty
+ */
+async function newPlace(environment: Environment, row?: Row): Promise<Place> {
   const { id, key } = await application(environment);
+  const ifUsed = async (part: RegExp | readonly (keyof Place)[], make: () => Promise<string>): Promise<string> => {
+    if (row === undefined) return make();
+    const { subject } = row;
+    const isUsed = part instanceof RegExp ? part.test(row.route) : subject !== undefined && part.includes(subject);
+    return isUsed ? make() : '';
+  };
   await key('account');
-  const inviter = await newMember('owner');
   const invite = async (role: MemberRole): Promise<string> => {
     const invitation = newId('inv', Date.now());
-    await rooms.people.invitations.create(actorOf(inviter), { id: invitation, role, label: 'x' });
+    await rooms.people.invitations.create(actorOf(await newMember('owner')), { id: invitation, role, label: 'x' });
     return invitation;
   };
   // The mock cannot be linked in production.
   const link = async () => (await linkAccount(rooms, id, { provider: 'imap' })).id;
-  const [account, pausedAccount] = [await link(), await link()];
-  await rooms.accounts.update(id, pausedAccount, { paused: true });
-  const { id: mockAccount } = await linkAccount(rooms, id);
-  const fields = { url: 'https://app.example/', triggerEvents: ['*'], accountIds: null, description: null };
-  const { endpoint } = await rooms.endpoints.create(id, { ...fields, enabled: true });
-  const domain = await rooms.domains.create(id, 'connect.app.example', 'auth');
-  if (domain.kind !== 'created') throw new Error('The domain is not new.');
+  const account = await link();
+  const mockAccount = await ifUsed(/mailbox/, async () => (await linkAccount(rooms, id)).id);
+  let secretsVersion = '';
+  const endpoint = await ifUsed(/:endpoint/, async () => {
+    const fields = { url: 'https://app.example/', triggerEvents: ['*'], accountIds: null, description: null };
+    const made = await rooms.endpoints.create(id, { ...fields, enabled: true });
+    secretsVersion = secretsVersionOf(made.endpoint);
+    return made.endpoint.id;
+  });
   return {
-    endpoint: endpoint.id,
-    secretsVersion: secretsVersionOf(endpoint),
-    event: await rooms.events.addTest(id, endpoint.id, db),
-    scope: (await rooms.scopes.create(id, { name: 's', reference: null })).id,
-    domain: domain.domain.id,
+    endpoint,
+    secretsVersion,
+    event: await ifUsed(/:event/, () => rooms.events.addTest(id, endpoint, db)),
+    scope: await ifUsed(/:scope/, async () => (await rooms.scopes.create(id, { name: 's', reference: null })).id),
+    domain: await ifUsed(['domain'], async () => {
+      const domain = await rooms.domains.create(id, 'connect.app.example', 'auth');
+      if (domain.kind !== 'created') throw new Error('The domain is not new.');
+      return domain.domain.id;
+    }),
     application: id,
     account,
-    pausedAccount,
+    pausedAccount: await ifUsed(['pausedAccount'], async () => {
+      const paused = await link();
+      await rooms.accounts.update(id, paused, { paused: true });
+      return paused;
+    }),
     mockAccount,
-    message: providerIdOf(await rooms.mockMailbox.deliver(mockAccount, HTML_EMAIL)),
-    email: await unknownEmail(service, id, account),
-    member: (await protectedMember('member')).id,
-    owner: (await protectedMember('owner')).id,
-    invitation: await invite('member'),
-    ownerInvitation: await invite('owner'),
+    message: await ifUsed(/:message/, async () =>
+      providerIdOf(await rooms.mockMailbox.deliver(mockAccount, HTML_EMAIL)),
+    ),
+    email: await ifUsed(/:email/, () => unknownEmail(service, id, account)),
+    member: await ifUsed(['member'], async () => (await protectedMember('member')).id),
+    owner: await ifUsed(['owner'], async () => (await protectedMember('owner')).id),
+    invitation: await ifUsed(['invitation'], () => invite('member')),
+    ownerInvitation: await ifUsed(['ownerInvitation'], () => invite('owner')),
     serviceKey: (await rooms.keys.listServiceKeys(id, PAGE))[0]?.id ?? '',
     accountKey: (await rooms.keys.list(id, {}, PAGE))[0]?.id ?? '',
   };
@@ -448,10 +470,11 @@ describe.each(ROWS)('$what', (row) => {
   test.each(CELLS.map((cell, index) => [...cell, row.may.split(' ')[index] === 'yes'] as const))(
     '%s, with an application of %s: %s',
     async (role, environment, isAllowed) => {
-      const changes = isAllowed && row.route.startsWith('POST');
+      const changes = isAllowed && row.route.startsWith('POST') && row.isHarmless === undefined;
       // What changes nothing can be done to the same place again and again.
-      const place = await (changes ? newPlace(environment) : unchanged(environment));
-      const before = await everything();
+      const place = await (changes ? newPlace(environment, row) : unchanged(environment));
+      const isCompared = !isAllowed || changes;
+      const before = isCompared ? await everything() : undefined;
       const { status, html } = await attempt(row, people[role], place);
       if (!isAllowed) {
         expect([status, html]).toEqual([403, expect.stringContaining('Your role does not allow this')]);
@@ -460,7 +483,7 @@ describe.each(ROWS)('$what', (row) => {
       }
       const isShown = row.creates !== undefined || row.route.startsWith('GET');
       expect(status).toBe(row.answers ?? (isShown ? 200 : 303));
-      if (changes && row.isHarmless === undefined) expect(await everything()).not.toBe(before);
+      if (isCompared) expect(await everything()).not.toBe(before);
     },
   );
 });
@@ -501,12 +524,18 @@ const QUERIES = ['account', 'before', 'checked', 'done', 'live', 'provider', 'sc
 test('NUL in a field, in the query or in the path is an error of no page and no form', async () => {
   const place = await newPlace('development');
   const { owner } = people;
+  // Some rows share their form.
+  const routes = new Set<string>();
   for (const row of ROWS) {
+    if (routes.has(row.route)) continue;
+    routes.add(row.route);
     const given = typeof row.fields === 'function' ? row.fields(place) : (row.fields ?? {});
-    const names = row.route.startsWith('GET') ? [] : [...new Set([...Object.keys(given), ...OTHER_FIELDS])];
+    const isPage = row.route.startsWith('GET');
+    const names = isPage ? [] : [...new Set([...Object.keys(given), ...OTHER_FIELDS])];
     const paths = [
       ...(row.route.match(/:\w+/g) ?? []).map((id) => row.route.replace(id, '%00')),
-      ...QUERIES.map((name) => `${row.route}?${name}=a%00b`),
+      // After a form, the page that shows its result reads no more of the query.
+      ...(isPage || NIGHTLY ? QUERIES : ['done', 'live']).map((name) => `${row.route}?${name}=a%00b`),
     ];
     const attempts: readonly Partial<Row>[] = [
       ...names.map((name) => ({ fields: { ...given, [name]: `${given[name] ?? 'a'}\0` } })),

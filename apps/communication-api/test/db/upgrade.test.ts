@@ -3,6 +3,7 @@
  * service uses every row.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
+import { NIGHTLY } from 'headgate-testbed/nightly';
 import { waitFor } from 'headgate-testbed/patience';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -146,7 +147,18 @@ test('there is a row in every table, so that no table is left out below', () => 
   expect(empty.map(([table]) => table)).toEqual([]);
 });
 
-describe.each(MIGRATION_NAMES.slice(0, -1))('a database with the schema of %s', (name) => {
+/**
+ * A change tests the first schema, the last ones, and those before and after a version that other answers are expected of.
+ * The others come by on the way from the first one.
+ */
+const OLD = MIGRATION_NAMES.slice(0, -1).filter((name, index, all) => {
+  const follows = (at: string): boolean => name === at || all[index + 1] === at;
+  return (
+    NIGHTLY || index === 0 || index >= all.length - 2 || [WITH_ROOT, WITH_CLAIMS, WITH_SHARED_LIMITS].some(follows)
+  );
+});
+
+describe.each(OLD)('a database with the schema of %s', (name) => {
   let opened: Awaited<ReturnType<typeof upgrade>>;
   beforeAll(async () => {
     opened = await upgrade(name);

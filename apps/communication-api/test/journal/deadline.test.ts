@@ -45,7 +45,7 @@ test.each([
     const { id } = await linkAccount(service.rooms, application.id, { provider: 'linkedin' });
     const email = { account_id: id, to: [{ identifier: 'ann@example.com' }], body: 'Hello' };
     const { status, body } = await client('POST', '/api/v1/emails', email, {
-      'idempotency-key': `${behaviour} ${read}`,
+      'idempotency-key': id,
     });
     expect([status, body.type]).toEqual([504, 'errors/request_timeout']);
     const row = await service.db.selectFrom('sends').select('state').where('account_id', '=', id).executeTakeFirst();

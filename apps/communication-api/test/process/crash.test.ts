@@ -32,22 +32,32 @@ async function sendUntil(of: Fleet, kind: Kind, step: SendStep, signal: 'SIGKILL
   return { email, ...(await world.sendUntil(of, email, step, signal)) };
 }
 
+/**
+ * A change waits for the steps around what another process may see of a send. `journal/sender.property.test.ts` lets
+ * attempts die before and after each call.
+ */
+const killedAt = (steps: readonly SendStep[]) =>
+  NIGHTLY ? steps : steps.filter((step) => step !== 'asked' && step !== 'settled');
+
 // Both groups wait for leases at the same time.
 describe.concurrent('a process that is killed', () => {
-  test.concurrent.each(EVERY_STEP)('at "%s": a draft is sent once', async (step) => {
+  test.concurrent.each(killedAt(EVERY_STEP))('at "%s": a draft is sent once', async (step) => {
     const { email } = await sendUntil(fleet, 'draft', step, 'SIGKILL');
     expect(await retry(fleet, email)).toMatchObject({ status: 201, body: { object: 'EmailSent' } });
     expect(await received(email)).toBe(1);
   });
 
-  test.concurrent.each(DIRECT_STEPS)('at "%s": an email without a draft is never sent twice', async (step) => {
-    const { email } = await sendUntil(fleet, 'direct', step, 'SIGKILL');
-    const { status, body } = await retry(fleet, email);
-    // What happened between the mark and the provider's answer is not known.
-    if (step === 'dispatched') expect({ status, type: body.type }).toEqual({ status: 409, type: 'errors/conflict' });
-    else expect(status).toBe(201);
-    expect(await received(email)).toBe(step === 'dispatched' ? 0 : 1);
-  });
+  test.concurrent.each(killedAt(DIRECT_STEPS))(
+    'at "%s": an email without a draft is never sent twice',
+    async (step) => {
+      const { email } = await sendUntil(fleet, 'direct', step, 'SIGKILL');
+      const { status, body } = await retry(fleet, email);
+      // What happened between the mark and the provider's answer is not known.
+      if (step === 'dispatched') expect({ status, type: body.type }).toEqual({ status: 409, type: 'errors/conflict' });
+      else expect(status).toBe(201);
+      expect(await received(email)).toBe(step === 'dispatched' ? 0 : 1);
+    },
+  );
 });
 
 /** A change waits for the step whose outcome a process that wakes up may not know. */

@@ -39,7 +39,9 @@ test('kill -9 in the middle of writes loses nothing that was stored, and the nex
   const acknowledged: string[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     const before = acknowledged.length;
-    const child = spawn(process.execPath, [program, folder], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn(process.execPath, ['--liftoff-only', program, folder], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
     let text = '';
     await new Promise((resolve) => {
       child.stdout.setEncoding('utf8').on('data', (part: string) => {

@@ -8,11 +8,10 @@ import { isKnown } from '../support/is-known.ts';
 import { runProcess, runToEnd } from '../support/service-process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-const parent = temporaryFolder();
+const DATA_DIR = join(temporaryFolder(), 'data');
 const SECRET_KEYS = `k1:${Buffer.alloc(32, 1).toString('base64')}`;
 
 describe('on an embedded database', () => {
-  const DATA_DIR = join(parent, 'data');
   let token = '';
 
   test('the first start makes a demonstration and prints its banner', async () => {
@@ -70,7 +69,7 @@ describe('on an embedded database', () => {
 });
 
 test('a running request ends before the process does', async () => {
-  const { ready, child, exit } = runProcess([], { DATA_DIR: join(parent, 'drained') });
+  const { ready, child, exit } = runProcess([], { DATA_DIR });
   const { port } = new URL(await ready());
   // More than the buffers of a connection take: the answer ends when it is read.
   const answer = await new Promise<IncomingMessage>((resolve) =>

@@ -134,7 +134,7 @@ async function openGiven(url: string): Promise<OpenDatabase> {
  * @returns the differences from the document until now
  */
 function watchContract({ app }: Service): () => readonly string[] {
-  const contract = new Contract(app.swagger() as unknown as ApiDocument);
+  const contract = contractOf(app.swagger() as unknown as ApiDocument);
   const folder = inject('contractFolder');
   noteDeclared(folder, contract);
   // Random requests see other answers in each run, so they cannot show that an answer is tested.
@@ -149,6 +149,16 @@ function watchContract({ app }: Service): () => readonly string[] {
     noteSeen(folder, verdict.pair);
   });
   return () => faults;
+}
+
+/** By their document as text. The services of a process share them, because each one compiles its schemas. */
+const contracts = new Map<string, Contract>();
+
+function contractOf(document: ApiDocument): Contract {
+  const text = JSON.stringify(document);
+  const contract = contracts.get(text) ?? new Contract(document);
+  contracts.set(text, contract);
+  return contract;
 }
 
 /**

@@ -1,4 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { NIGHTLY } from 'headgate-testbed/nightly';
 import { afterAll, expect, test } from 'vitest';
 import { OTHER_ERROR_TYPES, SEND_ERROR_TYPES } from '../../../src/domain/error-types.ts';
 import { mailClient } from '../../support/mail-client.ts';
@@ -39,12 +40,18 @@ const heal = () =>
     .execute()
     .then(() => service.rooms.accounts.forgetRecent());
 
-test.each([true, false])(
+/** The first type of each status. Both ways to send share how an error becomes an answer. */
+const SOME_PAIRS = PAIRS.filter(([status], index) => NIGHTLY || PAIRS.findIndex(([each]) => each === status) === index);
+
+test.each([
+  [true, PAIRS],
+  [false, SOME_PAIRS],
+] as const)(
   'every error type of the table can be reached, and only verdicts are stored under the key (drafts: %s)',
-  async (drafts) => {
+  async (drafts, pairs) => {
     expect(PAIRS.length).toBeGreaterThan(70);
     let client = await mailClient(service, application, { drafts });
-    for (const [index, [status, type]] of PAIRS.entries()) {
+    for (const [index, [status, type]] of pairs.entries()) {
       if (index % 4 === 3) client = await mailClient(service, application, { drafts });
       const to = [{ identifier: `error.${status}.${type.split('/')[1]}@mock.test` }];
       const key = `${drafts} ${type} ${status}`;
