@@ -31,7 +31,7 @@ type Resolution = keyof typeof RESOLUTIONS;
 interface Consumer {
   /** What is installed beside headgate; nothing else is. */
   readonly beside: readonly string[];
-  readonly options: { readonly types: readonly string[] };
+  readonly options: { readonly types: readonly string[]; readonly [option: string]: unknown };
   /** The types of third parties take long, so only the fastest compiler checks this one for a bundler. */
   readonly heavy?: boolean;
 }
