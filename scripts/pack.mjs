@@ -20,25 +20,35 @@ export const PACKAGES = ['.', 'packages/simulate', 'apps/gateway'];
  * @returns {{ archive: string, files: string[], unpackedBytes: number }} the archive's path, its files, and their bytes
  */
 export function packHouse(house, target, address = repositoryAddress()) {
-  const source = join(ROOT, house);
-  const manifest = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8'));
   const folder = mkdtempSync(join(tmpdir(), 'headgate-pack-'));
   try {
-    const repository = address === null ? null : { address, tag: `v${manifest.version}` };
-    for (const { path } of npmPack(source, ['--dry-run']).files) {
-      cpSync(join(source, path), join(folder, path));
-      if (!path.endsWith('.md')) continue;
-      const text = readFileSync(join(source, path), 'utf8');
-      writeFileSync(join(folder, path), withAbsoluteLinks(text, posix.join(house, path), repository));
-    }
-    cpSync(join(ROOT, 'LICENSE'), join(folder, 'LICENSE'));
-    writeFileSync(join(folder, 'package.json'), `${JSON.stringify(published(manifest), null, 2)}\n`);
+    copyHouse(house, folder, address);
     mkdirSync(target, { recursive: true });
     const { filename, files, unpackedSize } = npmPack(folder, ['--pack-destination', resolve(target)]);
     return { archive: join(target, filename), files: files.map(({ path }) => path), unpackedBytes: unpackedSize };
   } finally {
     rmSync(folder, { recursive: true });
   }
+}
+
+/**
+ * Copies the files of a package, as they are published.
+ * @param {string} house folder in the repository
+ * @param {string} folder
+ * @param {string | null} address web address of the repository, for links; null leaves out the addresses
+ */
+export function copyHouse(house, folder, address) {
+  const source = join(ROOT, house);
+  const manifest = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8'));
+  const repository = address === null ? null : { address, tag: `v${manifest.version}` };
+  for (const { path } of npmPack(source, ['--dry-run']).files) {
+    cpSync(join(source, path), join(folder, path));
+    if (!path.endsWith('.md')) continue;
+    const text = readFileSync(join(source, path), 'utf8');
+    writeFileSync(join(folder, path), withAbsoluteLinks(text, posix.join(house, path), repository));
+  }
+  cpSync(join(ROOT, 'LICENSE'), join(folder, 'LICENSE'));
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(published(manifest), null, 2)}\n`);
 }
 
 /** The manifest without the parts that only this repository uses. */

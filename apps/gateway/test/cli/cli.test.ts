@@ -294,6 +294,7 @@ describe('the command line', () => {
       code: 0,
       out: expect.stringContaining('headgate serve [--config FILE]'),
     });
+    expect(await run('serve', '--help')).toMatchObject({ code: 0, out: expect.stringContaining('--upstream') });
     expect(await run('--version')).toMatchObject({ code: 0, out: expect.stringMatching(/^\d+\.\d+\.\d+/) });
   });
 
@@ -314,6 +315,12 @@ describe('the command line', () => {
     [['check', '--config', 'a.json', '--config', 'b.json'], /--config is given more than once/],
     [['check', '--config', folder], /the file cannot be read \(EISDIR\)/],
     [['serve', '--store', 'redis:h'], /--store: must be memory, redis:/],
+    [['serve', '--port', 'abc'], /port/],
+    [['serve', '--upstream', 'nowhere'], /upstream/],
+    [['serve', '--store', 'floppy'], /store/],
+    [['serve', 'now'], /now/],
+    [['serve', '--config'], /--config/],
+    [['check', '--verbose'], /--verbose/],
   ])('%j: one sentence, exit 2', async (args, message) => {
     const { code, out, error } = await run(...args);
     expect({ code, out }).toEqual({ code: 2, out: '' });

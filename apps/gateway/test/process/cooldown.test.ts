@@ -44,7 +44,7 @@ it('a 429 with retry-after 3 pauses four gateways; then one request goes alone, 
         while (seen.at(-1) !== 200) {
           const { status } = await gateway.ask('GET', PATH);
           seen.push(status);
-          await pause(25);
+          await pause(100);
         }
         return seen;
       }),

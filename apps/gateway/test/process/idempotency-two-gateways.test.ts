@@ -2,7 +2,7 @@
 
 import { pause } from 'headgate-testbed/raw-http';
 import { answer, type Behaviour, held } from 'headgate-testbed/upstream';
-import { describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { sharedStoreForFile } from '../support/for-file.ts';
 import { expectProblem, type Gateway, startGateway } from '../support/gateway.ts';
 import {
@@ -21,10 +21,14 @@ const LEASE_MS = 1_500;
 const AGAIN = '/api/v1/again';
 const IMPATIENT = '/api/v1/impatient';
 const { server, store, upstream, survivor, start } = await sharedStoreForFile(LEASE_MS);
+/** A gateway that lives as long as the file, also if a test stops it for a while. */
+const other = await start();
+afterEach(() => other.signal('SIGCONT'));
+afterAll(async () => expect((await other.stop()).code).toBe(0));
 
-/** An operation that runs at the upstream, through its own gateway. */
-async function running(path: string, then?: Behaviour) {
-  const owner = await start();
+/** An operation that runs at the upstream, through a gateway: its own one, which the test kills, or the other one. */
+async function running(path: string, then?: Behaviour, owner?: Gateway) {
+  owner ??= await start();
   const key = freshKey();
   const hold = held(then);
   upstream.behave(hold.behaviour);
@@ -47,16 +51,16 @@ it('idempotency.secret: a retry is known where the secret is the same, and no ou
     startGateway(keyedConfig(upstream.url, { store, idempotency: { secret: value } }));
   const one = await withSecret(secret);
   const same = await withSecret(secret);
-  const other = await withSecret(`${secret}-2`);
+  const another = await withSecret(`${secret}-2`);
   const key = freshKey();
   const original = await post(one, key);
   expectReplay(await post(same, key), original);
-  for (const gateway of [other, survivor]) {
+  for (const gateway of [another, survivor]) {
     const { detail } = expectProblem(await post(gateway, key), 409, 'errors/already_used');
     expect(detail).not.toContain(secret);
   }
   expect(callsOf(upstream, key)).toHaveLength(1);
-  for (const gateway of [one, same, other]) {
+  for (const gateway of [one, same, another]) {
     await gateway.stop();
     expect(gateway.output()).not.toContain(secret);
   }
@@ -76,18 +80,16 @@ describe('I5: duplicates at the other gateway', () => {
 
   it('40 at once through both: one execution', async () => {
     const key = freshKey();
-    const other = await start();
     const asked = Array.from({ length: 40 }, (_, i) => post(i % 2 === 0 ? survivor : other, key));
     const replies = await Promise.all(asked);
     const originals = replies.filter(({ headers }) => headers['idempotency-replayed'] === undefined);
     expect(originals).toHaveLength(1);
     for (const reply of replies) expect(reply).toMatchObject({ status: 200, text: '{"ok":true}' });
     expect(callsOf(upstream, key)).toHaveLength(1);
-    await other.stop();
   });
 
   it('the lease is renewed: an operation that lasts longer is still the only one', async () => {
-    const { owner, key, hold, original } = await running(IMPATIENT);
+    const { key, hold, original } = await running(IMPATIENT, undefined, other);
     const end = performance.now() + 1.5 * LEASE_MS;
     while (performance.now() < end) {
       const refused = await post(survivor, key, { path: IMPATIENT });
@@ -99,19 +101,16 @@ describe('I5: duplicates at the other gateway', () => {
     hold.release();
     expectReplay(await settled(survivor, key, { path: IMPATIENT }), await original);
     expect(callsOf(upstream, key)).toHaveLength(1);
-    await owner.stop();
   });
 
   it('a key released at one gateway is free at the other, and the provider sees the same key', async () => {
     const key = freshKey();
-    const other = await start();
     upstream.behave(answer({ status: 429 }));
     expectProblem(await post(other, key), 429, 'provider/too_many_requests');
     upstream.behave(answer());
     expectOriginal(await post(survivor, key));
     const [first, second] = callsOf(upstream, key);
     expect(first?.headers['idempotency-key']).toBe(second?.headers['idempotency-key']);
-    await other.stop();
   });
 });
 
@@ -191,7 +190,7 @@ describe('I9: kill -9 of the owner', () => {
 
 describe('I10: an owner that stalls past its lease', () => {
   it('reject: no other owner takes over, and every retry gets its outcome', async () => {
-    const { owner, key, hold, original } = await running(OPEN, answer({ status: 201, body: 'slow' }));
+    const { owner, key, hold, original } = await running(OPEN, answer({ status: 201, body: 'slow' }), other);
     owner.signal('SIGSTOP');
     expectProblem(await post(survivor, key), 409, 'errors/conflict');
     hold.release();
@@ -200,11 +199,10 @@ describe('I10: an owner that stalls past its lease', () => {
     expect(reply).toMatchObject({ status: 201, text: 'slow' });
     expectReplay(await settled(survivor, key), reply);
     expect(callsOf(upstream, key)).toHaveLength(1);
-    expect((await owner.stop()).code).toBe(0);
   });
 
   it('reexecute: the first outcome wins, and the client of the loser gets it too', async () => {
-    const { owner, key, hold, original } = await running(AGAIN, answer({ status: 201, body: 'slow' }));
+    const { owner, key, hold, original } = await running(AGAIN, answer({ status: 201, body: 'slow' }), other);
     owner.signal('SIGSTOP');
     const winner = await settled(survivor, key, { path: AGAIN });
     expect(winner).toMatchObject({ status: 200, text: 'executed again' });
@@ -214,6 +212,5 @@ describe('I10: an owner that stalls past its lease', () => {
     expectReplay(await post(survivor, key, { path: AGAIN }), winner);
     expectReplay(await post(owner, key, { path: AGAIN }), winner);
     expect(callsOf(upstream, key)).toHaveLength(2);
-    expect((await owner.stop()).code).toBe(0);
   });
 });

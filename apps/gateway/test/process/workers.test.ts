@@ -6,7 +6,7 @@ import { NIGHTLY } from 'headgate-testbed/nightly';
 import { checkMetrics, ownMetrics } from 'headgate-testbed/promtool';
 import { eventually, oneConnection, openRaw, rawRequest, send } from 'headgate-testbed/raw-http';
 import { answer, held, startUpstream } from 'headgate-testbed/upstream';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import {
   type Config,
   configOf,
@@ -71,25 +71,45 @@ async function hang(gateway: Gateway, count: number) {
   return { replies, release: hold.release };
 }
 
+/** The gateway of the tests that leave it with two workers. Each counts from what was there before. */
+const shared = await start(
+  workersConfig({
+    limits: { default: { allMethods: ['40/1h'] } },
+    shadow: { limits: { default: { allMethods: ['4/1h'] } }, store: 'same' },
+  }),
+);
+afterAll(async () => expect((await shared.stop()).code).toBe(0));
+let accounts = 9;
+/** The target of requests of an account that has none yet: the last of the config, then the one before it. */
+const freshChats = () => {
+  const account = `acc_${accounts}`;
+  accounts -= 1;
+  return { account, path: `/api/v1/chats?account_id=${account}` };
+};
+const running = (gateway: Gateway): Worker[] => workersOf(gateway).filter(({ pid }) => isAlive(pid));
+
 describe('two workers', () => {
   it('take connections in turn; the primary serves the metrics of both, added up, and no request', async () => {
-    const gateway = await start(workersConfig());
+    const gateway = shared;
+    const requests = () => gateway.log().filter(({ msg }) => msg === 'request');
+    const [before, lines] = [sampleOf(await scrape(gateway), OPEN_200) ?? 0, requests().length];
     for (let i = 0; i < 12; i += 1) expect(await ask(gateway)).toBe(200);
-    await eventually(() => gateway.log().filter(({ msg }) => msg === 'request').length === 12, 'the lines');
-    const [first, second] = workersOf(gateway).map(({ worker }) => worker);
-    const served = gateway.log().flatMap(({ msg, worker }) => (msg === 'request' ? [worker] : []));
+    await eventually(() => requests().length === lines + 12, 'the lines');
+    const [first, second] = running(gateway).map(({ worker }) => worker);
+    const served = requests()
+      .slice(lines)
+      .map(({ worker }) => worker);
     for (const worker of [first, second]) {
       expect(served.filter((found) => found === worker).length).toBeGreaterThanOrEqual(5);
     }
     expect(new Set(served)).toEqual(new Set([first, second]));
     const text = await scrape(gateway);
-    expect(sampleOf(text, OPEN_200)).toBe(12);
+    expect(sampleOf(text, OPEN_200)).toBe(before + 12);
     expect(sampleOf(text, 'headgate_workers')).toBe(2);
-    expect(sampleOf(text, 'headgate_worker_ends_total')).toBe(0);
+    expect(sampleOf(text, 'headgate_worker_ends_total')).toBe(workersOf(gateway).length - 2);
     // Each family once, although three processes have it.
     const types = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name);
     expect(new Set(types).size).toBe(types.length);
-    expect((await gateway.stop()).code).toBe(0);
   });
 
   it('have the log level of the config, as the primary has; promtool has no finding about their metrics', async () => {
@@ -110,28 +130,22 @@ describe('two workers', () => {
   });
 
   it('admit one allowance between them', async () => {
-    const gateway = await start(workersConfig({ limits: { default: { allMethods: ['40/1h'] } } }));
-    const asked = Array.from({ length: 100 }, () =>
-      gateway.ask('GET', '/api/v1/chats?account_id=acc_9', {}, { agent: oneConnection() }),
-    );
+    const { path } = freshChats();
+    const asked = Array.from({ length: 100 }, () => shared.ask('GET', path, {}, { agent: oneConnection() }));
     const statuses = (await Promise.all(asked)).map(({ status }) => status);
     expect(statuses.filter((status) => status === 200)).toHaveLength(40);
     expect(statuses.filter((status) => status === 429)).toHaveLength(60);
-    await gateway.stop();
   });
 
   it('S21: obey a block that another program sets, both of them', async () => {
-    const gateway = await start(workersConfig());
+    const { account, path } = freshChats();
     const statuses = () =>
-      Promise.all(
-        Array.from({ length: 8 }, () =>
-          gateway.ask('GET', '/api/v1/chats?account_id=acc_3', {}, { agent: oneConnection() }),
-        ),
-      ).then((replies) => replies.map(({ status }) => status));
+      Promise.all(Array.from({ length: 8 }, () => shared.ask('GET', path, {}, { agent: oneConnection() }))).then(
+        (replies) => replies.map(({ status }) => status),
+      );
     expect(await statuses()).toEqual(Array(8).fill(200));
-    await program.limits.block({ account: 'acc_3' }, { forMs: 60_000 });
+    await program.limits.block({ account }, { forMs: 60_000 });
     expect(await statuses()).toEqual(Array(8).fill(429));
-    await gateway.stop();
   });
 
   it('in memory are a fault of the config', async () => {
@@ -169,26 +183,30 @@ describe('two workers', () => {
 });
 
 describe('a candidate for other limits', () => {
-  const limits = { default: { allMethods: ['4/1h'] } };
-
   it('S27: workers count together in the store of the config', async () => {
-    const gateway = await start(workersConfig({ shadow: { limits, store: 'same' } }));
-    const path = '/api/v1/chats?account_id=acc_1';
-    for (let i = 0; i < 10; i++)
-      expect((await gateway.ask('GET', path, {}, { agent: oneConnection() })).status).toBe(200);
-    const decided = (candidate: string) => (text: string) =>
-      text
+    const { path } = freshChats();
+    const decided = async () => {
+      const lines = (await scrape(shared))
         .split('\n')
-        .filter((line) => line.startsWith('headgate_shadow_decisions_total{') && line.includes(candidate))
-        .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
-    await eventually(async () => {
-      const text = await scrape(gateway);
-      return decided('candidate="accepted"')(text) === 4 && decided('candidate="rejected"')(text) === 6;
-    }, '4 that the candidate accepts, and 6 that it rejects');
-    await gateway.stop();
+        .filter((line) => line.startsWith('headgate_shadow_decisions_total{'));
+      return ['accepted', 'rejected'].map((candidate) =>
+        lines
+          .filter((line) => line.includes(`candidate="${candidate}"`))
+          .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0),
+      );
+    };
+    const [accepted = 0, rejected = 0] = await decided();
+    for (let i = 0; i < 10; i++) {
+      expect((await shared.ask('GET', path, {}, { agent: oneConnection() })).status).toBe(200);
+    }
+    await eventually(
+      async () => String(await decided()) === String([accepted + 4, rejected + 6]),
+      '4 that the candidate accepts, and 6 that it rejects',
+    );
   });
 
   it('in the memory of each worker it is a fault of the config', async () => {
+    const limits = { default: { allMethods: ['4/1h'] } };
     const file = writeConfig(workersConfig({ shadow: { limits, store: 'memory' } }));
     const { code, all } = await runHeadgate(['check', '--config', file]);
     expect(code).not.toBe(0);
@@ -198,15 +216,17 @@ describe('a candidate for other limits', () => {
 
 describe('a worker that dies', () => {
   it('takes only its own requests with it, is replaced and logged, and no sum falls', async () => {
-    const gateway = await start(workersConfig());
+    const gateway = shared;
     upstream.behave(answer());
+    const first = sampleOf(await scrape(gateway), OPEN_200) ?? 0;
     for (let i = 0; i < 6; i += 1) await ask(gateway);
     const before = sampleOf(await scrape(gateway), OPEN_200) ?? 0;
-    expect(before).toBe(6);
+    expect(before).toBe(first + 6);
     const hanging = await hang(gateway, 6);
-    const [victim] = workersOf(gateway) as [Worker, Worker];
+    const started = workersOf(gateway).length;
+    const [victim] = running(gateway) as [Worker, Worker];
     process.kill(victim.pid, 'SIGKILL');
-    await eventually(() => workersOf(gateway).length === 3, 'the replacement');
+    await eventually(() => workersOf(gateway).length === started + 1, 'the replacement');
     hanging.release();
     const outcomes = await Promise.all(hanging.replies);
     const wholeAtUpstream = await Promise.all(upstream.seen.slice(-6).map(({ over }) => over));
@@ -215,21 +235,21 @@ describe('a worker that dies', () => {
     expect(survived).toBeLessThan(6);
     expect(outcomes.filter((outcome) => outcome === 200)).toHaveLength(survived);
     expect(outcomes.filter((outcome) => outcome === 'broken')).toHaveLength(6 - survived);
-    const line = gateway.log().find(({ msg }) => msg === 'worker ended: another takes its place');
+    const line = gateway.log().findLast(({ msg }) => msg === 'worker ended: another takes its place');
     expect(line).toMatchObject({ level: 50, ...pick(victim), code: null, signal: 'SIGKILL', pauseMs: 0 });
     await eventually(async () => sampleOf(await scrape(gateway), OPEN_200) === before + survived, 'the sum');
     const text = await scrape(gateway);
     expect(sampleOf(text, 'headgate_workers')).toBe(2);
-    expect(sampleOf(text, 'headgate_worker_ends_total')).toBe(1);
+    expect(sampleOf(text, 'headgate_worker_ends_total')).toBe(started - 1);
     upstream.behave(answer());
     for (let i = 0; i < 4; i += 1) expect(await ask(gateway)).toBe(200);
-    expect((await gateway.stop()).code).toBe(0);
   });
 
   it('also closes the connection that it had not accepted yet, so that the client need not wait', async () => {
-    const gateway = await start(workersConfig());
+    const gateway = shared;
     upstream.behave(answer());
-    const [victim] = workersOf(gateway) as [Worker, Worker];
+    const started = workersOf(gateway).length;
+    const [victim] = running(gateway) as [Worker, Worker];
     process.kill(victim.pid, 'SIGSTOP');
     const connections = await Promise.all(Array.from({ length: 4 }, () => openRaw(gateway.port)));
     for (const connection of connections) connection.write(rawRequest('GET', '/healthz'));
@@ -240,7 +260,7 @@ describe('a worker that dies', () => {
     expect(silent).toHaveLength(1);
     await silent[0]?.closed;
     for (const connection of connections) connection.destroy();
-    await gateway.stop();
+    await eventually(() => workersOf(gateway).length === started + 1, 'the replacement');
   });
 });
 
@@ -263,18 +283,6 @@ describe('workers that cannot start', () => {
 });
 
 describe('the end', () => {
-  it('SIGTERM: running requests of all workers finish, and the exit code is 0', async () => {
-    const gateway = await start(workersConfig());
-    const hanging = await hang(gateway, 4);
-    gateway.signal('SIGTERM');
-    await eventually(() => gateway.log().some(({ msg }) => msg === 'draining'), 'the line');
-    hanging.release();
-    expect(await Promise.all(hanging.replies)).toEqual([200, 200, 200, 200]);
-    expect(await gateway.exited).toEqual({ code: 0, signal: null });
-    expect(gateway.log().at(-1)).toMatchObject({ msg: 'stopped', cutOff: 0 });
-    for (const { pid } of workersOf(gateway)) expect(isAlive(pid)).toBe(false);
-  });
-
   it('requests that hang are cut off after drainMs, and counted for all workers together', async () => {
     const gateway = await start(workersConfig({ drainMs: 300 }));
     const hanging = await hang(gateway, 4);
@@ -284,7 +292,7 @@ describe('the end', () => {
     hanging.release();
   });
 
-  it('a signal to every process, as from a terminal, drains them, and a signal to a worker alone does nothing', async () => {
+  it('a signal to every process, as from a terminal: running requests finish, with exit code 0; to a worker alone, it does nothing', async () => {
     const gateway = await start(workersConfig());
     const hanging = await hang(gateway, 4);
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -295,6 +303,8 @@ describe('the end', () => {
     hanging.release();
     expect(await Promise.all(hanging.replies)).toEqual([200, 200, 200, 200]);
     expect(await gateway.exited).toEqual({ code: 0, signal: null });
+    expect(gateway.log().at(-1)).toMatchObject({ msg: 'stopped', cutOff: 0 });
+    for (const { pid } of workersOf(gateway)) expect(isAlive(pid)).toBe(false);
     expect(gateway.output()).not.toContain('worker ended');
   });
 
@@ -402,18 +412,17 @@ describe('a reload', () => {
 
 describe('health checks', () => {
   it('the admin listener is ready while a worker listens', async () => {
-    const gateway = await start(workersConfig());
+    const gateway = shared;
     for (const path of ['/livez', '/readyz', '/healthz']) {
       expect((await send(gateway.adminPort, { path })).status).toBe(200);
       expect((await gateway.ask('GET', path)).status).toBe(200);
     }
-    for (const { pid } of workersOf(gateway)) process.kill(pid, 'SIGKILL');
+    for (const { pid } of running(gateway)) process.kill(pid, 'SIGKILL');
     const statuses: number[] = [];
     await eventually(async () => {
       statuses.push((await send(gateway.adminPort, { path: '/readyz' })).status);
       return statuses.includes(503) && statuses.at(-1) === 200;
     }, '503, and 200 again');
-    await gateway.stop();
   });
 });
 
