@@ -44,7 +44,7 @@ const POSTGRES_FAULTS = ['test/stores/postgres/*fault*.test.ts'];
 /** Random inputs, judged by a model: many runs per test. */
 const RANDOM = ['test/**/*.property.test.ts'];
 
-/** Servers that are killed and frozen, against short deadlines: last and one by one, so that a busy machine is not late. */
+/** Servers that are killed and frozen, against short deadlines: after the others, so that a busy machine is not late. */
 const REDIS_FAULTS = ['test/stores/redis/{bound,*fault*}*.test.ts'];
 
 const REDIS_SERVERS = 'headgate-testbed/redis-servers';
@@ -65,13 +65,12 @@ const libraryProjects = [
     setupFiles: ['headgate-testbed/built'],
   }),
   project('postgres', POSTGRES, { ...SECOND_ATTEMPT, exclude: POSTGRES_FAULTS, globalSetup: POSTGRES_SERVER }),
-  project('postgres-faults', POSTGRES_FAULTS, { ...SECOND_ATTEMPT, maxWorkers: 2, sequence: { groupOrder: 1 } }),
+  project('postgres-faults', POSTGRES_FAULTS, { ...SECOND_ATTEMPT, sequence: { groupOrder: 1 } }),
   project('random', RANDOM, { exclude: [...ADAPTERS, ...BENCH, ...POSTGRES, ...REDIS], testTimeout: 300_000 }),
   project('redis', REDIS, { exclude: REDIS_FAULTS, globalSetup: REDIS_SERVERS }),
   project('redis-faults', REDIS_FAULTS, {
     ...SECOND_ATTEMPT,
     globalSetup: REDIS_SERVERS,
-    maxWorkers: 2,
     sequence: { groupOrder: 1 },
   }),
   project('unit', ['test/**/*.test.ts'], {

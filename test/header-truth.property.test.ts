@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { randomRuns } from 'headgate-testbed/nightly';
 import { describe, expect, it } from 'vitest';
 import type { Decision } from '../src/core/decision.ts';
 import { rateLimitFields } from '../src/http/rate-limit-fields.ts';
@@ -6,7 +7,7 @@ import { createMemoryStore } from '../src/stores/memory/limits.ts';
 import { type Command, createArbitraries } from '../src/testing/arbitraries.ts';
 import { replay, type World } from './support/histories.ts';
 
-const HISTORIES = Number(process.env.HEADGATE_HISTORIES ?? 3_000);
+const HISTORIES = Number(process.env.HEADGATE_HISTORIES ?? randomRuns(800));
 const PAIRS = ['a', 'b'].flatMap((account) => ['r', 's'].map((route) => ({ account, route })));
 
 type Spend = () => Decision;

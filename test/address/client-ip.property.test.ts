@@ -1,5 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 import fc from 'fast-check';
+import { randomRuns } from 'headgate-testbed/nightly';
 import { describe, expect, it } from 'vitest';
 import { createClientIp } from '../../src/address/client-ip.ts';
 
@@ -31,7 +32,7 @@ describe('compared with Node', () => {
         fc.pre(!/[[\]]|^[\d.]+:\w+$/.test(text));
         expect(prefixed(64)(text, {}) !== undefined).toBe(isIP(text) !== 0);
       }),
-      { numRuns: 3_000 },
+      { numRuns: randomRuns(800) },
     );
   });
 
@@ -44,7 +45,7 @@ describe('compared with Node', () => {
         fc.pre(!isMapped(text));
         expect(`[${prefixed(128)(text, {})}]`).toBe(new URL(`http://[${text}]`).hostname);
       }),
-      { numRuns: 3_000 },
+      { numRuns: randomRuns(800) },
     );
   });
 
@@ -58,7 +59,7 @@ describe('compared with Node', () => {
         const clientIp = prefixed(bits);
         expect(clientIp(one, {}) === clientIp(other, {})).toBe(block.check(other, 'ipv6'));
       }),
-      { numRuns: 2_000 },
+      { numRuns: randomRuns(600) },
     );
   });
 
@@ -85,7 +86,7 @@ describe('compared with Node', () => {
         fc.pre(clientIp(proxy, {}) !== '198.51.100.77');
         expect(isTrusted).toBe(list.check(proxy, familyOf(proxy)));
       }),
-      { numRuns: 2_000 },
+      { numRuns: randomRuns(600) },
     );
   });
 });
@@ -109,7 +110,7 @@ describe('whatever a client writes into the header', () => {
         expect(createClientIp({ trustedProxies: ['10.0.0.0/8'] })(connected, xff)).toBe(client);
         expect(createClientIp({ trustedProxies: count, header: 'forwarded' })(connected, forwarded)).toBe(client);
       }),
-      { numRuns: 1_000 },
+      { numRuns: randomRuns(300) },
     );
   });
 
@@ -120,7 +121,7 @@ describe('whatever a client writes into the header', () => {
         expect(client).toMatch(/^(\d+\.){3}\d+$|^[0-9a-f:]+\/56$/);
         expect(prefixed(56)(client?.replace('/56', ''), {})).toBe(client);
       }),
-      { numRuns: 1_000 },
+      { numRuns: randomRuns(300) },
     );
   });
 });

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { randomRuns } from 'headgate-testbed/nightly';
 import { expectSame } from 'headgate-testbed/same';
 import { describe, it } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
@@ -9,7 +10,7 @@ import type { NamedWindow, WindowSet } from '../../src/core/window-set.ts';
 import { createArbitraries, type History } from '../../src/testing/arbitraries.ts';
 import { keptHistories, replay, type Subject } from '../support/histories.ts';
 
-const HISTORIES = Number(process.env.HEADGATE_HISTORIES ?? 5_000);
+const HISTORIES = Number(process.env.HEADGATE_HISTORIES ?? randomRuns(1_500));
 
 /**
  * The simplest store around the pure rule: two numbers per window, found by all that identifies it, and never deleted.

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { randomRuns } from 'headgate-testbed/nightly';
 import { describe, expect, it } from 'vitest';
 import { AnswerTape } from '../../src/gate/answer-tape.ts';
 import type { CapturedResponse } from '../../src/gate/recording.ts';
@@ -166,7 +167,7 @@ describe('a tape, whatever happens in whatever order', () => {
           expect(tape.isRecording).toBe(model.isRecording());
         });
       }),
-      { numRuns: 5_000 },
+      { numRuns: randomRuns(1_500) },
     );
   });
 
@@ -181,7 +182,7 @@ describe('a tape, whatever happens in whatever order', () => {
             expect(tape.maySendHead).toBe(false);
         });
       }),
-      { numRuns: 2_000 },
+      { numRuns: randomRuns(600) },
     );
   });
 
@@ -194,7 +195,7 @@ describe('a tape, whatever happens in whatever order', () => {
         expect(sent.flat()).toEqual(numbered(total(model.written())));
         expect(model.sent()).toEqual(model.written());
       }),
-      { numRuns: 2_000 },
+      { numRuns: randomRuns(600) },
     );
   });
 
@@ -210,7 +211,7 @@ describe('a tape, whatever happens in whatever order', () => {
         expect([captured.status, captured.fields]).toEqual([next.status, fields]);
         expect(captured.body && [...captured.body]).toEqual(expected === undefined ? undefined : numbered(expected));
       }),
-      { numRuns: 5_000 },
+      { numRuns: randomRuns(1_500) },
     );
   });
 
@@ -224,7 +225,7 @@ describe('a tape, whatever happens in whatever order', () => {
           expect([sent.length, tape.sendable()]).toEqual([before, []]);
         });
       }),
-      { numRuns: 2_000 },
+      { numRuns: randomRuns(600) },
     );
   });
 });

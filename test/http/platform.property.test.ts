@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { randomRuns } from 'headgate-testbed/nightly';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import * as node from '../../src/http/platform.ts';
 import * as web from '../../src/http/platform-web.ts';
@@ -65,7 +66,7 @@ describe('platform.ts and platform-web.ts', () => {
           expect(web.indexOf(all, part, from)).toBe(expected);
         },
       ),
-      { numRuns: 1_000 },
+      { numRuns: randomRuns(300) },
     );
     expect(found.size).toBe(2);
   });
@@ -88,7 +89,7 @@ describe('platform.ts and platform-web.ts', () => {
       fc.property(nearly, (given) => {
         expect(hex(web.fromBase64(given))).toBe(hex(node.fromBase64(given)));
       }),
-      { numRuns: 1_000 },
+      { numRuns: randomRuns(300) },
     );
   });
 

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { randomRuns } from 'headgate-testbed/nightly';
 import { describe, expect, it } from 'vitest';
 import { decodeResponse, encodeResponse, keepsField, storedFields } from '../../src/http/stored-response.ts';
 
@@ -23,7 +24,7 @@ describe('I4: a stored response', () => {
         const decoded = decodeResponse(encodeResponse(stored));
         expect(decoded).toEqual({ ...stored, body: Uint8Array.from(stored.body) });
       }),
-      { numRuns: 500 },
+      { numRuns: randomRuns(200) },
     );
   });
 

@@ -1,9 +1,10 @@
 import fc from 'fast-check';
+import { randomRuns } from 'headgate-testbed/nightly';
 import { describe, expect, it } from 'vitest';
 import type { OnOrphan } from '../../src/idempotency/index.ts';
 import { type End, play, stories } from '../support/owners.ts';
 
-const RUNS = Number(process.env.RACES ?? 300);
+const RUNS = Number(process.env.RACES ?? randomRuns(120));
 const TIMEOUT_MS = 60_000 + RUNS * 200;
 
 const property = (policy: OnOrphan, check: (end: End) => void): Promise<void> =>

@@ -10,7 +10,7 @@ import { type Fate, Fleet, type Process, settled } from '../support/leases/fleet
 
 const LEASE_MS = 64;
 const FRESH: FreshStart = { longestMs: 10_000 };
-const RUNS = NIGHTLY ? 50_000 : 400;
+const RUNS = NIGHTLY ? 50_000 : 150;
 
 type Step =
   | { type: 'requests'; process: number; account: string; route: string; isBulk: boolean; cost: number; count: number }

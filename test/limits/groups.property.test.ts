@@ -10,7 +10,7 @@ import { groupAccount } from '../../src/limits/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 
-const RUNS = NIGHTLY ? 20_000 : 300;
+const RUNS = NIGHTLY ? 20_000 : 120;
 const START = 1_000_000;
 
 interface Window {

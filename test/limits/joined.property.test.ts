@@ -7,7 +7,7 @@ import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { expectJoined, joinedHistories, joinedLimits } from '../support/joined-histories.ts';
 
-const RUNS = NIGHTLY ? 2_000 : 100;
+const RUNS = NIGHTLY ? 2_000 : 40;
 
 it('a request fits everything or changes nothing, whatever was settled, refunded or released', async () => {
   await fc.assert(

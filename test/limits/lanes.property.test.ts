@@ -10,7 +10,7 @@ import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { expectLanes, laneHistories, limitsOf } from '../support/lane-histories.ts';
 
-const RUNS = NIGHTLY ? 20_000 : 400;
+const RUNS = NIGHTLY ? 20_000 : 160;
 
 it('S28: a lane is decided as if each max were its share, in the windows of everybody', async () => {
   await fc.assert(

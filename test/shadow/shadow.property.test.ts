@@ -1,5 +1,7 @@
 /** S27: a candidate that equals the limits in force never differs from them, whatever happens. */
+
 import fc from 'fast-check';
+import { randomRuns } from 'headgate-testbed/nightly';
 import { expect, it } from 'vitest';
 import type { Decision } from '../../src/core/decision.ts';
 import type { LimitInput } from '../../src/core/limit.ts';
@@ -14,7 +16,7 @@ const LIMITS = {
   routes: { a: ['2/10ms'] },
   lanes: { bulk: 0.5 },
 };
-const RUNS = 1_000;
+const RUNS = randomRuns(300);
 /** Accounts share nothing, so a run has a history of each. */
 const ACCOUNTS = Array.from({ length: 10 }, (_, i) => `acc_${i}`);
 

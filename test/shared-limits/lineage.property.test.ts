@@ -1,5 +1,7 @@
 /** Which protocol brings a store forward that has lost changes, without taking any away that it has. */
+
 import fc from 'fast-check';
+import { randomRuns } from 'headgate-testbed/nightly';
 import { describe, expect, it } from 'vitest';
 import { type Head, isSameHead, targetKey } from '../../src/core/adjustment.ts';
 import { parseLimit } from '../../src/core/limit.ts';
@@ -194,7 +196,7 @@ describe('one history', () => {
     () =>
       fc.assert(
         fc.asyncProperty(history, (actions) => new World({ decide: reconcile }).run(actions)),
-        { numRuns: 200 },
+        { numRuns: randomRuns(80) },
       ),
     60_000,
   );

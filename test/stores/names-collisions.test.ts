@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { randomRuns } from 'headgate-testbed/nightly';
 import { describe, expect, it } from 'vitest';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
@@ -116,7 +117,7 @@ describe('names in the memory store', () => {
         expect(store.consume(otherAccount, otherRoute, windowSet, 2).accepted).toBe(true);
         expect(store.consume(account, route, windowSet, 1).accepted).toBe(false);
       }),
-      { numRuns: 500 },
+      { numRuns: randomRuns(150) },
     );
   });
 

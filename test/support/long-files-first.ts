@@ -10,6 +10,7 @@ const LONG = [
   'test/examples.test.ts',
   'apps/gateway/test/process/workers.test.ts',
   'test/stores/redis/stalled-process-faults.nightly.test.ts',
+  'test/stores/redis/faults.test.ts',
   'test/stores/redis/ready-faults.test.ts',
   'apps/communication-api/test/faults/smtp.test.ts',
   'apps/communication-api/test/db/embedded.test.ts',

@@ -21,7 +21,10 @@ export function newPool(options: pg.PoolConfig = {}): pg.Pool {
   return pool;
 }
 
-/** Makes clients of each supported package. All but PGlite use the shared server. They end after the test file. */
+/** A start takes seconds of a processor, so the files of this process share one. Each file has schemas of its own. */
+let pglite: PGlite | undefined;
+
+/** Makes clients of each supported package. All but PGlite use the shared server, and end after the test file. */
 export const CLIENTS: Readonly<Record<string, () => PostgresClient>> = {
   pg: newPool,
   'postgres.js': () => {
@@ -30,9 +33,8 @@ export const CLIENTS: Readonly<Record<string, () => PostgresClient>> = {
     return sql;
   },
   PGlite: () => {
-    const database = new PGlite();
-    afterFile(() => database.close());
-    return database;
+    pglite ??= new PGlite();
+    return pglite;
   },
 };
 

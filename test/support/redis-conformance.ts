@@ -10,11 +10,11 @@ import type { Connect, ConnectedClient } from './redis-clients.ts';
 import { windowSetFrom } from './window-set.ts';
 
 /**
- * Number of random histories for one subject: all at night, and a third for a change. HEADGATE_RUNS multiplies it, as in
+ * Number of random histories for one subject: all at night, and a sixth for a change. HEADGATE_RUNS multiplies it, as in
  * `npm run test:long`.
  */
 export const histories = (nightly: number): number =>
-  Math.ceil(nightly * (NIGHTLY ? 1 : 1 / 3) * Number(process.env.HEADGATE_RUNS ?? 1));
+  Math.ceil(nightly * (NIGHTLY ? 1 : 1 / 6) * Number(process.env.HEADGATE_RUNS ?? 1));
 
 let stores = 0;
 

@@ -86,12 +86,17 @@ function report({ outcomes, longestMs, perInstance, perLocalInstance, store }: C
   };
 }
 
-/** How many timers keep the process alive after the clients had time to end theirs. It waits without a timer. */
+/**
+ * How many timers keep the process alive after the clients had time to end theirs. It waits without a timer, and without
+ * a processor, which the other processes of the test need.
+ */
 async function timersLeft(): Promise<number> {
   const end = performance.now() + TIMERS_MS;
+  const never = new Int32Array(new SharedArrayBuffer(4));
   for (;;) {
     const timers = process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
     if (timers === 0 || performance.now() > end) return timers;
+    Atomics.wait(never, 0, 0, 10);
     await new Promise((resolve) => setImmediate(resolve));
   }
 }

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { randomRuns } from 'headgate-testbed/nightly';
 import { describe, expect, it } from 'vitest';
 import { createLimiter, type Decision } from '../../src/index.ts';
 import { createMemoryStore } from '../../src/stores/memory/limits.ts';
@@ -112,7 +113,7 @@ describe('workers that share a store', () => {
           expect(end).toBeLessThanOrEqual(optimum(limits, costs) + latencyMs);
         },
       ),
-      { numRuns: 150 },
+      { numRuns: randomRuns(60) },
     );
   });
 

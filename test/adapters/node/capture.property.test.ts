@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { connect as tcp } from 'node:net';
 import fc from 'fast-check';
+import { randomRuns } from 'headgate-testbed/nightly';
 import { eventually } from 'headgate-testbed/raw-http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type KeyedServer, serveKeyed } from '../../support/keyed-server.ts';
@@ -149,7 +150,7 @@ describe.each([
           ]);
         }
       }),
-      { numRuns: 60 },
+      { numRuns: randomRuns(24) },
     );
   });
 
@@ -169,7 +170,7 @@ describe.each([
         if (written.length > 400_000) expect(retry.status).toBe(409);
         else expect([retry.status, retry.body.equals(written)]).toEqual([plan.status, true]);
       }),
-      { numRuns: 40 },
+      { numRuns: randomRuns(16) },
     );
   });
 });

@@ -9,6 +9,7 @@ import {
   unquoted,
   type WrittenPart,
 } from 'headgate-testbed/bodies';
+import { randomRuns } from 'headgate-testbed/nightly';
 import { describe, expect, it } from 'vitest';
 import { isBodyError } from '../../../src/http/body-error.ts';
 import { makeFingerprint } from '../../support/fingerprint-of.ts';
@@ -98,7 +99,7 @@ describe('I3: over random bodies', () => {
           expect(outcome(body, type, lengths)).toBe(outcome(body, type));
         },
       ),
-      { numRuns: 3_000 },
+      { numRuns: randomRuns(800) },
     );
   });
 
@@ -121,7 +122,7 @@ describe('I3: over random bodies', () => {
           expect(makeFingerprint(other, multipartType(OTHER), { lengths }).value).toBe(base);
         },
       ),
-      { numRuns: 1_000 },
+      { numRuns: randomRuns(300) },
     );
   });
 
@@ -142,7 +143,7 @@ describe('I3: over random bodies', () => {
           expect(body.subarray(lineStart, position).toString('latin1')).toMatch(/^[A-Za-z-]*$/);
         } else expect(after).not.toBe(before);
       }),
-      { numRuns: 3_000 },
+      { numRuns: randomRuns(800) },
     );
   });
 
@@ -165,7 +166,7 @@ describe('I3: over random bodies', () => {
         const canonical = (of: unknown): string => JSON.stringify(of, (_, inner) => sorted(inner));
         expect(outcome(bytesOf(JSON.stringify(other)), type) === base).toBe(canonical(value) === canonical(other));
       }),
-      { numRuns: 2_000 },
+      { numRuns: randomRuns(600) },
     );
   });
 
@@ -197,7 +198,7 @@ describe('I3: over random bodies', () => {
           JSON.stringify(others.map((pair) => pair.map((bytes) => [...bytes])));
         expect(outcome(escaped(others, true), type) === base).toBe(isSame);
       }),
-      { numRuns: 2_000 },
+      { numRuns: randomRuns(600) },
     );
   });
 });

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { bytesOf, chunkLengths, inChunks } from 'headgate-testbed/bodies';
+import { randomRuns } from 'headgate-testbed/nightly';
 import { describe, expect, it } from 'vitest';
 import { type JsonHandler, JsonLexer } from '../../../src/http/parse/json.ts';
 import { decodeUtf8 } from '../../../src/http/parse/utf8.ts';
@@ -95,7 +96,7 @@ describe('the JSON lexer', () => {
         expect(isJson).toBe(expected !== undefined);
         if (expected !== undefined) expect(JSON.parse(text)).toEqual(expected.value);
       }),
-      { numRuns: 5_000 },
+      { numRuns: randomRuns(1_500) },
     );
   });
 
@@ -107,7 +108,7 @@ describe('the JSON lexer', () => {
         expect(cut.isJson).toBe(whole.isJson);
         if (whole.isJson) expect(cut).toEqual(whole);
       }),
-      { numRuns: 3_000 },
+      { numRuns: randomRuns(1_000) },
     );
   });
 });

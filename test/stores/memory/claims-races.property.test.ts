@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { randomRuns } from 'headgate-testbed/nightly';
 import { describe, expect, it } from 'vitest';
 import { createMemoryClaimStore } from '../../../src/stores/memory/claims.ts';
 import { createFakeClock } from '../../../src/testing/fake-clock.ts';
@@ -6,7 +7,7 @@ import { Attempts, race } from '../../support/claim-attempts.ts';
 import { judgeRace } from '../../support/claim-verdict.ts';
 import { createWrongClaimStore, FAULTS } from '../../testing/wrong-claim-stores.ts';
 
-const RUNS = Number(process.env.HEADGATE_HISTORIES ?? 5_000);
+const RUNS = Number(process.env.HEADGATE_HISTORIES ?? randomRuns(1_500));
 
 describe('races of up to four owners, in memory', () => {
   it.each(['reject', 'reexecute', 'reconcile'] as const)(

@@ -1,11 +1,12 @@
 import fc from 'fast-check';
+import { randomRuns } from 'headgate-testbed/nightly';
 import { expectSame } from 'headgate-testbed/same';
 import { describe, it } from 'vitest';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 import { createArbitraries, type History } from '../../../src/testing/arbitraries.ts';
 import { keptHistories, replay } from '../../support/histories.ts';
 
-const HISTORIES = Number(process.env.HEADGATE_HISTORIES ?? 10_000);
+const HISTORIES = Number(process.env.HEADGATE_HISTORIES ?? randomRuns(2_000));
 const LONG_HISTORIES = Math.min(HISTORIES, 500);
 
 function live(history: History, maxKeys = 64): void {

@@ -8,7 +8,7 @@ import { CLIENTS, migrated } from '../../support/postgres.ts';
 
 const HISTORIES: Readonly<Record<string, number>> = NIGHTLY
   ? { pg: 500, 'postgres.js': 100, PGlite: 100 }
-  : { pg: 60, 'postgres.js': 20, PGlite: 20 };
+  : { pg: 30, 'postgres.js': 8, PGlite: 8 };
 
 for (const [name, create] of Object.entries(CLIENTS)) {
   const client = create();

@@ -1,10 +1,10 @@
 /** What only a block in Redis can show: several processes, one round trip, expiry, outages, and a slot that moves. */
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { accountOn, idOf, startCluster, tell } from 'headgate-testbed/redis-cluster';
+import { accountOn, idOf, type RedisCluster, startCluster, tell } from 'headgate-testbed/redis-cluster';
 import { startRedis } from 'headgate-testbed/redis-server';
 import { Redis } from 'ioredis';
-import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
 import { BlockedDecision } from '../../../src/core/blocked-decision.ts';
 import type { Decision } from '../../../src/core/decision.ts';
 import { parseLimit } from '../../../src/core/limit.ts';
@@ -245,30 +245,37 @@ describe('while Redis is down', () => {
   });
 });
 
-describe.each(Object.entries(CLUSTER_CLIENTS))('in a cluster that moves the slot, with %s', (_name, connect) => {
-  it('S21: accounts without a block are decided, and a block holds after it', async () => {
-    const cluster = await startCluster();
-    onTestFinished(() => cluster.stop());
-    const { client: own, disconnect } = await connect(cluster.ports);
-    onTestFinished(disconnect);
-    const [from, to] = cluster.ports as [number, number];
-    const { account, slot } = await accountOn(cluster, from);
-    const store = createRedisStore(own, { prefix: newPrefix(), deadlineMs: 10_000, denyCacheMaxMs: 0 });
-    const expectDecided = async (): Promise<void> => {
-      for (const route of ['known', 'known', 'new'])
-        expect(await consume(store, account, route)).toMatchObject({ accepted: true, degraded: false });
-    };
-    await store.consume(account, 'known', windowSet, 1);
-    await tell(to, 'CLUSTER', 'SETSLOT', slot, 'IMPORTING', await idOf(from));
-    await tell(from, 'CLUSTER', 'SETSLOT', slot, 'MIGRATING', await idOf(to));
-    await expectDecided();
-    await store.block({ account }, { forMs: 600_000 });
-    const keys = (await tell(from, 'CLUSTER', 'GETKEYSINSLOT', slot, 100)) as string[];
-    if (keys.length > 0) await tell(from, 'MIGRATE', '127.0.0.1', to, '', 0, 5_000, 'KEYS', ...keys);
-    for (const each of [to, from, ...cluster.ports])
-      await tell(each, 'CLUSTER', 'SETSLOT', slot, 'NODE', await idOf(to));
-    expect(await consume(store, account, 'known')).toMatchObject({ accepted: false, degraded: false });
-    await store.unblock({ account });
-    await expectDecided();
+describe('in a cluster that moves the slot', () => {
+  let cluster: RedisCluster;
+  beforeAll(async () => {
+    cluster = await startCluster();
   });
+  afterAll(() => cluster.stop());
+
+  it.each(Object.entries(CLUSTER_CLIENTS))(
+    'S21: accounts without a block are decided, and a block holds after it: %s',
+    async (_name, connect) => {
+      const { client: own, disconnect } = await connect(cluster.ports);
+      onTestFinished(disconnect);
+      const [from, to] = cluster.ports as [number, number];
+      const { account, slot } = await accountOn(cluster, from);
+      const store = createRedisStore(own, { prefix: newPrefix(), deadlineMs: 10_000, denyCacheMaxMs: 0 });
+      const expectDecided = async (): Promise<void> => {
+        for (const route of ['known', 'known', 'new'])
+          expect(await consume(store, account, route)).toMatchObject({ accepted: true, degraded: false });
+      };
+      await store.consume(account, 'known', windowSet, 1);
+      await tell(to, 'CLUSTER', 'SETSLOT', slot, 'IMPORTING', await idOf(from));
+      await tell(from, 'CLUSTER', 'SETSLOT', slot, 'MIGRATING', await idOf(to));
+      await expectDecided();
+      await store.block({ account }, { forMs: 600_000 });
+      const keys = (await tell(from, 'CLUSTER', 'GETKEYSINSLOT', slot, 100)) as string[];
+      if (keys.length > 0) await tell(from, 'MIGRATE', '127.0.0.1', to, '', 0, 5_000, 'KEYS', ...keys);
+      for (const each of [to, from, ...cluster.ports])
+        await tell(each, 'CLUSTER', 'SETSLOT', slot, 'NODE', await idOf(to));
+      expect(await consume(store, account, 'known')).toMatchObject({ accepted: false, degraded: false });
+      await store.unblock({ account });
+      await expectDecided();
+    },
+  );
 });

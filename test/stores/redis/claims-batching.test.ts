@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { randomRuns } from 'headgate-testbed/nightly';
 import { type RedisServer, startRedis } from 'headgate-testbed/redis-server';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -80,7 +81,7 @@ describe('commands of one turn of the event loop', () => {
         clock.advance(wait);
       }
     });
-    await fc.assert(property, { numRuns: 300 });
+    await fc.assert(property, { numRuns: randomRuns(100) });
   });
 
   it('are sent together, up to 32 and without large values, in either direction', async () => {

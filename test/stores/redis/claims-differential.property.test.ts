@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { randomRuns } from 'headgate-testbed/nightly';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import type { ClaimStore } from '../../../src/core/ports.ts';
@@ -40,7 +41,7 @@ function twins(one: ClaimStore, other: ClaimStore): ClaimStore {
 
 claimStoreSuite({ describe, it }, fc, {
   name: 'memory beside Redis',
-  histories: 300,
+  histories: randomRuns(100),
   create: (clock) => twins(createMemoryClaimStore({ clock, maxKeys: 1_000 }), onRedis(clock)),
 });
 
@@ -56,7 +57,7 @@ describe('races of up to four owners, in Redis', () => {
         await judgeRace(attempts);
         answers += attempts.witness.answers.length;
       });
-      await fc.assert(property, { numRuns: 200 });
+      await fc.assert(property, { numRuns: randomRuns(200) });
       expect(answers).toBeGreaterThan(50);
     },
     120_000,

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { randomRuns } from 'headgate-testbed/nightly';
 import { describe, expect, it } from 'vitest';
 import { isHeadgateError } from '../../../src/base/errors.ts';
 import {
@@ -54,7 +55,7 @@ describe('names', () => {
         const bytes = (name: string) => Buffer.from(name).toString('hex');
         expect(bytes(claimKey('p', a, b))).not.toBe(bytes(claimKey('p', c, d)));
       }),
-      { numRuns: 20_000 },
+      { numRuns: randomRuns(4_000) },
     );
   });
 
@@ -94,7 +95,7 @@ describe('texts', () => {
         expect(readBeginReply(reply).reply).toEqual({ kind: 'settled', result: { status: one, value: other } });
         if (one !== other) expect(over(one)).not.toBe(over(other));
       }),
-      { numRuns: 5_000 },
+      { numRuns: randomRuns(1_000) },
     );
   });
 });

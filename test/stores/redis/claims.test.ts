@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { randomRuns } from 'headgate-testbed/nightly';
 import { Cluster, Redis } from 'ioredis';
 import { createClient, createCluster } from 'redis';
 import { afterAll, beforeAll, describe, inject, it } from 'vitest';
@@ -24,10 +25,10 @@ afterAll(async () => {
 
 let stores = 0;
 const subjects: readonly [string, RedisClient, number][] = [
-  ['ioredis', ioredis, 600],
-  ['ioredis Cluster', ioredisCluster, 150],
-  ['node-redis', nodeRedis as unknown as RedisClient, 200],
-  ['node-redis cluster', nodeRedisCluster as unknown as RedisClient, 100],
+  ['ioredis', ioredis, randomRuns(200)],
+  ['ioredis Cluster', ioredisCluster, randomRuns(50)],
+  ['node-redis', nodeRedis as unknown as RedisClient, randomRuns(60)],
+  ['node-redis cluster', nodeRedisCluster as unknown as RedisClient, randomRuns(40)],
 ];
 for (const [name, client, histories] of subjects) {
   claimStoreSuite({ describe, it }, fc, {

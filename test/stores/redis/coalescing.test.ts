@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { randomRuns } from 'headgate-testbed/nightly';
 import { type RedisServer, startRedis } from 'headgate-testbed/redis-server';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -71,7 +72,7 @@ describe('requests of one turn of the event loop', () => {
         clock.advance(wait);
       }
     });
-    await fc.assert(property, { numRuns: 300 });
+    await fc.assert(property, { numRuns: randomRuns(100) });
   });
 
   it('with the same plan and cost are sent in one call, whatever their pairs, unless that would change their order', async () => {

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { randomRuns } from 'headgate-testbed/nightly';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { isHeadgateError } from '../../../src/base/errors.ts';
@@ -155,7 +156,7 @@ describe('key names', () => {
           expect(bytes(names.record(a, r)) === bytes(names.record(b, s))).toBe(a === b && r === s);
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: randomRuns(500) },
     );
   });
 
@@ -171,7 +172,7 @@ describe('key names', () => {
           );
           expect(new Set(slots).size).toBe(1);
         }),
-        { numRuns: 200 },
+        { numRuns: randomRuns(80) },
       );
     } finally {
       node.disconnect();
@@ -208,7 +209,7 @@ it("every key has an expiry after random histories with the server's clock", asy
     }
     expect(store.stats().degraded).toBe(0);
   });
-  await fc.assert(property, { numRuns: 100 });
+  await fc.assert(property, { numRuns: randomRuns(100) });
   let cursor = '0';
   let seen = 0;
   do {

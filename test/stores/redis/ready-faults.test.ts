@@ -3,14 +3,14 @@
 import { freePort, type RedisServer, startRedis, until } from 'headgate-testbed/redis-server';
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, type TestContext, vi } from 'vitest';
 import { createLimiter } from '../../../src/limits/limiter.ts';
 import { createMemoryClaimStore } from '../../../src/stores/memory/claims.ts';
 import { createMemoryStore } from '../../../src/stores/memory/limits.ts';
 import { createRedisClaimStore } from '../../../src/stores/redis/claims.ts';
 import type { RedisClient } from '../../../src/stores/redis/client.ts';
 import { createRedisStore } from '../../../src/stores/redis/limits.ts';
-import { CLIENTS } from '../../support/redis-clients.ts';
+import { CLIENTS, type Connect } from '../../support/redis-clients.ts';
 
 const SUBJECT = { account: 'a', route: 'r' };
 const LIMITS = { allMethods: ['1000000/1h'] };
@@ -173,8 +173,9 @@ describe('ready()', () => {
 });
 
 /** Waits for a connection that is established, and records what a store logs. */
-async function loggedOf(connect: (typeof CLIENTS)[string]) {
-  const server = await startServer();
+async function loggedOf(connect: Connect<number>, { onTestFinished }: TestContext) {
+  const server = await startRedis();
+  onTestFinished(() => server.stop());
   const { client, disconnect } = await connect(server.port);
   onTestFinished(disconnect);
   const messages: string[] = [];
@@ -186,23 +187,26 @@ async function loggedOf(connect: (typeof CLIENTS)[string]) {
   return { server, messages, isDegraded };
 }
 
-describe.each(Object.entries(CLIENTS))('an outage, with %s', (_name, connect) => {
-  it('S17: is logged once when it begins, and once when it is over', async () => {
-    const { server, messages, isDegraded } = await loggedOf(connect);
-    for (let outage = 1; outage <= 2; outage++) {
-      await server.kill();
-      for (let i = 0; i < 20; i++) expect(await isDegraded()).toBe(true);
-      expect(messages).toHaveLength(2 * outage - 1);
-      expect(messages.at(-1)).toBe(
-        'headgate: the store for rate limits fails, so this process decides with counters of its own',
-      );
-      await server.restart();
-      await until(async () => !(await isDegraded()) && messages.length === 2 * outage, 'the end is logged', 20_000);
-      expect(messages.at(-1)).toBe('headgate: the store for rate limits answers again');
-      for (let i = 0; i < 20; i++) expect(await isDegraded()).toBe(false);
-      expect(messages).toHaveLength(2 * outage);
-    }
-  });
+describe('an outage', () => {
+  it.concurrent.for(Object.keys(CLIENTS))(
+    'S17: is logged once when it begins, and once when it is over: %s',
+    async (name, context) => {
+      const { server, messages, isDegraded } = await loggedOf(CLIENTS[name] as Connect<number>, context);
+      for (let outage = 1; outage <= 2; outage++) {
+        await server.kill();
+        for (let i = 0; i < 20; i++) expect(await isDegraded()).toBe(true);
+        expect(messages).toHaveLength(2 * outage - 1);
+        expect(messages.at(-1)).toBe(
+          'headgate: the store for rate limits fails, so this process decides with counters of its own',
+        );
+        await server.restart();
+        await until(async () => !(await isDegraded()) && messages.length === 2 * outage, 'the end is logged', 20_000);
+        expect(messages.at(-1)).toBe('headgate: the store for rate limits answers again');
+        for (let i = 0; i < 20; i++) expect(await isDegraded()).toBe(false);
+        expect(messages).toHaveLength(2 * outage);
+      }
+    },
+  );
 });
 
 describe('a client that was never connected', () => {

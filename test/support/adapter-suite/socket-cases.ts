@@ -141,10 +141,11 @@ export const SOCKET_CASES: readonly AdapterCase[] = [
       const total = 1_024;
       for (const key of [undefined, 'k']) {
         let written = 0;
+        let last = total;
         fixture.handler = (_, write) =>
           write({
             body: (async function* () {
-              while (written < total) {
+              while (written < last) {
                 written++;
                 yield chunk;
               }
@@ -154,7 +155,8 @@ export const SOCKET_CASES: readonly AdapterCase[] = [
         await waitUntil(() => written > 0, 'the response begins');
         await pause(200);
         assertEqual(written < total / 2, true);
-        assertEqual(await lengthOf(response), total * chunk.length);
+        last = written + 16;
+        assertEqual(await lengthOf(response), last * chunk.length);
       }
     },
   },
