@@ -8,9 +8,10 @@ export const LENGTH_BYTES = 4;
 /** A nested field begins with its length and with the byte that says whether it is digested. */
 const FIELD_HEAD = LENGTH_BYTES + 1;
 
-/** Bytes that a buffer begins with, and of which buffers share one allocation. */
-const START_BYTES = 1_024;
-const SHARED_BYTES = 65_536;
+/** Bytes that a buffer begins with. */
+const START_BYTES = 512;
+/** Bytes of an allocation that buffers share. A slow body keeps all of it, so it is short. */
+const SHARED_BYTES = 8_192;
 let shared = new Uint8Array(0);
 let taken = 0;
 
