@@ -42,7 +42,8 @@ export type LimitInput = readonly WindowInput[];
  */
 export type Limit = readonly LimitWindow[];
 
-type Writable<T> = { -readonly [Field in keyof T]: T[Field] };
+/** An object that is being made. */
+export type Writable<T> = { -readonly [Field in keyof T]: T[Field] };
 
 const PATTERN = /^(0|[1-9]\d*)(?: ([^\s/]+))?\/(.+)/s;
 const NAME = /^[A-Za-z0-9][\w.-]{0,63}$/;

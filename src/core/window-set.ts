@@ -1,4 +1,4 @@
-import type { Limit, LimitName, LimitWindow } from './limit.ts';
+import type { Limit, LimitName, LimitWindow, Writable } from './limit.ts';
 import type { InFlight } from './slot.ts';
 import { REQUESTS } from './unit.ts';
 
@@ -138,7 +138,7 @@ function unitsOf(
       const windowSet = windowSetOf([...ownHere, ...allHere], ownHere.length, scope, shows, lane);
       return [{ unit: unit || REQUESTS, windowSet, isShared: false }];
     }
-    // The one record that the routes of an account share in a store is that of requests. Each unit has one of its own.
+    // The record that the routes of an account share in a store counts requests. Each unit has its own record.
     const parts = [
       { unit, windowSet: windowSetOf(ownHere, ownHere.length, 'route', shows, lane), isShared: false },
       { unit, windowSet: windowSetOf(allHere, 0, 'route', shows, lane), isShared: true },
@@ -171,7 +171,7 @@ export function shareOfMax(max: number, share: number): number {
 
 function named(limit: LimitName, windows: Limit): NamedWindow[] {
   return windows.map(({ max, durationMs, unit, name }) => {
-    const window: { -readonly [Field in keyof NamedWindow]: NamedWindow[Field] } = { limit, max, durationMs };
+    const window: Writable<NamedWindow> = { limit, max, durationMs };
     if (unit !== undefined) window.unit = unit;
     if (name !== undefined) window.name = name;
     return Object.freeze(window);

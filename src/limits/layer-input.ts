@@ -90,7 +90,7 @@ export const LAYER_NAMES: readonly string[] = ['allMethods', 'routes', 'unlimite
 /** The fields that a layer among others cannot have. */
 const BESIDE_NAMES = ['groups', 'lanes'] as const;
 
-/** Whether a layer among others may have the field, or has it by mistake, which has an error of its own. */
+/** Whether an error about an unknown field may offer this one. `groups` and `lanes` by mistake get another error. */
 function isOwnOf(set: LimitSet, name: string): boolean {
   return !(BESIDE_NAMES as readonly string[]).includes(name) || Object.hasOwn(Object(set), name);
 }

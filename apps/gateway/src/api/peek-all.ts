@@ -22,12 +22,13 @@ export type ShownInFlight = InFlightStatus & { readonly group?: string };
 /** The requests in flight of the account and of each group, if a limit bounds them. */
 export async function inFlightOfAll(
   limiter: Limiter,
-  { groups = {}, account, route, provider, plan }: LimitRequest,
+  { groups = {}, ...subject }: LimitRequest,
 ): Promise<ShownInFlight[]> {
+  const { route, lane } = subject;
   const all = await Promise.all([
-    limiter.inFlight({ account, route, provider, plan }),
+    limiter.inFlight(subject),
     ...Object.entries(groups).map(async ([group, id]) => {
-      const status = await limiter.inFlight({ account: groupAccount(group, id), route });
+      const status = await limiter.inFlight({ account: groupAccount(group, id), route, lane });
       return status && { ...status, group };
     }),
   ]);

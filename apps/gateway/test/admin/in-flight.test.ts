@@ -7,7 +7,10 @@ import { type AdminGateway, startAdminGateway } from '../support/admin.ts';
 const ROUTE = 'GET /api/v1/chats';
 const groups = { customer: 'cus_7' };
 
-async function start(inFlight: { readonly own: number; readonly group: number }): Promise<{
+async function start(
+  inFlight: { readonly own: number; readonly group: number },
+  lane?: string,
+): Promise<{
   readonly gateway: AdminGateway;
   explain(account: string): Promise<unknown>;
   run(account: string): Promise<() => Promise<unknown>>;
@@ -15,11 +18,12 @@ async function start(inFlight: { readonly own: number; readonly group: number })
   const upstream = await startUpstream();
   const gateway = await startAdminGateway(upstream.url, {
     accounts: ['acc_1', 'acc_2'].map((id) => ({ id, application: 'app_1', groups })),
-    routes: [{ route: ROUTE, account: 'query.account_id' }],
+    routes: [{ route: ROUTE, account: 'query.account_id', lane }],
     limits: {
       default: { allMethods: { windows: ['100/1m'], inFlight: inFlight.own }, routes: { [ROUTE]: { inFlight: 90 } } },
       accounts: { acc_2: { allMethods: { inFlight: false } } },
       groups: { customer: { allMethods: { inFlight: inFlight.group } } },
+      ...(lane !== undefined && { lanes: { [lane]: 0.5 } }),
     },
   });
   return {
@@ -52,6 +56,15 @@ it('explain counts the requests in flight of the account', async () => {
   expect(await explain('acc_1')).toEqual({ ...FULL, inFlight: { running: 1, max: 1 } });
   await end();
   expect(await explain('acc_1')).toEqual({ ...ROOM, inFlight: { running: 0, max: 1 } });
+});
+
+it('S28: explain says the share of the lane of the route, of the account and of its groups', async () => {
+  const { explain, run } = await start({ own: 2, group: 4 }, 'bulk');
+  expect(await explain('acc_1')).toEqual({ ...ROOM, inFlight: { running: 0, max: 1 } });
+  expect(await explain('acc_2')).toEqual({ ...ROOM, inFlight: { running: 0, max: 2, group: 'customer' } });
+  const end = await run('acc_1');
+  expect(await explain('acc_1')).toEqual({ ...FULL, inFlight: { running: 1, max: 1 } });
+  await end();
 });
 
 it('explain and the windows count those of its groups', async () => {

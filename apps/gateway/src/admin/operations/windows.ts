@@ -232,7 +232,7 @@ export function windowOperations(context: AdminContext): Operation[] {
       tag,
       summary: 'What a request would be told now, by which window, and when it would pass. Nothing is charged',
       description:
-        'Its groups are those of the account and of the route, its lane is that of the route. A key can have others.',
+        'Counts the groups of the account and of the route, and the lane of the route. A key can add others.',
       body: z.strictObject({ account, route, cost: cost.default(1) }),
       answer: explanation,
       errors: [404, 503],
